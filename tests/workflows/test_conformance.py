@@ -12,9 +12,9 @@ from constraints import Clause, End, Prior, ProcessAutomaton, Require
 from tests.builders.workflows import process_trees
 from tests.references.workflows import Word, enumerate_language
 from workflows import Activity, ExclusiveChoice, Parallel, ProcessTree, Sequence, Silent
-from workflows.compiling import CompiledWorkflow, CompileLimits, compile_workflow
+from workflows.compiling import CompiledWorkflow, compile_workflow
 from workflows.conformance import check_log, check_trace
-from workflows.model import ModelFormat, WorkflowModel
+from workflows.model import CompileLimits, ModelFormat, WorkflowModel
 from workflows.relations.extraction import Extraction, Method
 
 ORDER = Sequence(

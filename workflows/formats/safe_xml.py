@@ -42,15 +42,16 @@ class _BoundExceeded(Exception):
     """A limit was exceeded; the message names it."""
 
 
-def parse_xml(content: bytes, limits: XmlLimits | None = None) -> Element:
+def parse_xml(content: bytes, limits: XmlLimits | None = None, make: Callable[..., Element] = Element) -> Element:
     """The root of an XML document; names are ``{namespace}local``, ``LINE`` is the line of each element.
 
     The encoding is the declared one, or that of the byte order mark, or UTF-8. Refusals name line and column if known.
+    Elements are made by ``make``, from tag and attributes.
     """
     most = limits or XmlLimits()
     if len(content) > most.size_bytes:
         raise ModelRefused([("", f"the file has {len(content):,} bytes; at most {most.size_bytes:,} are read")])
-    builder = _BoundedBuilder(most)
+    builder = _BoundedBuilder(most, make)
     parser = XMLParser(target=builder, forbid_dtd=True)
     builder.line = lambda: parser.parser.CurrentLineNumber
     try:
@@ -88,9 +89,9 @@ def looks_like_xml(content: bytes) -> bool:
 class _BoundedBuilder:
     """Builds the tree while the counts stay within the limits."""
 
-    def __init__(self, limits: XmlLimits) -> None:
+    def __init__(self, limits: XmlLimits, make: Callable[..., Element]) -> None:
         self._limits = limits
-        self._builder = TreeBuilder()
+        self._builder = TreeBuilder(make)
         self._depth = 0
         self._elements = 0
         self.line: Callable[[], int] = int

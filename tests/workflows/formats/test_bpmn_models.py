@@ -11,10 +11,8 @@ from tests.references.nets import words_of_graph
 from tests.references.workflows import enumerate_language
 from workflows.errors import ModelRefused
 from workflows.formats.bpmn import read_bpmn
-from workflows.formats.bpmn.document import Document, has_content
-from workflows.formats.bpmn.elements import id_of
+from workflows.formats.bpmn.document import Document
 from workflows.formats.findings import Findings
-from workflows.formats.safe_xml import parse_xml
 from workflows.model import ReadOptions, WorkflowModel
 from workflows.nets.folding import fold_graph
 from workflows.nets.graph import Flow, FlowGraph, Node
@@ -50,13 +48,13 @@ def outcomes() -> Outcomes:
     read: Outcomes = []
     for path in paths:
         content = path.read_bytes()
-        for process in Document(parse_xml(content), Findings()).processes:
-            if has_content(process):
+        for process in Document(content, Findings()).processes:
+            if process.has_content:
                 try:
-                    model: WorkflowModel | ModelRefused = read_bpmn(content, ReadOptions(process=id_of(process)))
+                    model: WorkflowModel | ModelRefused = read_bpmn(content, ReadOptions(process=process.id))
                 except ModelRefused as refusal:
                     model = refusal
-                read.append((path, id_of(process), model))
+                read.append((path, process.id, model))
     return read
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from xml.etree.ElementTree import Element
 
-from workflows.formats.bpmn.elements import children, describe, flag, id_of, name_of, text_of
+from workflows.formats.bpmn.elements import BpmnElement
 from workflows.formats.findings import Findings
 from workflows.formats.mapping import INSTANCES, ONE_OR_MORE, event_type
 from workflows.nets.graph import Repeat
@@ -29,70 +28,70 @@ class Labels:
         """Least number of instances if the model has none: BPMN allows zero, a mapping can require one."""
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
-    def is_mapped(self, element: Element) -> bool:
-        return id_of(element) in self.mapping or (name_of(element) or None) in self.mapping
+    def is_mapped(self, element: BpmnElement) -> bool:
+        return element.id in self.mapping or (element.name or None) in self.mapping
 
-    def label_of(self, element: Element) -> str | None:
+    def label_of(self, element: BpmnElement) -> str | None:
         """The event type of an element; None: it emits none."""
-        name = name_of(element)
-        return event_type(self.mapping, id_of(element), name, name or id_of(element))
+        name = element.name
+        return event_type(self.mapping, element.id, name, name or element.id)
 
-    def mapped_label(self, element: Element) -> str | None:
+    def mapped_label(self, element: BpmnElement) -> str | None:
         """The event type that the mapping gives; None: none."""
-        return event_type(self.mapping, id_of(element), name_of(element), None)
+        return event_type(self.mapping, element.id, element.name, None)
 
 
-def repeat_of(element: Element, is_single: bool, least: int, findings: Findings) -> Repeat | None:
+def repeat_of(element: BpmnElement, is_single: bool, least: int, findings: Findings) -> Repeat | None:
     """The repetition of an activity, by its loop or multi-instance marker; None: it happens once.
 
     ``is_single``: the activity has at most one event; then concurrent instances are equivalent to sequential ones.
     ``least``, 0 or 1, is the least number of instances if the model does not give it.
     """
-    for loop in children(element, "standardLoopCharacteristics"):
+    for loop in element.children("standardLoopCharacteristics"):
         most = _read_maximum(loop.get("loopMaximum", ""), element, findings)
-        return Repeat(least=0 if flag(loop, "testBefore", default=False) else 1, most=most)
-    for loop in children(element, "multiInstanceLoopCharacteristics"):
+        return Repeat(least=0 if loop.flag("testBefore", default=False) else 1, most=most)
+    for loop in element.children("multiInstanceLoopCharacteristics"):
         repeat = _instances(loop, element, is_single, findings)
         return Repeat(least=least, is_parallel=repeat.is_parallel) if repeat.most is None else repeat
     return None
 
 
-def check_quantities(element: Element, findings: Findings) -> None:
+def check_quantities(element: BpmnElement, findings: Findings) -> None:
     """Reject activities that consume or produce several tokens."""
     for attribute, what in (("startQuantity", "waits for"), ("completionQuantity", "gives")):
         written = element.get(attribute, "").strip()
         if written not in ("", "1"):
             findings.refuse(
-                id_of(element), f"{describe(element)} {what} {written} tokens ({attribute}), which is not read; use 1"
+                element.id, f"{element.described} {what} {written} tokens ({attribute}), which is not read; use 1"
             )
 
 
-def _instances(loop: Element, element: Element, is_single: bool, findings: Findings) -> Repeat:
-    is_parallel = not flag(loop, "isSequential", default=False) and not is_single
-    number = _read_number(text_of(next(children(loop, "loopCardinality"), None)))
-    can_stop = next(children(loop, "completionCondition"), None) is not None
+def _instances(loop: BpmnElement, element: BpmnElement, is_single: bool, findings: Findings) -> Repeat:
+    is_parallel = not loop.flag("isSequential", default=False) and not is_single
+    number = _read_number(loop.text_of("loopCardinality"))
+    can_stop = loop.child("completionCondition") is not None
     if can_stop and is_parallel:
         findings.refuse(
-            id_of(element),
-            f"{describe(element)} has a completion condition that can end instances half-way, which is not read; "
+            element.id,
+            f"{element.described} has a completion condition that can end instances half-way, which is not read; "
             f"make the instances sequential or remove the condition",
         )
     if number is None:
         return Repeat(is_parallel=is_parallel)
     if number > MOST_REPETITIONS:
         findings.refuse(
-            id_of(element),
-            f"{describe(element)} has {number:,} instances; {MOST_REPETITIONS:,} can be read; leave the number out",
+            element.id,
+            f"{element.described} has {number:,} instances; {MOST_REPETITIONS:,} can be read; leave the number out",
         )
     return Repeat(least=min(number, 1) if can_stop else number, most=number, is_parallel=is_parallel)
 
 
-def _read_maximum(written: str, element: Element, findings: Findings) -> int | None:
+def _read_maximum(written: str, element: BpmnElement, findings: Findings) -> int | None:
     number = _read_number(written)
     if number is None or number < 1 or number > MOST_REPETITIONS:
         if written.strip():
             findings.note(
-                id_of(element),
+                element.id,
                 f"loopMaximum {written!r} is not a number from 1 to {MOST_REPETITIONS:,} and is left out",
             )
         return None

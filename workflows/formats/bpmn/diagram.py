@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from xml.etree.ElementTree import Element
 
 from workflows.diagram import Diagram, Edge, Point, Shape
 from workflows.formats.bpmn.document import Document, resolve
-from workflows.formats.bpmn.elements import (
-    CALL,
-    SUB_PROCESSES,
-    descendants,
-    flag,
-    id_of,
-    is_activity,
-    kind_of,
-    name_of,
-    split_tag,
-    text_of,
-)
+from workflows.formats.bpmn.elements import CALL, SUB_PROCESSES, BpmnElement, split_tag
 from workflows.formats.findings import Findings
 from workflows.naming import normalised
 
@@ -49,16 +37,18 @@ _BEHIND = {"pool": 0, "lane": 1, "subprocess": 2, "boundary": 4}
 _OTHER = 3
 
 
-def read_diagram(document: Document, process: Element, events: Mapping[str, str], findings: Findings) -> Diagram | None:
+def read_diagram(
+    document: Document, process: BpmnElement, events: Mapping[str, str], findings: Findings
+) -> Diagram | None:
     """The drawing of a process with its pool and lanes; None without one.
 
     Of several pages, it is the one that shows most of the process. ``events`` maps ids of elements to the event types
     that they emit.
     """
-    drawn = {id_of(element): element for element in descendants(process) if id_of(element)}
+    drawn = {element.id: element for element in process.descendants() if element.id}
     participant = document.participant_of(process)
     if participant is not None:
-        drawn[id_of(participant)] = participant
+        drawn[participant.id] = participant
     pages = [_Page(plane, drawn, events) for plane in _planes(document.root)]
     page = max(pages, key=lambda candidate: len(candidate.shapes), default=None)
     if page is None or not page.shapes:
@@ -71,7 +61,7 @@ def read_diagram(document: Document, process: Element, events: Mapping[str, str]
 class _Page:
     """The shapes and lines of a process on one plane."""
 
-    def __init__(self, plane: Element, drawn: Mapping[str, Element], events: Mapping[str, str]) -> None:
+    def __init__(self, plane: BpmnElement, drawn: Mapping[str, BpmnElement], events: Mapping[str, str]) -> None:
         self.unreadable = 0
         self._drawn = drawn
         hidden = self._hidden(plane)
@@ -79,7 +69,7 @@ class _Page:
         self.edges: list[Edge] = []
         for item in plane:
             element = self._meant(item)
-            if element is None or id_of(element) in hidden:
+            if element is None or element.id in hidden:
                 continue
             if _is(item, "BPMNShape"):
                 shape = self._shape(item, element, events)
@@ -89,20 +79,20 @@ class _Page:
                 self._add_edge(item, element)
         self.shapes = [shape for *_, shape in sorted(shapes, key=lambda entry: entry[:3])]
 
-    def _meant(self, item: Element) -> Element | None:
+    def _meant(self, item: BpmnElement) -> BpmnElement | None:
         known = resolve(item.get("bpmnElement", ""), self._drawn)
         return self._drawn[known] if known is not None else None
 
-    def _hidden(self, plane: Element) -> set[str]:
+    def _hidden(self, plane: BpmnElement) -> set[str]:
         """The ids of elements in collapsed sub-processes."""
         hidden: set[str] = set()
         for item in plane:
             element = self._meant(item)
-            if element is not None and kind_of(element) in SUB_PROCESSES and not flag(item, "isExpanded", default=True):
-                hidden.update(id_of(inner) for inner in descendants(element))
+            if element is not None and element.kind in SUB_PROCESSES and not item.flag("isExpanded", default=True):
+                hidden.update(inner.id for inner in element.descendants())
         return hidden
 
-    def _shape(self, item: Element, element: Element, events: Mapping[str, str]) -> Shape | None:
+    def _shape(self, item: BpmnElement, element: BpmnElement, events: Mapping[str, str]) -> Shape | None:
         kind = _kind(element, events)
         if kind is None:
             return None
@@ -112,24 +102,24 @@ class _Page:
             return None
         x, y, width, height = numbers
         return Shape(
-            element=id_of(element),
+            element=element.id,
             kind=kind,
             label=_text(element),
             x=x,
             y=y,
             width=width,
             height=height,
-            event=events.get(id_of(element)),
+            event=events.get(element.id),
         )
 
-    def _add_edge(self, item: Element, element: Element) -> None:
+    def _add_edge(self, item: BpmnElement, element: BpmnElement) -> None:
         points = [_numbers(part, ("x", "y")) for part in item if _is(part, "waypoint")]
         read: list[Point] = [(point[0], point[1]) for point in points if point is not None]
         if len(read) < len(points) or len(read) < 2:
             self.unreadable += 1
             return
-        is_dashed = kind_of(element) in _DASHED
-        self.edges.append(Edge(element=id_of(element), points=tuple(read), label=name_of(element), is_dashed=is_dashed))
+        is_dashed = element.kind in _DASHED
+        self.edges.append(Edge(element=element.id, points=tuple(read), label=element.name, is_dashed=is_dashed))
 
 
 def _depth(shape: Shape) -> float:
@@ -137,29 +127,29 @@ def _depth(shape: Shape) -> float:
     return -shape.width * shape.height if shape.kind in _BEHIND else 0.0
 
 
-def _planes(root: Element) -> list[Element]:
+def _planes(root: BpmnElement) -> list[BpmnElement]:
     return [plane for diagram in root if _is(diagram, "BPMNDiagram") for plane in diagram if _is(plane, "BPMNPlane")]
 
 
-def _is(element: Element, name: str) -> bool:
+def _is(element: BpmnElement, name: str) -> bool:
     return split_tag(element.tag)[1] == name
 
 
-def _kind(element: Element, events: Mapping[str, str]) -> str | None:
+def _kind(element: BpmnElement, events: Mapping[str, str]) -> str | None:
     """The kind of shape to draw; None for elements that are not drawn, such as groups."""
-    kind = kind_of(element)
-    if kind in SUB_PROCESSES or (kind == CALL and id_of(element) not in events):
-        return "task" if id_of(element) in events else "subprocess"
-    return "task" if is_activity(kind) else _KINDS.get(kind)
+    kind = element.kind
+    if kind in SUB_PROCESSES or (kind == CALL and element.id not in events):
+        return "task" if element.id in events else "subprocess"
+    return "task" if element.is_activity else _KINDS.get(kind)
 
 
-def _text(element: Element) -> str:
-    if kind_of(element) == "textAnnotation":
-        return normalised(text_of(next((part for part in element if kind_of(part) == "text"), None)))
-    return name_of(element)
+def _text(element: BpmnElement) -> str:
+    if element.kind == "textAnnotation":
+        return normalised(element.text_of("text"))
+    return element.name
 
 
-def _numbers(element: Element | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
+def _numbers(element: BpmnElement | None, names: tuple[str, ...]) -> tuple[float, ...] | None:
     """Attributes as numbers; None if one is missing or out of range for a drawing."""
     if element is None:
         return None

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container
-from xml.etree.ElementTree import Element
 
-from workflows.formats.bpmn.elements import (
-    children,
-    descendants,
-    id_of,
-    is_flow_node,
-    is_model_namespace,
-    kind_of,
-    name_of,
-    split_tag,
-    without_namespaces,
-)
+from workflows.formats.bpmn.elements import BpmnElement, is_model_namespace, split_tag, without_namespaces
 from workflows.formats.findings import Findings
+from workflows.formats.safe_xml import parse_xml
 
 EVENT_DEFINITION = "EventDefinition"
 
@@ -28,7 +18,9 @@ class Document:
     Elements of BPMN lose their namespaces in ``root``; ``namespace`` is that of the root as written, empty for none.
     """
 
-    def __init__(self, root: Element, findings: Findings) -> None:
+    def __init__(self, content: bytes, findings: Findings) -> None:
+        root = parse_xml(content, make=BpmnElement)
+        assert isinstance(root, BpmnElement)
         namespace, local = split_tag(root.tag)
         if local != "definitions" or not is_model_namespace(namespace):
             raise findings.refusal(
@@ -37,26 +29,26 @@ class Document:
         self.namespace = namespace
         without_namespaces(root)
         self.root = root
-        self.processes = tuple(children(root, "process"))
+        self.processes = tuple(root.children("process"))
         self.participants = tuple(
             participant
-            for collaboration in children(root, "collaboration", "choreography", "globalConversation")
-            for participant in children(collaboration, "participant")
+            for collaboration in root.children("collaboration", "choreography", "globalConversation")
+            for participant in collaboration.children("participant")
         )
-        self._flows_from: dict[str, list[Element]] = defaultdict(list)
-        self._by_id: dict[str, Element] = {}
+        self._flows_from: dict[str, list[BpmnElement]] = defaultdict(list)
+        self._by_id: dict[str, BpmnElement] = {}
         self._repeated: set[str] = set()
-        self._pools: dict[str, Element] = {}
+        self._pools: dict[str, BpmnElement] = {}
         for participant in self.participants:
             for reference in forms_of(participant.get("processRef", "")):
                 self._pools.setdefault(reference, participant)
-        for element in descendants(root):
-            if kind_of(element) == "sequenceFlow":
+        for element in root.descendants():
+            if element.kind == "sequenceFlow":
                 self._flows_from[element.get("sourceRef", "").strip()].append(element)
-            if id_of(element) and self._by_id.setdefault(id_of(element), element) is not element:
-                self._repeated.add(id_of(element))
+            if element.id and self._by_id.setdefault(element.id, element) is not element:
+                self._repeated.add(element.id)
 
-    def find(self, reference: str) -> Element | None:
+    def find(self, reference: str) -> BpmnElement | None:
         """The element of a reference, which may have a prefix."""
         known = resolve(reference, self._by_id)
         return self._by_id[known] if known is not None else None
@@ -64,32 +56,27 @@ class Document:
     def is_repeated(self, identity: str) -> bool:
         return identity in self._repeated
 
-    def participant_of(self, process: Element) -> Element | None:
+    def participant_of(self, process: BpmnElement) -> BpmnElement | None:
         """The first pool of a process."""
-        return self._pools.get(id_of(process))
+        return self._pools.get(process.id)
 
-    def flows_from(self, node: str) -> list[Element]:
+    def flows_from(self, node: str) -> list[BpmnElement]:
         """The sequence flows of the whole file that name a node as their source."""
         return self._flows_from.get(node, [])
 
-    def title_of(self, process: Element) -> str:
+    def title_of(self, process: BpmnElement) -> str:
         """The name of a process, or of its pool; may be empty."""
         participant = self.participant_of(process)
-        return name_of(process) or (name_of(participant) if participant is not None else "")
+        return process.name or (participant.name if participant is not None else "")
 
-    def definitions_of(self, event: Element) -> tuple[Element, ...]:
+    def definitions_of(self, event: BpmnElement) -> tuple[BpmnElement, ...]:
         """The definitions of an event, its own and referenced ones."""
-        own = [child for child in event if kind_of(child).endswith(EVENT_DEFINITION)]
-        for reference in children(event, "eventDefinitionRef"):
+        own = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
+        for reference in event.children("eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())
             if definition is not None:
                 own.append(definition)
         return tuple(own)
-
-
-def has_content(process: Element) -> bool:
-    """Whether a process or sub-process has any flow node."""
-    return any(is_flow_node(kind_of(child)) for child in process)
 
 
 def resolve(reference: str, known: Container[str]) -> str | None:

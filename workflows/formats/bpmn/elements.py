@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from workflows.formats.safe_xml import LINE
@@ -47,7 +48,7 @@ EVENTS = MappingProxyType(
     }
 )
 INTERMEDIATE = frozenset({"intermediateCatchEvent", "intermediateThrowEvent", "implicitThrowEvent"})
-_WITHOUT_MEANING = frozenset(
+WITHOUT_MEANING = frozenset(
     """
     incoming outgoing sequenceFlow laneSet dataObject dataObjectReference dataStore dataStoreReference dataInput
     dataOutput inputSet outputSet ioSpecification ioBinding property dataInputAssociation dataOutputAssociation
@@ -71,7 +72,7 @@ def is_model_namespace(namespace: str) -> bool:
     return not namespace or _BPMN.fullmatch(namespace) is not None
 
 
-def without_namespaces(root: Element) -> None:
+def without_namespaces(root: BpmnElement) -> None:
     """Replace the names of all BPMN elements of a tree by their local names."""
     names: dict[str, str] = {}
     for element in root.iter():
@@ -81,89 +82,85 @@ def without_namespaces(root: Element) -> None:
         element.tag = names[element.tag]
 
 
-def kind_of(element: Element) -> str:
-    """The local name of a BPMN element; empty for other elements. The tree must be without namespaces."""
-    return "" if element.tag.startswith("{") else element.tag
+class BpmnElement(Element):
+    """An element of a BPMN file. Attributes are read without surrounding white space; missing ones are empty."""
 
+    if TYPE_CHECKING:
 
-def children(element: Element, *kinds: str) -> Iterator[Element]:
-    """The direct children of some kinds."""
-    return (child for child in element if kind_of(child) in kinds)
+        def __iter__(self) -> Iterator[BpmnElement]: ...
 
+    @property
+    def kind(self) -> str:
+        """The local name of a BPMN element; empty for other elements. The tree must be without namespaces."""
+        return "" if self.tag.startswith("{") else self.tag
 
-def descendants(element: Element) -> Iterator[Element]:
-    """The BPMN elements below an element, in the order of the file, without the contents of extensions."""
-    waiting = [child for child in reversed(element) if kind_of(child)]
-    while waiting:
-        current = waiting.pop()
-        yield current
-        if kind_of(current) != "extensionElements":
-            waiting.extend(child for child in reversed(current) if kind_of(child))
+    @property
+    def id(self) -> str:
+        return self.get("id", "").strip()
 
+    @property
+    def name(self) -> str:
+        """The name with white space normalised."""
+        return normalised(self.get("name", ""))
 
-def name_of(element: Element) -> str:
-    """The name of an element with white space normalised; may be empty."""
-    return normalised(element.get("name", ""))
+    @property
+    def line(self) -> str:
+        """The line of the file on which the element begins; a question mark if unknown."""
+        return self.get(LINE, "?")
 
+    @property
+    def described(self) -> str:
+        """Kind in words, name in quotes, id in brackets, such as ``exclusive gateway 'In stock?' (G_1)``."""
+        name = f" {self.name!r}" if self.name else ""
+        return f"{self._kind_in_words()}{name} ({self.id or f'without id, line {self.line}'})"
 
-def id_of(element: Element) -> str:
-    """The id of an element; may be empty."""
-    return element.get("id", "").strip()
+    def _kind_in_words(self) -> str:
+        if self.kind == "subProcess" and self.flag("triggeredByEvent", default=False):
+            return "event sub-process"
+        for words in (TASKS, SUB_PROCESSES, GATEWAYS, EVENTS):
+            if self.kind in words:
+                return words[self.kind]
+        return "call activity" if self.kind == CALL else self.kind or split_tag(self.tag)[1]
 
+    @property
+    def is_activity(self) -> bool:
+        """Whether the element may have boundary events and loop markers; tools have additional kinds of tasks."""
+        is_task = self.kind in TASKS or (_TASK.fullmatch(self.kind) is not None and self.kind != "choreographyTask")
+        return is_task or self.kind == CALL or self.kind in SUB_PROCESSES
 
-def flag(element: Element, attribute: str, *, default: bool) -> bool:
-    """An attribute of type xsd:boolean."""
-    written = element.get(attribute, "").strip().lower()
-    return {"true": True, "1": True, "false": False, "0": False}.get(written, default)
+    @property
+    def is_flow_node(self) -> bool:
+        """Whether flows can lead to the element."""
+        return self.is_activity or self.kind in GATEWAYS or self.kind in EVENTS
 
+    @property
+    def has_content(self) -> bool:
+        """Whether a process or sub-process has any flow node."""
+        return any(child.is_flow_node for child in self)
 
-def text_of(element: Element | None) -> str:
-    """The text of an element, without surrounding white space."""
-    return (element.text or "").strip() if element is not None else ""
+    def children(self, *kinds: str) -> Iterator[BpmnElement]:
+        """The direct children of some kinds."""
+        return (child for child in self if child.kind in kinds)
 
+    def child(self, kind: str) -> BpmnElement | None:
+        """The first direct child of a kind."""
+        return next(self.children(kind), None)
 
-def is_task(kind: str) -> bool:
-    """Whether a kind is a task; tools have additional kinds."""
-    return kind in TASKS or (_TASK.fullmatch(kind) is not None and kind != "choreographyTask")
+    def text_of(self, kind: str) -> str:
+        """The text of the first child of a kind, without surrounding white space; empty without one."""
+        child = self.child(kind)
+        return (child.text or "").strip() if child is not None else ""
 
+    def descendants(self) -> Iterator[BpmnElement]:
+        """The BPMN elements below this one, in the order of the file, without the contents of extensions."""
+        waiting = [child for child in reversed(list(self)) if child.kind]
+        while waiting:
+            current = waiting.pop()
+            yield current
+            if current.kind != "extensionElements":
+                waiting.extend(child for child in reversed(list(current)) if child.kind)
 
-def is_sub_process(kind: str) -> bool:
-    """Whether a kind has a level of its own."""
-    return kind in SUB_PROCESSES
-
-
-def is_activity(kind: str) -> bool:
-    """Whether a kind may have boundary events and loop markers."""
-    return is_task(kind) or kind == CALL or kind in SUB_PROCESSES
-
-
-def is_flow_node(kind: str) -> bool:
-    """Whether flows can lead to elements of a kind."""
-    return is_activity(kind) or kind in GATEWAYS or kind in EVENTS
-
-
-def is_without_meaning(kind: str) -> bool:
-    """Whether a kind is irrelevant for the order of activities."""
-    return kind in _WITHOUT_MEANING
-
-
-def kind_in_words(element: Element) -> str:
-    """The kind in words, such as ``exclusive gateway``; unknown kinds as written."""
-    kind = kind_of(element)
-    if kind == "subProcess" and flag(element, "triggeredByEvent", default=False):
-        return "event sub-process"
-    for words in (TASKS, SUB_PROCESSES, GATEWAYS, EVENTS):
-        if kind in words:
-            return words[kind]
-    return "call activity" if kind == CALL else kind or split_tag(element.tag)[1]
-
-
-def describe(element: Element) -> str:
-    """Kind in words, name in quotes, id in brackets, such as ``exclusive gateway 'In stock?' (G_1)``."""
-    name = f" {name_of(element)!r}" if name_of(element) else ""
-    return f"{kind_in_words(element)}{name} ({id_of(element) or f'without id, line {line_of(element)}'})"
-
-
-def line_of(element: Element) -> str:
-    """The line of the file on which an element begins; a question mark if unknown."""
-    return element.get(LINE, "?")
+    def flag(self, attribute: str, *, default: bool) -> bool:
+        """An attribute of type xsd:boolean."""
+        written = self.get(attribute, "").strip().lower()
+        return {"true": True, "1": True, "false": False, "0": False}.get(written, default)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.activities import Labels
 from workflows.formats.bpmn.document import Document
 from workflows.formats.bpmn.draft import GraphDraft, Port
-from workflows.formats.bpmn.elements import describe, id_of, kind_of, name_of
+from workflows.formats.bpmn.elements import BpmnElement
 from workflows.formats.bpmn.gateways import lead_on
 from workflows.formats.bpmn.levels import Level
 from workflows.formats.bpmn.triggers import THROWN, Trigger, first_of, link_of, triggers_of
@@ -44,10 +43,10 @@ class EventReader:
         if level.scope.flows.arriving(own):
             return True
         element = level.nodes[own]
-        return kind_of(element) == "intermediateCatchEvent" and link_of(element, self._document) is not None
+        return element.kind == "intermediateCatchEvent" and link_of(element, self._document) is not None
 
-    def add_event(self, draft: GraphDraft, level: Level, element: Element) -> None:
-        kind = kind_of(element)
+    def add_event(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
+        kind = element.kind
         if kind == "startEvent":
             self._add_start(draft, level, element)
         elif kind == "endEvent":
@@ -57,19 +56,19 @@ class EventReader:
         else:
             self._add_catch(draft, level, element)
 
-    def _add_catch(self, draft: GraphDraft, level: Level, element: Element) -> None:
+    def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
         """A catch event: emits the mapped event type; if it has only a name, the event is optional."""
-        name = name_of(element)
+        name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))
             return
         self._note_label(level, element, name)
         self._findings.note(
-            id_of(element),
-            f"{describe(element)} may emit {name!r} or not; a mapping says that it always does "
+            element.id,
+            f"{element.described} may emit {name!r} or not; a mapping says that it always does "
             f"({name}: EVENT_TYPE) or never ({name}: null)",
         )
-        choice = draft.add(self._node(level, element, NodeKind.EXCLUSIVE))
+        choice = draft.add(level.scope.node(element, NodeKind.EXCLUSIVE))
         caught = Node(
             id=f"{choice.id}#event", kind=NodeKind.ACTIVITY, name=name, label=name, described=choice.described
         )
@@ -79,49 +78,49 @@ class EventReader:
         draft.connect(Port(node=caught), after.id)
         self._pass(draft, level, element, after)
 
-    def _mapped_node(self, level: Level, element: Element) -> Node:
+    def _mapped_node(self, level: Level, element: BpmnElement) -> Node:
         label = self._labels.mapped_label(element)
         if label is None:
-            return self._node(level, element, NodeKind.SILENT)
+            return level.scope.node(element, NodeKind.SILENT)
         self._note_label(level, element, label)
-        return replace(self._node(level, element, NodeKind.ACTIVITY), label=label)
+        return replace(level.scope.node(element, NodeKind.ACTIVITY), label=label)
 
-    def _note_label(self, level: Level, element: Element, label: str) -> None:
+    def _note_label(self, level: Level, element: BpmnElement, label: str) -> None:
         if not level.scope.prefix:
-            self.labels[id_of(element)] = label
+            self.labels[element.id] = label
 
-    def _add_start(self, draft: GraphDraft, level: Level, element: Element) -> None:
-        start = self._node(level, element, NodeKind.START)
-        if not level.scope.flows.arriving(id_of(element)):
+    def _add_start(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
+        start = level.scope.node(element, NodeKind.START)
+        if not level.scope.flows.arriving(element.id):
             self._pass(draft, level, element, start)
             return
-        self._findings.note(id_of(element), f"flows lead to {describe(element)}; it is also passed through by them")
+        self._findings.note(element.id, f"flows lead to {element.described}; it is also passed through by them")
         made = draft.add(Node(id=f"{start.id}#start", kind=NodeKind.START, described=start.described))
         draft.connect(Port(node=made), start.id)
-        self._pass(draft, level, element, self._node(level, element, NodeKind.SILENT))
+        self._pass(draft, level, element, level.scope.node(element, NodeKind.SILENT))
 
-    def _add_end(self, draft: GraphDraft, level: Level, element: Element) -> None:
-        own = id_of(element)
+    def _add_end(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
+        own = element.id
         if level.scope.flows.leaving(own):
             self._findings.refuse(
-                own, f"a flow leaves {describe(element)}; none can, use an intermediate event or remove the flow"
+                own, f"a flow leaves {element.described}; none can, use an intermediate event or remove the flow"
             )
         triggers = triggers_of(element, self._document)
         self._note_compensation(element, triggers)
         if first_of(triggers, ("terminate",)) is not None:
             self._add_terminate(draft, level, element)
         elif not self._throw(draft, level, element, triggers):
-            draft.add(self._node(level, element, NodeKind.END))
+            draft.add(level.scope.node(element, NodeKind.END))
 
-    def _add_terminate(self, draft: GraphDraft, level: Level, element: Element) -> None:
+    def _add_terminate(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
         terminator = level.scope.terminator
         if terminator:
             self.thrown.add(terminator)
-            draft.add(self._node(level, element, NodeKind.THROW, throws=terminator))
+            draft.add(replace(level.scope.node(element, NodeKind.THROW), throws=terminator))
         else:
-            draft.add(self._node(level, element, NodeKind.TERMINATE))
+            draft.add(level.scope.node(element, NodeKind.TERMINATE))
 
-    def _add_throw(self, draft: GraphDraft, level: Level, element: Element) -> None:
+    def _add_throw(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
         triggers = triggers_of(element, self._document)
         self._note_compensation(element, triggers)
         if first_of(triggers, ("link",)) is not None:
@@ -129,21 +128,21 @@ class EventReader:
         elif not self._throw(draft, level, element, triggers):
             self._pass(draft, level, element, self._mapped_node(level, element))
 
-    def _add_link(self, draft: GraphDraft, level: Level, element: Element) -> None:
-        own, prefix = id_of(element), level.scope.prefix
-        node = draft.add(self._node(level, element, NodeKind.SILENT))
+    def _add_link(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
+        own, prefix = element.id, level.scope.prefix
+        node = draft.add(level.scope.node(element, NodeKind.SILENT))
         link = link_of(element, self._document) or ""
         targets = level.links.get(link, [])
         if level.scope.flows.leaving(own):
-            self._findings.refuse(own, f"a flow leaves {describe(element)}; a link continues where it is caught")
+            self._findings.refuse(own, f"a flow leaves {element.described}; a link continues where it is caught")
         elif len(targets) != 1:
             self._findings.refuse(
-                own, f"{len(targets)} events of the same level catch link {link!r} of {describe(element)}; one has to"
+                own, f"{len(targets)} events of the same level catch link {link!r} of {element.described}; one has to"
             )
         else:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
-    def _throw(self, draft: GraphDraft, level: Level, element: Element, triggers: Sequence[Trigger]) -> bool:
+    def _throw(self, draft: GraphDraft, level: Level, element: BpmnElement, triggers: Sequence[Trigger]) -> bool:
         """Add an event that is caught further out; False if it throws nothing, or nothing catches it."""
         trigger = first_of(triggers, THROWN)
         if trigger is None:
@@ -151,22 +150,20 @@ class EventReader:
         exits = level.scope.catchers.find(trigger)
         self.thrown.update(exits)
         if len(exits) == 1:
-            self._pass(draft, level, element, self._node(level, element, NodeKind.THROW, throws=exits[0]))
+            self._pass(draft, level, element, replace(level.scope.node(element, NodeKind.THROW), throws=exits[0]))
         elif exits:
             self._throw_to_any(draft, level, element, exits)
         elif trigger.kind == "cancel":
-            self._findings.refuse(
-                id_of(element), f"{describe(element)} needs a cancel event on a transaction around it"
-            )
+            self._findings.refuse(element.id, f"{element.described} needs a cancel event on a transaction around it")
         elif trigger.kind == "error":
-            self._findings.note(id_of(element), f"nothing catches the error of {describe(element)}; it is a plain end")
+            self._findings.note(element.id, f"nothing catches the error of {element.described}; it is a plain end")
         return bool(exits)
 
-    def _throw_to_any(self, draft: GraphDraft, level: Level, element: Element, exits: Sequence[str]) -> None:
+    def _throw_to_any(self, draft: GraphDraft, level: Level, element: BpmnElement, exits: Sequence[str]) -> None:
         """Add a choice of catchers for an event without a code."""
-        choice = draft.add(self._node(level, element, NodeKind.EXCLUSIVE))
+        choice = draft.add(level.scope.node(element, NodeKind.EXCLUSIVE))
         after = None
-        if level.scope.flows.leaving(id_of(element)):
+        if level.scope.flows.leaving(element.id):
             after = Node(id=f"{choice.id}#thrown", kind=NodeKind.SILENT, described=choice.described)
             self._pass(draft, level, element, after)
         for number, throws in enumerate(exits):
@@ -177,19 +174,10 @@ class EventReader:
             if after is not None:
                 draft.connect(Port(node=throw), after.id)
 
-    def _note_compensation(self, element: Element, triggers: Sequence[Trigger]) -> None:
+    def _note_compensation(self, element: BpmnElement, triggers: Sequence[Trigger]) -> None:
         if first_of(triggers, ("compensate", "cancel")) is not None:
-            self._compensations[id_of(element)] = describe(element)
+            self._compensations[element.id] = element.described
 
-    def _node(self, level: Level, element: Element, kind: NodeKind, throws: str = "") -> Node:
-        return Node(
-            id=level.scope.prefix + id_of(element),
-            kind=kind,
-            name=name_of(element),
-            throws=throws,
-            described=describe(element),
-        )
-
-    def _pass(self, draft: GraphDraft, level: Level, element: Element, node: Node) -> None:
+    def _pass(self, draft: GraphDraft, level: Level, element: BpmnElement, node: Node) -> None:
         scope = level.scope
-        lead_on(draft, Port(node=draft.add(node)), scope.flows.leaving(id_of(element)), "", scope.prefix)
+        lead_on(draft, Port(node=draft.add(node)), scope.flows.leaving(element.id), "", scope.prefix)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.draft import Budget, GraphDraft, Port
-from workflows.formats.bpmn.elements import children, describe, flag, id_of
+from workflows.formats.bpmn.elements import BpmnElement
 from workflows.formats.findings import Findings
 from workflows.nets.graph import Block, Exit, FlowGraph, Node, NodeKind
 
@@ -50,17 +49,17 @@ def watch(
     return draft.finish(findings)
 
 
-def interrupts(element: Element, findings: Findings) -> bool:
+def interrupts(element: BpmnElement, findings: Findings) -> bool:
     """Whether an event sub-process interrupts its level; a missing or mixed start is a problem."""
     starts = [
-        flag(start, "isInterrupting", default=True) or next(children(start, "errorEventDefinition"), None) is not None
-        for start in children(element, "startEvent")
+        start.flag("isInterrupting", default=True) or start.child("errorEventDefinition") is not None
+        for start in element.children("startEvent")
     ]
     if not starts:
-        findings.refuse(id_of(element), f"{describe(element)} has no start event; add one that says when it happens")
+        findings.refuse(element.id, f"{element.described} has no start event; add one that says when it happens")
     if len(set(starts)) > 1:
         findings.refuse(
-            id_of(element),
-            f"{describe(element)} has start events that interrupt and others that do not; draw two event sub-processes",
+            element.id,
+            f"{element.described} has start events that interrupt and others that do not; draw two event sub-processes",
         )
     return all(starts)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.document import Document, resolve
-from workflows.formats.bpmn.elements import (
-    children,
-    descendants,
-    id_of,
-    is_flow_node,
-    kind_of,
-    line_of,
-    name_of,
-    text_of,
-)
+from workflows.formats.bpmn.elements import BpmnElement
 from workflows.formats.findings import Findings
 
 
@@ -34,16 +24,16 @@ class SequenceFlow:
 class FlowTable:
     """The flows of one process, including its sub-processes; some may be elsewhere in its file."""
 
-    def __init__(self, process: Element, document: Document, findings: Findings) -> None:
+    def __init__(self, process: BpmnElement, document: Document, findings: Findings) -> None:
         self._findings, self._document = findings, document
         self._leaving: dict[str, list[SequenceFlow]] = defaultdict(list)
         self._arriving: dict[str, list[SequenceFlow]] = defaultdict(list)
-        nodes = [element for element in descendants(process) if is_flow_node(kind_of(element)) and id_of(element)]
-        self._nodes = dict.fromkeys(id_of(element) for element in nodes)
+        nodes = [element for element in process.descendants() if element.is_flow_node and element.id]
+        self._nodes = dict.fromkeys(element.id for element in nodes)
         self._sources = _mentions(nodes, "outgoing")
         self._targets = _mentions(nodes, "incoming")
         self._taken: dict[str, SequenceFlow] = {}
-        own = [element for element in descendants(process) if kind_of(element) == "sequenceFlow"]
+        own = [element for element in process.descendants() if element.kind == "sequenceFlow"]
         for number, element in enumerate(own):
             self._read(element, number)
         self._read_strays(own, document)
@@ -57,9 +47,9 @@ class FlowTable:
         """The flows into a node, in the order of the file."""
         return self._arriving.get(node, [])
 
-    def _read(self, element: Element, number: int) -> None:
-        own = id_of(element) or f"sequenceFlow#{number}"
-        place = id_of(element) or _without_id(element)
+    def _read(self, element: BpmnElement, number: int) -> None:
+        own = element.id or f"sequenceFlow#{number}"
+        place = element.id or _without_id(element)
         source = self._end(element, own, "sourceRef", self._sources)
         target = self._end(element, own, "targetRef", self._targets)
         if source is None and target is None:
@@ -67,19 +57,17 @@ class FlowTable:
         elif source is None or target is None:
             end, attribute = ("source", "sourceRef") if source is None else ("target", "targetRef")
             other = self._document.find(element.get(attribute, ""))
-            if other is not None and not is_flow_node(kind_of(other)):
-                self._findings.refuse(
-                    id_of(other), f"<{kind_of(other)}> is not known here, and flows touch it; use a task"
-                )
+            if other is not None and not other.is_flow_node:
+                self._findings.refuse(other.id, f"<{other.kind}> is not known here, and flows touch it; use a task")
             self._findings.refuse(
                 place,
                 f"this flow has no {end}: {attribute} {element.get(attribute, '')!r} is not an activity, event or "
-                f"gateway of the process; connect it{'' if id_of(element) else ', give it an id'} or remove it",
+                f"gateway of the process; connect it{'' if element.id else ', give it an id'} or remove it",
             )
         else:
             self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
 
-    def _end(self, element: Element, own: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
+    def _end(self, element: BpmnElement, own: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
         """An end of a flow as written; otherwise the only node that mentions the flow."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
@@ -107,17 +95,17 @@ class FlowTable:
         self._leaving[flow.source].append(flow)
         self._arriving[flow.target].append(flow)
 
-    def _read_strays(self, own: Iterable[Element], document: Document) -> None:
+    def _read_strays(self, own: Iterable[BpmnElement], document: Document) -> None:
         """Read flows that are written in another process, if both of their ends are nodes of this process only."""
         seen = {id(element) for element in own}
         for source in self._nodes:
             for element in document.flows_from(source):
                 target = resolve(element.get("targetRef", ""), self._nodes)
-                if id(element) in seen or target is None or id_of(element) in self._taken:
+                if id(element) in seen or target is None or element.id in self._taken:
                     continue
                 if document.is_repeated(source) or document.is_repeated(target):
                     continue
-                name = id_of(element) or f"sequenceFlow#{source}-{target}"
+                name = element.id or f"sequenceFlow#{source}-{target}"
                 self._findings.note(name, "this flow is in another process than its ends")
                 flow = SequenceFlow(id=name, source=source, target=target, is_conditional=_is_conditional(element))
                 self._take(flow)
@@ -133,27 +121,22 @@ class FlowTable:
                 self._take(SequenceFlow(id=own, source=sources[0], target=targets[0]))
 
 
-def _mentions(nodes: Iterable[Element], kind: str) -> dict[str, list[str]]:
+def _mentions(nodes: Iterable[BpmnElement], kind: str) -> dict[str, list[str]]:
     """Flow -> the nodes that name it in their ``incoming`` or ``outgoing``."""
     mentions: dict[str, list[str]] = defaultdict(list)
-    for node, flow in _iterate_mentions(nodes, kind):
-        if node not in mentions[flow]:
-            mentions[flow].append(node)
+    for node in nodes:
+        for mention in node.children(kind):
+            flow = (mention.text or "").strip()
+            if flow and node.id not in mentions[flow]:
+                mentions[flow].append(node.id)
     return dict(sorted(mentions.items()))
 
 
-def _iterate_mentions(nodes: Iterable[Element], kind: str) -> Iterator[tuple[str, str]]:
-    for node in nodes:
-        for mention in children(node, kind):
-            if text_of(mention):
-                yield id_of(node), text_of(mention)
-
-
-def _without_id(element: Element) -> str:
-    name = f" {name_of(element)!r}" if name_of(element) else ""
+def _without_id(element: BpmnElement) -> str:
+    name = f" {element.name!r}" if element.name else ""
     ends = f"from {element.get('sourceRef', '')!r} to {element.get('targetRef', '')!r}"
-    return f"sequence flow{name} {ends} (without id, line {line_of(element)})"
+    return f"sequence flow{name} {ends} (without id, line {element.line})"
 
 
-def _is_conditional(element: Element) -> bool:
-    return next(children(element, "conditionExpression"), None) is not None
+def _is_conditional(element: BpmnElement) -> bool:
+    return element.child("conditionExpression") is not None

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from xml.etree.ElementTree import Element
+from dataclasses import replace
+from typing import TypeAlias
 
 from workflows.formats.bpmn.activities import Labels, check_quantities, repeat_of
-from workflows.formats.bpmn.document import Document, has_content
+from workflows.formats.bpmn.document import Document
 from workflows.formats.bpmn.draft import Budget, GraphDraft, Port
-from workflows.formats.bpmn.elements import (
-    CALL,
-    GATEWAYS,
-    children,
-    describe,
-    flag,
-    id_of,
-    is_activity,
-    is_sub_process,
-    kind_of,
-    name_of,
-)
+from workflows.formats.bpmn.elements import CALL, GATEWAYS, SUB_PROCESSES, BpmnElement
 from workflows.formats.bpmn.event_nodes import EventReader
 from workflows.formats.bpmn.event_sub_processes import Watcher, interrupts, watch
 from workflows.formats.bpmn.flows import FlowTable
@@ -32,12 +21,7 @@ from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, R
 MOST_LEVELS = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    """The content of an activity: an event, nothing, or a graph."""
-
-    label: str | None = None
-    graph: FlowGraph | None = None
+_Content: TypeAlias = FlowGraph | str | None  # of an activity: a graph, the type of an event, or nothing
 
 
 class GraphReader:
@@ -56,23 +40,23 @@ class GraphReader:
         self._events = EventReader(document, labels, findings)
         self._tables: dict[int, FlowTable] = {}
 
-    def read_process(self, process: Element) -> FlowGraph:
+    def read_process(self, process: BpmnElement) -> FlowGraph:
         """The graph of a process; only valid if there were no problems."""
         graph = self._read_scope(
             ProcessScope(
                 element=process,
-                identity=id_of(process) or "process",
+                identity=process.id or "process",
                 prefix="",
                 flows=self._flows_of(process),
                 catchers=Catchers(),
-                calls=((id_of(process), ""),),
+                calls=((process.id, ""),),
             )
         )
         self._events.check_compensation(self._levels.handlers)
         self.events |= self._events.labels
         return replace(graph, name=self._document.title_of(process))
 
-    def _flows_of(self, process: Element) -> FlowTable:
+    def _flows_of(self, process: BpmnElement) -> FlowTable:
         if id(process) not in self._tables:
             self._tables[id(process)] = FlowTable(process, self._document, self._findings)
         return self._tables[id(process)]
@@ -82,7 +66,7 @@ class GraphReader:
     def _read_scope(self, scope: ProcessScope) -> FlowGraph:
         if scope.depth > MOST_LEVELS:
             raise self._findings.refusal(
-                id_of(scope.element), f"sub-processes and calls are nested more than {MOST_LEVELS} deep"
+                scope.element.id, f"sub-processes and calls are nested more than {MOST_LEVELS} deep"
             )
         level = self._levels.read(scope)
         cutting = [part for part in level.event_sub_processes if interrupts(part, self._findings)]
@@ -91,7 +75,7 @@ class GraphReader:
         terminator = f"{scope.identity}#terminate" if level.event_sub_processes else ""
         inside = replace(self._within(around, others), terminator=terminator)
         level = replace(level, scope=inside)
-        is_ad_hoc = kind_of(scope.element) == "adHocSubProcess"
+        is_ad_hoc = scope.element.kind == "adHocSubProcess"
         graph = self._read_ad_hoc(level) if is_ad_hoc else self._read_level(level, scope.identity)
         beside = [self._read_watcher(part, around) for part in others]
         graph = watch(graph, beside, "watched", self._budget, self._findings)
@@ -99,39 +83,30 @@ class GraphReader:
         ending = terminator if terminator in self._events.thrown else ""
         return watch(graph, instead, "interrupted", self._budget, self._findings, ending)
 
-    def _within(self, scope: ProcessScope, event_sub_processes: list[Element]) -> ProcessScope:
+    def _within(self, scope: ProcessScope, event_sub_processes: list[BpmnElement]) -> ProcessScope:
         """The scope, watched by event sub-processes."""
-        starts = [start for part in event_sub_processes for start in children(part, "startEvent")]
+        starts = [start for part in event_sub_processes for start in part.children("startEvent")]
         caught = catchers_of(starts, scope.prefix, self._document)
         return replace(scope, catchers=Catchers(caught, scope.catchers)) if caught else scope
 
-    def _read_watcher(self, element: Element, scope: ProcessScope) -> Watcher:
+    def _read_watcher(self, element: BpmnElement, scope: ProcessScope) -> Watcher:
         exits = tuple(
             exit_of(start, scope.prefix, self._document, self._events.thrown)
-            for start in children(element, "startEvent")
+            for start in element.children("startEvent")
         )
         self._note_once(exits, scope.element)
         graph = self._read_scope(self._below(element, scope))
-        node = Node(
-            id=scope.prefix + id_of(element),
-            kind=NodeKind.BLOCK,
-            name=name_of(element),
-            block=Block(graph=graph),
-            described=describe(element),
-        )
-        return Watcher(exits=exits, node=node)
+        return Watcher(exits=exits, node=replace(scope.node(element, NodeKind.BLOCK), block=Block(graph=graph)))
 
-    def _below(self, element: Element, scope: ProcessScope) -> ProcessScope:
-        return replace(
-            scope, element=element, identity=scope.prefix + id_of(element), depth=scope.depth + 1, terminator=""
-        )
+    def _below(self, element: BpmnElement, scope: ProcessScope) -> ProcessScope:
+        return replace(scope, element=element, identity=scope.prefix + element.id, depth=scope.depth + 1, terminator="")
 
     def _read_level(self, level: Level, identity: str) -> FlowGraph:
         """The graph of a level, from its starts to its ends."""
-        draft = GraphDraft(identity, name_of(level.scope.element), self._budget)
+        draft = GraphDraft(identity, level.scope.element.name, self._budget)
         for element in level.nodes.values():
-            kind = kind_of(element)
-            if is_activity(kind):
+            kind = element.kind
+            if element.is_activity:
                 self._add_activity(draft, level, element)
             elif kind in GATEWAYS:
                 self._add_gateway(draft, level, element)
@@ -144,16 +119,16 @@ class GraphReader:
         """Connect the starts: start events or instantiating nodes; otherwise all nodes without incoming flows."""
         prefix = level.scope.prefix
         roots = [element for own, element in level.nodes.items() if not self._events.is_led_to(level, own)]
-        creating = [element for element in roots if flag(element, "instantiate", default=False)]
+        creating = [element for element in roots if element.flag("instantiate", default=False)]
         for element in creating:
-            start = Node(id=f"{prefix}{id_of(element)}#start", kind=NodeKind.START, described=describe(element))
-            draft.connect(Port(node=draft.add(start)), prefix + id_of(element))
-        if creating or any(kind_of(element) == "startEvent" for element in level.nodes.values()):
+            start = Node(id=f"{prefix}{element.id}#start", kind=NodeKind.START, described=element.described)
+            draft.connect(Port(node=draft.add(start)), prefix + element.id)
+        if creating or any(element.kind == "startEvent" for element in level.nodes.values()):
             return
         if not roots:
             self._findings.refuse(
-                id_of(level.scope.element),
-                f"nothing starts {describe(level.scope.element)}: flows lead to all of its elements; add a start event",
+                level.scope.element.id,
+                f"nothing starts {level.scope.element.described}: flows lead to all of its elements; add a start event",
             )
         start = Node(id=f"{draft.identity}#start", kind=NodeKind.START, described=f"start of {draft.identity}")
         port = Port(node=draft.add(start))
@@ -162,7 +137,7 @@ class GraphReader:
             draft.connect(port, draft.add(split).id)
             port = Port(node=split)
         for element in roots:
-            draft.connect(port, prefix + id_of(element))
+            draft.connect(port, prefix + element.id)
 
     def _read_ad_hoc(self, level: Level) -> FlowGraph:
         """The graph of an ad-hoc sub-process: its fragments any number of times, in any order.
@@ -171,132 +146,127 @@ class GraphReader:
         """
         scope = level.scope
         self._findings.note(
-            id_of(scope.element), f"{describe(scope.element)}: its activities come in any order, any number of times"
+            scope.element.id, f"{scope.element.described}: its activities come in any order, any number of times"
         )
         identity = scope.identity
         choice = GraphDraft(f"{identity}#any", "", self._budget)
-        start = choice.add(Node(id=f"{identity}#any-start", kind=NodeKind.START, described=describe(scope.element)))
-        gateway = choice.add(Node(id=f"{identity}#any", kind=NodeKind.EXCLUSIVE, described=describe(scope.element)))
+        start = choice.add(Node(id=f"{identity}#any-start", kind=NodeKind.START, described=scope.element.described))
+        gateway = choice.add(Node(id=f"{identity}#any", kind=NodeKind.EXCLUSIVE, described=scope.element.described))
         choice.connect(Port(node=start), gateway.id)
         is_single = True
         for fragment in level.fragments():
             first = next(iter(fragment.nodes.values()))
-            identifier = f"{scope.prefix}{id_of(first)}#fragment"
+            identifier = f"{scope.prefix}{first.id}#fragment"
             graph = self._read_level(fragment, identifier)
             is_single = is_single and sum(node.kind in _WITH_CONTENT for node in graph.nodes) <= 1
             is_single = is_single and all(node.block is None or _is_single(node.block) for node in graph.nodes)
             block = Block(graph=graph)
-            node = Node(id=identifier, kind=NodeKind.BLOCK, block=block, described=describe(first))
+            node = Node(id=identifier, kind=NodeKind.BLOCK, block=block, described=first.described)
             choice.connect(Port(node=gateway), choice.add(node).id)
         is_sequence = scope.element.get("ordering", "Parallel") == "Sequential"
         repeat = Repeat(least=0, is_parallel=not is_sequence and not is_single)
         block = Block(graph=choice.finish(self._findings), repeat=repeat)
-        draft = GraphDraft(identity, name_of(scope.element), self._budget)
-        node = Node(id=f"{identity}#ad-hoc", kind=NodeKind.BLOCK, block=block, described=describe(scope.element))
-        start = draft.add(Node(id=f"{identity}#start", kind=NodeKind.START, described=describe(scope.element)))
+        draft = GraphDraft(identity, scope.element.name, self._budget)
+        node = Node(id=f"{identity}#ad-hoc", kind=NodeKind.BLOCK, block=block, described=scope.element.described)
+        start = draft.add(Node(id=f"{identity}#start", kind=NodeKind.START, described=scope.element.described))
         draft.connect(Port(node=start), draft.add(node).id)
         return draft.finish(self._findings)
 
     # Gateways and activities
 
-    def _add_gateway(self, draft: GraphDraft, level: Level, element: Element) -> None:
-        kind = kind_of(element)
+    def _add_gateway(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
+        kind = element.kind
         if kind not in KIND_OF_GATEWAY:
             self._findings.refuse(
-                id_of(element),
-                f"{describe(element)}: complex gateways are not read; use exclusive, inclusive or parallel ones",
+                element.id,
+                f"{element.described}: complex gateways are not read; use exclusive, inclusive or parallel ones",
             )
             return
         prefix, flows = level.scope.prefix, level.scope.flows
-        leaving = flows.leaving(id_of(element))
-        is_all = element.get("eventGatewayType") == "Parallel" and flag(element, "instantiate", default=False)
-        gateway = Node(
-            id=prefix + id_of(element),
-            kind=NodeKind.PARALLEL if is_all else KIND_OF_GATEWAY[kind],
-            name=name_of(element),
-            described=describe(element),
-        )
+        leaving = flows.leaving(element.id)
+        is_all = element.get("eventGatewayType") == "Parallel" and element.flag("instantiate", default=False)
+        gateway = level.scope.node(element, NodeKind.PARALLEL if is_all else KIND_OF_GATEWAY[kind])
         if not leaving:
-            self._findings.note(id_of(element), f"no flow leaves {describe(element)}; it is an end")
+            self._findings.note(element.id, f"no flow leaves {element.described}; it is an end")
         lead_on_from_gateway(draft, draft.add(gateway), leaving, element.get("default", ""), prefix)
 
-    def _add_activity(self, draft: GraphDraft, level: Level, element: Element) -> None:
-        scope, own = level.scope, id_of(element)
+    def _add_activity(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
+        scope, own = level.scope, element.id
         boundary = level.boundary.get(own, [])
         check_quantities(element, self._findings)
         catchers = catchers_of(boundary, scope.prefix, self._document)
         inner = replace(scope, catchers=Catchers(catchers, scope.catchers)) if catchers else scope
         content = self._read_content(element, inner)
-        if content.label is not None and not scope.prefix:
-            self.events[own] = content.label
+        if isinstance(content, str) and not scope.prefix:
+            self.events[own] = content
         exits = tuple(exit_of(event, scope.prefix, self._document, self._events.thrown) for event in boundary)
         self._note_once(exits, element)
-        repeat = repeat_of(element, content.graph is None, self._labels.least_instances, self._findings)
-        node = draft.add(_activity_node(scope.prefix, element, content, exits, repeat))
+        repeat = repeat_of(element, not isinstance(content, FlowGraph), self._labels.least_instances, self._findings)
+        node = draft.add(_activity_node(scope, element, content, exits, repeat))
         lead_on(draft, Port(node=node), scope.flows.leaving(own), element.get("default", ""), scope.prefix)
         for event in boundary:
-            port = Port(node=node, exit=scope.prefix + id_of(event))
-            lead_on(draft, port, scope.flows.leaving(id_of(event)), "", scope.prefix)
+            port = Port(node=node, exit=scope.prefix + event.id)
+            lead_on(draft, port, scope.flows.leaving(event.id), "", scope.prefix)
 
-    def _read_content(self, element: Element, scope: ProcessScope) -> _Content:
-        kind = kind_of(element)
+    def _read_content(self, element: BpmnElement, scope: ProcessScope) -> _Content:
+        kind = element.kind
         if kind == CALL:
             called = self._document.find(element.get("calledElement", ""))
-            if called is not None and kind_of(called) == "process":
+            if called is not None and called.kind == "process":
                 return self._call(element, called, scope)
-            if not has_content(element):
+            if not element.has_content:
                 self._note_outside(element)
-                return _Content(label=self._labels.label_of(element))
-        elif not is_sub_process(kind):
-            return _Content(label=self._labels.label_of(element))
-        if has_content(element):
-            return _Content(graph=self._read_scope(self._below(element, scope)))
+                return self._labels.label_of(element)
+        elif kind not in SUB_PROCESSES:
+            return self._labels.label_of(element)
+        if element.has_content:
+            return self._read_scope(self._below(element, scope))
         if self._labels.is_mapped(element):
-            return _Content(label=self._labels.label_of(element))
+            return self._labels.label_of(element)
         self._findings.note(
-            id_of(element), f"{describe(element)} has no content in the file; it is silent, unless a mapping names it"
+            element.id, f"{element.described} has no content in the file; it is silent, unless a mapping names it"
         )
-        return _Content()
+        return None
 
-    def _note_outside(self, element: Element) -> None:
+    def _note_outside(self, element: BpmnElement) -> None:
         """Add a notice that a called process is not in the file; a call without a target is an ordinary task."""
         target = element.get("calledElement", "").strip()
         if target:
-            message = f"{describe(element)} calls {target!r}, which is not a process of this file; it is read as a task"
-            self._findings.note(id_of(element), message)
+            message = f"{element.described} calls {target!r}, which is not a process of this file; it is read as a task"
+            self._findings.note(element.id, message)
 
-    def _call(self, element: Element, called: Element, scope: ProcessScope) -> _Content:
-        target = id_of(called)
-        if not has_content(called):
+    def _call(self, element: BpmnElement, called: BpmnElement, scope: ProcessScope) -> _Content:
+        target = called.id
+        if not called.has_content:
             self._findings.note(
-                id_of(element), f"{describe(element)} calls process {target!r}, which is empty; it is read as a task"
+                element.id, f"{element.described} calls process {target!r}, which is empty; it is read as a task"
             )
-            return _Content(label=self._labels.label_of(element))
+            return self._labels.label_of(element)
         path = [process for process, _ in scope.calls]
         if target in path:
             start = path.index(target)
-            steps = [*scope.calls[start + 1 :], (target, describe(element))]
+            steps = [*scope.calls[start + 1 :], (target, element.described)]
             cycle = target + "".join(f" -> {process} (by {by})" for process, by in steps)
-            self._findings.refuse(id_of(element), f"processes call each other in a cycle, which has no end: {cycle}")
-            return _Content()
-        prefix = f"{scope.prefix}{id_of(element)}/"
+            self._findings.refuse(element.id, f"processes call each other in a cycle, which has no end: {cycle}")
+            return None
+        prefix = f"{scope.prefix}{element.id}/"
         inner = replace(
             scope,
             element=called,
             identity=prefix + target,
             prefix=prefix,
             flows=self._flows_of(called),
-            calls=(*scope.calls, (target, describe(element))),
+            calls=(*scope.calls, (target, element.described)),
             depth=scope.depth + 1,
             terminator="",
         )
-        return _Content(graph=self._read_scope(inner))
+        return self._read_scope(inner)
 
-    def _note_once(self, exits: tuple[Exit, ...], element: Element) -> None:
+    def _note_once(self, exits: tuple[Exit, ...], element: BpmnElement) -> None:
         for exit_ in exits:
             if not exit_.is_interrupting and not exit_.is_thrown:
                 own = exit_.id.rpartition("/")[2]
-                self._findings.note(own, f"this event happens at most once whenever {describe(element)} is active")
+                self._findings.note(own, f"this event happens at most once whenever {element.described} is active")
 
 
 _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
@@ -308,18 +278,17 @@ def _is_single(block: Block) -> bool:
 
 
 def _activity_node(
-    prefix: str, element: Element, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
+    scope: ProcessScope, element: BpmnElement, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
 ) -> Node:
     """The node of an activity; a block only if needed."""
-    identity, name, described = prefix + id_of(element), name_of(element), describe(element)
-    kind = NodeKind.SILENT if content.label is None else NodeKind.ACTIVITY
-    graph = content.graph
-    if graph is None and not exits and repeat is None:
-        return Node(id=identity, kind=kind, name=name, label=content.label, described=described)
-    if graph is None:
-        start = Node(id=f"{identity}#start", kind=NodeKind.START, described=described)
-        task = Node(id=f"{identity}#task", kind=kind, name=name, label=content.label, described=described)
-        flow = Flow(id=f"{identity}#flow", source=start.id, target=task.id)
-        graph = FlowGraph(id=identity, name=name, nodes=(start, task), flows=(flow,))
-    block = Block(graph=graph, exits=exits, repeat=repeat)
-    return Node(id=identity, kind=NodeKind.BLOCK, name=name, block=block, described=described)
+    if isinstance(content, FlowGraph):
+        graph = content
+    else:
+        node = replace(scope.node(element, NodeKind.SILENT if content is None else NodeKind.ACTIVITY), label=content)
+        if not exits and repeat is None:
+            return node
+        start = Node(id=f"{node.id}#start", kind=NodeKind.START, described=node.described)
+        task = replace(node, id=f"{node.id}#task")
+        flow = Flow(id=f"{node.id}#flow", source=start.id, target=task.id)
+        graph = FlowGraph(id=node.id, name=node.name, nodes=(start, task), flows=(flow,))
+    return replace(scope.node(element, NodeKind.BLOCK), block=Block(graph=graph, exits=exits, repeat=repeat))

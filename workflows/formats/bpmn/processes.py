@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from xml.etree.ElementTree import Element
 
-from workflows.formats.bpmn.document import Document, forms_of, has_content
-from workflows.formats.bpmn.elements import (
-    CALL,
-    MODEL,
-    children,
-    descendants,
-    id_of,
-    is_activity,
-    kind_of,
-    line_of,
-    name_of,
-)
+from workflows.formats.bpmn.document import Document, forms_of
+from workflows.formats.bpmn.elements import CALL, MODEL, BpmnElement
 from workflows.formats.findings import Findings
 from workflows.naming import normalised
 
 
-def choose_process(document: Document, chosen: str | None, findings: Findings) -> Element:
+def choose_process(document: Document, chosen: str | None, findings: Findings) -> BpmnElement:
     """The process with an id, or with a pool of this id or name; None: the only candidate.
 
     Without a choice, this is the only process with content, the only one that no other process calls, or the only one
     with activities.
     """
-    candidates = [process for process in document.processes if has_content(process)]
+    candidates = [process for process in document.processes if process.has_content]
     if chosen is None:
         if len(candidates) == 1:
             return candidates[0]
@@ -36,14 +25,12 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
         outermost = _outermost(document, candidates)
         if outermost is not None:
             listed = _list(document, [process for process in candidates if process is not outermost])
-            findings.note(id_of(outermost), f"this process is read; others of the file, {listed}, are called by it")
+            findings.note(outermost.id, f"this process is read; others of the file, {listed}, are called by it")
             return outermost
-        active = [process for process in candidates if any(is_activity(kind_of(one)) for one in descendants(process))]
+        active = [process for process in candidates if any(one.is_activity for one in process.descendants())]
         if len(active) == 1:
             listed = _list(document, [process for process in candidates if process is not active[0]])
-            findings.note(
-                id_of(active[0]), f"this process is read; the others of the file, {listed}, have no activities"
-            )
+            findings.note(active[0].id, f"this process is read; the others of the file, {listed}, have no activities")
             return active[0]
         listed = _list(document, active or candidates)
         count = f"{len(active)} with activities" if active else "none with activities"
@@ -54,12 +41,12 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
     if len(meant) == 1 and meant[0] in candidates:
         return meant[0]
     if len(meant) == 1:
-        raise findings.refusal(id_of(meant[0]), "this process is empty; give it activities, or choose another")
+        raise findings.refusal(meant[0].id, "this process is empty; give it activities, or choose another")
     what = f"{len(meant)} processes are called" if meant else "there is no process"
     raise findings.refusal("", f"{what} {chosen!r}; choose one of {_list(document, candidates) or 'none'}")
 
 
-def _outermost(document: Document, candidates: list[Element]) -> Element | None:
+def _outermost(document: Document, candidates: list[BpmnElement]) -> BpmnElement | None:
     """The only process that no other process calls, if it calls all others, directly or not."""
     calls = {id(process): _called(document, process) for process in candidates}
     roots = [one for one in candidates if not any(one in calls[id(by)] for by in candidates if by is not one)]
@@ -74,11 +61,11 @@ def _outermost(document: Document, candidates: list[Element]) -> Element | None:
     return roots[0] if all(process in reached for process in candidates) else None
 
 
-def _called(document: Document, process: Element) -> list[Element]:
+def _called(document: Document, process: BpmnElement) -> list[BpmnElement]:
     found = (
-        document.find(element.get("calledElement", "")) for element in descendants(process) if kind_of(element) == CALL
+        document.find(element.get("calledElement", "")) for element in process.descendants() if element.kind == CALL
     )
-    return [called for called in found if called is not None and kind_of(called) == "process"]
+    return [called for called in found if called is not None and called.kind == "process"]
 
 
 def note_origin(document: Document, findings: Findings) -> None:
@@ -86,54 +73,54 @@ def note_origin(document: Document, findings: Findings) -> None:
     if document.namespace != MODEL:
         namespace = f"the namespace {document.namespace!r}" if document.namespace else "no namespace"
         findings.note("", f"the file has {namespace}; it is read as BPMN 2.0 ({MODEL})")
-    for element in children(document.root, "import"):
+    for element in document.root.children("import"):
         location = element.get("location", "") or element.get("namespace", "")
-        findings.note("", f"the import of {location!r} (line {line_of(element)}) is not read: only this file is")
+        findings.note("", f"the import of {location!r} (line {element.line}) is not read: only this file is")
 
 
 def note_collaboration(document: Document, findings: Findings) -> None:
     """Add notices for the parts of a collaboration that are left out."""
     for element in document.root:
-        if kind_of(element) in ("choreography", "globalChoreographyTask", "globalConversation"):
-            findings.note(id_of(element), f"{kind_of(element)} is left out: only one process is read")
-    for collaboration in children(document.root, "collaboration"):
-        flows = sum(1 for _ in children(collaboration, "messageFlow"))
+        if element.kind in ("choreography", "globalChoreographyTask", "globalConversation"):
+            findings.note(element.id, f"{element.kind} is left out: only one process is read")
+    for collaboration in document.root.children("collaboration"):
+        flows = sum(1 for _ in collaboration.children("messageFlow"))
         if flows:
-            findings.note(id_of(collaboration), f"{flows} message {'flow is' if flows == 1 else 'flows are'} left out")
-        talks = sum(1 for _ in children(collaboration, "conversation", "subConversation", "callConversation"))
+            findings.note(collaboration.id, f"{flows} message {'flow is' if flows == 1 else 'flows are'} left out")
+        talks = sum(1 for _ in collaboration.children("conversation", "subConversation", "callConversation"))
         if talks:
-            findings.note(id_of(collaboration), "conversations are left out: only one process is read")
+            findings.note(collaboration.id, "conversations are left out: only one process is read")
 
 
-def _find(document: Document, chosen: str) -> list[Element]:
+def _find(document: Document, chosen: str) -> list[BpmnElement]:
     """The processes found by the first criterion with a match: id, id of the pool, name of the pool, name."""
     name = normalised(chosen)
-    by_id = _processes_of(pool for pool in document.participants if id_of(pool) == chosen)
-    by_name = _processes_of(pool for pool in document.participants if name and name_of(pool) == name)
+    by_id = _processes_of(pool for pool in document.participants if pool.id == chosen)
+    by_name = _processes_of(pool for pool in document.participants if name and pool.name == name)
     ways = (
-        [process for process in document.processes if id_of(process) == chosen],
-        [process for process in document.processes if id_of(process) in by_id],
-        [process for process in document.processes if id_of(process) in by_name],
-        [process for process in document.processes if name and name_of(process) == name],
+        [process for process in document.processes if process.id == chosen],
+        [process for process in document.processes if process.id in by_id],
+        [process for process in document.processes if process.id in by_name],
+        [process for process in document.processes if name and process.name == name],
     )
     return next((way for way in ways if way), [])
 
 
-def _processes_of(pools: Iterable[Element]) -> set[str]:
+def _processes_of(pools: Iterable[BpmnElement]) -> set[str]:
     return {form for pool in pools for form in forms_of(pool.get("processRef", ""))}
 
 
-def _list(document: Document, processes: list[Element]) -> str:
-    titled = ((id_of(process), document.title_of(process)) for process in processes[:20])
+def _list(document: Document, processes: list[BpmnElement]) -> str:
+    titled = ((process.id, document.title_of(process)) for process in processes[:20])
     listed = ", ".join(f"{own!r} ({title})" if title else repr(own) for own, title in titled)
     return f"{listed}, ..." if len(processes) > 20 else listed
 
 
 def _without_process(document: Document) -> str:
-    kinds = {kind_of(element) for element in document.root}
+    kinds = {element.kind for element in document.root}
     if kinds & {"choreography", "globalChoreographyTask"}:
         return "the file has a choreography, which is not read; a process with activities is"
-    parts = [kind_of(part) for collaboration in children(document.root, "collaboration") for part in collaboration]
+    parts = [part.kind for collaboration in document.root.children("collaboration") for part in collaboration]
     if any(part.endswith("onversation") for part in parts):
         return "the file has conversations, which are not read; a process with activities is"
     if document.processes:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from workflows.formats.bpmn.activities import Labels
 from workflows.formats.bpmn.diagram import read_diagram
 from workflows.formats.bpmn.document import Document
-from workflows.formats.bpmn.elements import INTERMEDIATE, descendants, id_of, is_activity, kind_of, name_of
+from workflows.formats.bpmn.elements import INTERMEDIATE
 from workflows.formats.bpmn.endings import end_at_once
 from workflows.formats.bpmn.graphs import GraphReader
 from workflows.formats.bpmn.processes import choose_process, note_collaboration, note_origin
 from workflows.formats.findings import Findings
 from workflows.formats.mapping import instances_problem, unused_keys
-from workflows.formats.safe_xml import parse_xml
 from workflows.model import ModelFormat, ReadOptions, WorkflowModel
 
 
@@ -24,7 +23,7 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
     if it has several processes and none is chosen, or elements whose meaning would be lost, all of them listed.
     """
     findings = Findings()
-    document = Document(parse_xml(content), findings)
+    document = Document(content, findings)
     note_origin(document, findings)
     process = choose_process(document, options.process, findings)
     note_collaboration(document, findings)
@@ -37,7 +36,7 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
     _note_unknown_names(document, labels, findings)
     diagram = read_diagram(document, process, reader.events, findings)
     return WorkflowModel(
-        name=document.title_of(process) or id_of(process),
+        name=document.title_of(process) or process.id,
         format=ModelFormat.BPMN,
         source=end_at_once(graph),
         notices=findings.notices,
@@ -49,9 +48,9 @@ def _note_unknown_names(document: Document, labels: Labels, findings: Findings) 
     known = {
         key
         for process in document.processes
-        for element in descendants(process)
-        if is_activity(kind_of(element)) or kind_of(element) in INTERMEDIATE
-        for key in (id_of(element), name_of(element))
+        for element in process.descendants()
+        if element.is_activity or element.kind in INTERMEDIATE
+        for key in (element.id, element.name)
     }
     for notice in unused_keys(labels.mapping, known):
         findings.note(notice.element, notice.message)

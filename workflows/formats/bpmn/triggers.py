@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from xml.etree.ElementTree import Element
 
 from workflows.formats.bpmn.document import EVENT_DEFINITION, Document
-from workflows.formats.bpmn.elements import flag, id_of, kind_of, name_of
+from workflows.formats.bpmn.elements import BpmnElement
 from workflows.nets.graph import Exit
 
 THROWN = {"error": "errorRef", "escalation": "escalationRef", "cancel": ""}
@@ -65,30 +64,30 @@ class Catchers:
         return ()
 
 
-def triggers_of(event: Element, document: Document) -> tuple[Trigger, ...]:
+def triggers_of(event: BpmnElement, document: Document) -> tuple[Trigger, ...]:
     """The triggers from the definitions of an event."""
     return tuple(_trigger(definition, event, document) for definition in document.definitions_of(event))
 
 
-def catchers_of(events: Iterable[Element], prefix: str, document: Document) -> tuple[Catcher, ...]:
+def catchers_of(events: Iterable[BpmnElement], prefix: str, document: Document) -> tuple[Catcher, ...]:
     """The catchers of thrown triggers among boundary or start events."""
     return tuple(
-        Catcher(exit=prefix + id_of(event), kind=trigger.kind, code=trigger.code)
+        Catcher(exit=prefix + event.id, kind=trigger.kind, code=trigger.code)
         for event in events
         for trigger in triggers_of(event, document)
         if trigger.kind in THROWN
     )
 
 
-def exit_of(event: Element, prefix: str, document: Document, thrown: set[str]) -> Exit:
+def exit_of(event: BpmnElement, prefix: str, document: Document, thrown: set[str]) -> Exit:
     """A boundary event, or the start event of an event sub-process, as an exit of the block that it belongs to."""
-    attribute = "cancelActivity" if kind_of(event) == "boundaryEvent" else "isInterrupting"
+    attribute = "cancelActivity" if event.kind == "boundaryEvent" else "isInterrupting"
     kinds = {trigger.kind for trigger in triggers_of(event, document)}
     return Exit(
-        id=prefix + id_of(event),
-        name=name_of(event),
-        is_interrupting=bool(kinds & {"error", "cancel"}) or flag(event, attribute, default=True),
-        is_thrown=prefix + id_of(event) in thrown,
+        id=prefix + event.id,
+        name=event.name,
+        is_interrupting=bool(kinds & {"error", "cancel"}) or event.flag(attribute, default=True),
+        is_thrown=prefix + event.id in thrown,
     )
 
 
@@ -97,16 +96,16 @@ def first_of(triggers: Sequence[Trigger], kinds: Iterable[str]) -> Trigger | Non
     return next((trigger for kind in kinds for trigger in triggers if trigger.kind == kind), None)
 
 
-def link_of(event: Element, document: Document) -> str | None:
+def link_of(event: BpmnElement, document: Document) -> str | None:
     """The name of the link that an event throws or catches; None: it is not a link."""
     trigger = first_of(triggers_of(event, document), ("link",))
     return trigger.link if trigger is not None else None
 
 
-def _trigger(definition: Element, event: Element, document: Document) -> Trigger:
-    kind = kind_of(definition).removesuffix(EVENT_DEFINITION)
+def _trigger(definition: BpmnElement, event: BpmnElement, document: Document) -> Trigger:
+    kind = definition.kind.removesuffix(EVENT_DEFINITION)
     if kind == "link":
-        return Trigger(kind=kind, link=name_of(definition) or name_of(event))
+        return Trigger(kind=kind, link=definition.name or event.name)
     reference = definition.get(THROWN.get(kind, ""), "").strip()
     if not reference:
         return Trigger(kind=kind)
