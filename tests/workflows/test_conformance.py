@@ -14,7 +14,8 @@ from tests.references.workflows import Word, enumerate_language
 from workflows import Activity, ExclusiveChoice, Parallel, ProcessTree, Sequence, Silent
 from workflows.compiling import CompiledWorkflow, compile_workflow
 from workflows.conformance import check_log, check_trace
-from workflows.model import CompileLimits, ModelFormat, WorkflowModel
+from workflows.limits import CompileLimits
+from workflows.model import ModelFormat, WorkflowModel
 from workflows.relations.extraction import Extraction, Method
 
 ORDER = Sequence(

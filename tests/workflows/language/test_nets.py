@@ -14,7 +14,7 @@ from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.minimal import minimal
 from workflows.language.nets import automaton_of, automaton_of_net
 from workflows.language.trees import automaton_of_tree
-from workflows.model import CompileLimits
+from workflows.limits import CompileLimits
 from workflows.nets import eager
 from workflows.nets.markings import explore
 from workflows.nets.net import Transition, WorkflowNet

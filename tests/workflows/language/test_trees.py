@@ -28,7 +28,7 @@ from workflows import (
 from workflows.errors import AutomatonTooLarge
 from workflows.language.minimal import minimal
 from workflows.language.trees import automaton_of_tree
-from workflows.model import CompileLimits
+from workflows.limits import CompileLimits
 
 LIMITS = CompileLimits()
 A, B, C, D = map(Activity, "ABCD")

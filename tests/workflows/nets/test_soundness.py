@@ -3,7 +3,7 @@
 import pytest
 
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
-from workflows.model import CompileLimits
+from workflows.limits import CompileLimits
 from workflows.nets.markings import explore
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.soundness import check
