@@ -46,6 +46,11 @@ class Remainder:
         return frozenset(atom.type for atom in self.atoms)
 
     @property
+    def forbidden(self) -> tuple[str, ...]:
+        """The types that must not come in some gap."""
+        return tuple(dict.fromkeys(gap.type for gap in self.gaps))
+
+    @property
     def positives(self) -> Remainder:
         return replace(self, gaps=())
 

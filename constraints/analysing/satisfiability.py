@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from constraints.errors import ContradictoryConstraints, UnsatisfiablePattern
-from constraints.exact.outlook import ExactOutlook
-from constraints.exact.reasons import find_workflow_clash
+from constraints.exact.outlook import ExactOutlook, find_workflow_clash
 from constraints.model import ConstraintSet, Part, Prior, quoted
-from constraints.reasoning.clash import find_clash
+from constraints.reasoning.clash import Clash, find_clash
 from constraints.reasoning.cycles import prior_cycles
 from constraints.reasoning.outlook import Outlook
-from constraints.reasoning.reasoner import Reason, Reasoner
+from constraints.reasoning.reasoner import Reasoner
 from constraints.reasoning.rule_clash import find_rule_clash
 from constraints.remainder import NOTHING, Remainder, remainder_of, single
 from constraints.wording import listed, listed_atoms, listed_parts, listed_types
@@ -88,14 +87,14 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
     }
     terms = range(len(query.terms))
     is_satisfiable = query.can_complete([index not in reasons for index in terms])
-    would_be = query.can_complete([index not in reasons or bool(reasons[index].forbidden) for index in terms])
+    would_be = query.can_complete([index not in reasons or bool(reasons[index].remainder.forbidden) for index in terms])
     return QueryCheck(
         dead=tuple(
             DeadTerm(
                 term=index,
                 atoms=reason.remainder.atoms,
                 constraints=reason.constraints,
-                forbidden=reason.forbidden,
+                forbidden=reason.remainder.forbidden,
                 text=_sentence(reason),
             )
             for index, reason in reasons.items()
@@ -103,20 +102,6 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
         is_satisfiable=is_satisfiable,
         asks_for_violation=would_be and not is_satisfiable,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reason:
-    """The reason why no trace completes a remainder: a minimal part, minimal constraints, and possibly a workflow."""
-
-    remainder: Remainder
-    constraints: tuple[Part, ...]
-    kind: Reason | None = None
-    workflow: str | None = None
-
-    @property
-    def forbidden(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(gap.type for gap in self.remainder.gaps))
 
 
 class _Search:
@@ -128,7 +113,7 @@ class _Search:
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
         self._outlook = outlook
         self._exact = exact
-        self._known: list[_Reason] = []
+        self._known: list[Clash] = []
 
     @property
     def reasoner(self) -> Reasoner:
@@ -139,7 +124,7 @@ class _Search:
         """Whether a remainder without a reason was proved to be possible; otherwise searches may have been given up."""
         return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
 
-    def reason(self, remainder: Remainder) -> _Reason | None:
+    def reason(self, remainder: Remainder) -> Clash | None:
         outlook, exact = self._outlook, self._exact
         is_possible = outlook.can_complete(outlook.start, remainder)
         if is_possible and (exact is None or exact.can_complete(exact.start, remainder)):
@@ -147,50 +132,47 @@ class _Search:
         known = next((one for one in self._known if self._explains(one, remainder)), None)
         if known is not None:
             return known
-        found = self._by_workflow(remainder) if is_possible else self._by_constraints(remainder)
+        if is_possible and exact is not None:
+            found = find_workflow_clash(exact, exact.start, remainder)
+        else:
+            found = self._by_constraints(remainder)
         if found is not None:
             self._known.append(found)
         return found
 
-    def _explains(self, known: _Reason, remainder: Remainder) -> bool:
-        return not known.forbidden and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
+    def _explains(self, known: Clash, remainder: Remainder) -> bool:
+        return (
+            not known.remainder.forbidden
+            and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
+        )
 
-    def _by_constraints(self, remainder: Remainder) -> _Reason | None:
+    def _by_constraints(self, remainder: Remainder) -> Clash | None:
         outlook = self._outlook
         clash = find_clash(outlook.constraint_set, remainder=remainder, reasoner=outlook.reasoner)
         if clash is not None:
-            return _Reason(clash.remainder, clash.constraints, clash.reason)
+            return clash
         needs_gaps = outlook.can_complete(outlook.start, remainder.positives)
-        broken = find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
-        return None if broken is None else _Reason(broken.remainder, broken.constraints)
-
-    def _by_workflow(self, remainder: Remainder) -> _Reason | None:
-        if self._exact is None:
-            return None
-        clash = find_workflow_clash(self._exact, self._exact.start, remainder)
-        if clash is None:
-            return None
-        return _Reason(clash.remainder, clash.constraints, workflow=self._exact.process.workflow)
+        return find_rule_clash(outlook, outlook.start, remainder if needs_gaps else remainder.positives)
 
 
-def _sentence(reason: _Reason) -> str:
+def _sentence(reason: Clash) -> str:
     atoms, parts = reason.remainder.atoms, listed_parts(reason.constraints)
     verb = "clash" if len(atoms) > 1 else "clashes"
     if reason.workflow is not None:
         return _by_workflow(reason)
-    if reason.kind is None:
+    if reason.reason is None:
         leave = "leaves" if len(reason.constraints) == 1 else "leave"
         return f"{parts} {leave} no place for {listed_atoms(atoms)}"
-    if reason.forbidden:
-        missing = f"without {listed_types(reason.forbidden)} where the pattern forbids it"
+    if reason.remainder.forbidden:
+        missing = f"without {listed_types(reason.remainder.forbidden)} where the pattern forbids it"
         return f"no trace has {listed_atoms(atoms)} {missing}, which clashes with {parts}"
-    if reason.kind == "order":
+    if reason.reason == "order":
         return f"no trace has {listed_atoms(atoms)} in the order that the pattern requires, which {verb} with {parts}"
     return f"{listed_atoms(atoms)} {verb} with {parts}"
 
 
-def _by_workflow(reason: _Reason) -> str:
-    atoms, forbidden = reason.remainder.atoms, reason.forbidden
+def _by_workflow(reason: Clash) -> str:
+    atoms, forbidden = reason.remainder.atoms, reason.remainder.forbidden
     keeping = f" that keeps {listed_parts(reason.constraints)}" if reason.constraints else ""
     wanted = f"{listed_atoms(atoms)}{' as the pattern requires' if len(atoms) > 1 else ''}" if atoms else "a match"
     without = f" without {listed_types(forbidden)} where the pattern forbids it" if forbidden else ""
@@ -251,7 +233,7 @@ def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[Se
     return sorted(found, key=lambda warning: warning.types)
 
 
-def _impossible_type(name: str, reason: _Reason) -> SetWarning:
+def _impossible_type(name: str, reason: Clash) -> SetWarning:
     causes = [listed_parts(reason.constraints)] if reason.constraints else []
     causes += [] if reason.workflow is None else [f"the workflow {reason.workflow}"]
     return SetWarning(

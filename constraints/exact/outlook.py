@@ -7,16 +7,19 @@ to its places (constraint-aware CEP, section 6.2). The end of the process is the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from constraints.exact.joint import MAX_STEPS, JointSearch
-from constraints.model import ConstraintSet, Process
+from constraints.model import ConstraintSet, Part, Process
 from constraints.process.automaton import START, ProcessAutomaton
 from constraints.process.language import Completions, Language
+from constraints.reasoning.clash import Clash
 from constraints.reasoning.outlook import Outlook
+from constraints.reasoning.rule_clash import least_clash
 from constraints.remainder import NOTHING, Remainder, whole_of
 from constraints.sets import bits_of
 from nfa import EventClass, MonitorState, Query
@@ -156,6 +159,22 @@ class ExactOutlook:
     def _by_word(self, remainder: Remainder) -> Remainder:
         """The remainder as a word has to complete it: without NOTs if events with equal timestamps are unordered."""
         return remainder if self.ties == "log" else remainder.positives
+
+
+def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
+    """A minimal reason why ``remainder`` cannot complete after ``state``; None if it can."""
+    if outlook.can_complete(state, remainder):
+        return None
+    known, own_parts = outlook.constraint_set, outlook.constraint_set.own.parts
+
+    def clashes(parts: Sequence[Part], part: Remainder) -> bool:
+        gone = frozenset(own_parts).difference(parts)
+        kept = known.of_parts(one for one in known.parts if one not in gone)
+        some = ExactOutlook(kept, outlook.process, outlook.automaton, outlook.ties)
+        rules = [place for rule, place in zip(known.rules, state.places[1:], strict=True) if rule in kept.rules]
+        return not some.can_complete(replace(state, places=(state.places[0], *rules)), part)
+
+    return replace(least_clash(own_parts, remainder, clashes), workflow=outlook.process.workflow)
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from constraints.exact.outlook import ExactOutlook
-from constraints.exact.reasons import find_workflow_clash
+from constraints.exact.outlook import ExactOutlook, find_workflow_clash
 from constraints.model import ConstraintSet, End, Part, Prior
 from constraints.reasoning.clash import Clash, find_clash
 from constraints.reasoning.outlook import Outlook

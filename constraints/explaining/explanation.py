@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from constraints.exact.outlook import ExactOutlook
-from constraints.exact.reasons import find_workflow_clash
+from constraints.exact.outlook import ExactOutlook, find_workflow_clash
 from constraints.model import Clause, ConstraintSet, End, Part, Prior, quoted
 from constraints.reasoning.clash import Clash, find_clash
 from constraints.reasoning.outlook import Outlook
-from constraints.reasoning.rule_clash import LeastClash, find_rule_clash
+from constraints.reasoning.rule_clash import find_rule_clash
 from constraints.remainder import Remainder, remainder_of
 from constraints.wording import listed, listed_atoms, listed_parts, listed_types, next_to_come, with_workflow
 from nfa import OTHER, Atom, EventClass, MonitorState, PatternState, Query, Seen, describe_atom
@@ -135,13 +134,13 @@ def explain_clash(
         earlier=tuple(sorted(clash.events - shown)),
         constraints=clash.constraints,
         atoms=clash.remainder.atoms,
-        forbidden=_forbidden(clash.remainder),
+        forbidden=clash.remainder.forbidden,
         because=_forbidden_comes(clash) if clash.remainder.gaps else _SENTENCES[form](clash),
     )
 
 
-def _of_rules(clash: LeastClash, event: EventClass) -> Explanation:
-    parts, atoms, forbidden = clash.constraints, clash.remainder.atoms, _forbidden(clash.remainder)
+def _of_rules(clash: Clash, event: EventClass) -> Explanation:
+    parts, atoms, forbidden = clash.constraints, clash.remainder.atoms, clash.remainder.forbidden
     leave = "leaves" if len(parts) == 1 else "leave"
     nots = [f"NOT {quoted(name)}" for name in forbidden]
     return Explanation(
@@ -155,8 +154,8 @@ def _of_rules(clash: LeastClash, event: EventClass) -> Explanation:
     )
 
 
-def _of_workflow(outlook: ExactOutlook, clash: LeastClash, after: MonitorState, event: EventClass) -> Explanation:
-    atoms, forbidden = clash.remainder.atoms, _forbidden(clash.remainder)
+def _of_workflow(outlook: ExactOutlook, clash: Clash, after: MonitorState, event: EventClass) -> Explanation:
+    atoms, forbidden = clash.remainder.atoms, clash.remainder.forbidden
     came = "that" if event.type == OTHER else quoted(event.type)
     again = "other " if len(atoms) == 1 and atoms[0].type == event.type else ""
     wanted = f"no {again}{listed_atoms(atoms)}" if len(atoms) == 1 else f"not all of {listed_atoms(atoms)}"
@@ -175,10 +174,6 @@ def _of_workflow(outlook: ExactOutlook, clash: LeastClash, after: MonitorState, 
         allowed=allowed,
         because=f"{subject} {wanted} after {came}; {next_to_come(allowed)}",
     )
-
-
-def _forbidden(remainder: Remainder) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(gap.type for gap in remainder.gaps))
 
 
 def _form(clash: Clash) -> Form:
@@ -230,7 +225,7 @@ def _out_of_order(clash: Clash) -> str:
 def _forbidden_comes(clash: Clash) -> str:
     """The sentence for an event that must still come where a NOT forbids it, or has come there."""
     atoms, parts = clash.remainder.atoms, clash.constraints
-    forbidden = listed_types(_forbidden(clash.remainder))
+    forbidden = listed_types(clash.remainder.forbidden)
     if not parts:
         return f"{forbidden} came, which NOT {forbidden} forbids"
     mean = "means" if len(parts) == 1 else "mean"

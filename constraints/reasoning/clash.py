@@ -18,14 +18,21 @@ _Item = TypeVar("_Item")
 class Clash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
-    ``reason`` is that of the reasoner for these. Requirements come first among the constraints; the constraint that
-    cannot be kept comes last. ``events`` are names already seen that take part.
+    The atoms of ``remainder`` have no place, and its gaps matter; it has neither if no trace can continue.
+
+    Attributes:
+        reason: The reason of the reasoner; None for a clash with rules, or with a workflow.
+        constraints: Requirements first; the constraint that cannot be kept comes last. Rules come after the constraints
+            that exclude events which they would need. With a workflow, the hand-written ones that take part.
+        events: Names already seen that take part, as far as they are known.
+        workflow: The workflow that leaves no place, if its automaton decides.
     """
 
-    reason: Reason
+    reason: Reason | None = None
     constraints: tuple[Part, ...]
     remainder: Remainder
-    events: frozenset[str]
+    events: frozenset[str] = frozenset()
+    workflow: str | None = None
 
 
 def find_clash(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from constraints.model import ConstraintSet, Part
+from constraints.reasoning.clash import Clash
 from constraints.reasoning.outlook import Outlook
 from constraints.remainder import NOTHING, Remainder
 from nfa import MonitorState
@@ -14,20 +15,7 @@ from nfa import MonitorState
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeastClash:
-    """A minimal clash with rules or with a workflow: without any one constraint, atom or gap, the rest is possible.
-
-    Rules come after the constraints that exclude events which they would need; in a clash with a workflow, the
-    hand-written constraints that take part are mostly none. The atoms of ``remainder`` have no place, and its gaps
-    matter; it has neither if no trace can continue.
-    """
-
-    constraints: tuple[Part, ...]
-    remainder: Remainder
-
-
-def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> LeastClash | None:
+def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder = NOTHING) -> Clash | None:
     """A minimal reason why rules do not let ``remainder`` complete after ``state``; None if they do.
 
     Order and occurrence alone must allow it.
@@ -48,13 +36,13 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
 
 def least_clash(
     parts: Sequence[Part], remainder: Remainder, clashes: Callable[[Sequence[Part], Remainder], bool]
-) -> LeastClash:
+) -> Clash:
     """The minimal clash of some constraints with a remainder; ``clashes`` is monotone, and true for all of them."""
     gaps = _least(remainder.gaps, lambda some: clashes(parts, replace(remainder, gaps=tuple(some))))
     whole = replace(remainder, gaps=tuple(gaps))
     kept = _least(parts, lambda some: clashes(some, whole))
     atoms = _least(range(len(whole.atoms)), lambda some: clashes(kept, whole.only(frozenset(some))))
-    return LeastClash(constraints=tuple(kept), remainder=whole.only(frozenset(atoms)))
+    return Clash(constraints=tuple(kept), remainder=whole.only(frozenset(atoms)))
 
 
 def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
