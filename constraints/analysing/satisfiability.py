@@ -141,10 +141,7 @@ class _Search:
         return found
 
     def _explains(self, known: Clash, remainder: Remainder) -> bool:
-        return (
-            not known.remainder.forbidden
-            and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
-        )
+        return not known.remainder.gaps and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
 
     def _by_constraints(self, remainder: Remainder) -> Clash | None:
         outlook = self._outlook

@@ -11,7 +11,7 @@ from constraints.reasoning.reasoner import Goal, Reasoner
 from constraints.remainder import Remainder
 from constraints.rules.alphabet import EventKind, event_kinds
 from constraints.rules.automaton import RuleAutomaton
-from constraints.rules.search import Task, is_reachable
+from constraints.rules.search import WordSearch
 from nfa import MonitorState
 from streams import Ties
 
@@ -42,7 +42,7 @@ class JointSearch:
         self._automata = tuple(map(RuleAutomaton.of, constraint_set.rules))
         is_assumed = constraint_set.settings.completion == "assumed"
         self._wanted = [one.accepting if is_assumed else one.places - one.traps for one in self._automata]
-        self._tasks: dict[Remainder, Task | None] = {}
+        self._searches: dict[Remainder, WordSearch | None] = {}
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
     def is_possible(self, place: int, beside: MonitorState, remainder: Remainder, bound: int = 0) -> bool:
@@ -56,7 +56,7 @@ class JointSearch:
         if question not in self._answers:
             if len(self._answers) >= MEMORY_LIMIT:
                 self._answers.clear()
-                self._tasks.clear()
+                self._searches.clear()
             self._answers[question] = self._search(*question)
         return self._answers[question]
 
@@ -67,18 +67,18 @@ class JointSearch:
         )
 
     def _search(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
-        if remainder not in self._tasks:
-            self._tasks[remainder] = self._task(remainder)
-        task = self._tasks[remainder]
+        if remainder not in self._searches:
+            self._searches[remainder] = self._word_search(remainder)
+        search = self._searches[remainder]
         found = None
-        if task is not None:
+        if search is not None:
             start = place, self._orders.seen(beside)
-            found = is_reachable(task, beside.places, self._max_steps, beside=start, bound=bound)
+            found = search.is_reachable(beside.places, self._max_steps, beside=start, bound=bound)
         self.given_up += found is None
         return found is not False
 
-    def _task(self, remainder: Remainder) -> Task | None:
-        """The search task of a remainder; None if some type has too many symbols."""
+    def _word_search(self, remainder: Remainder) -> WordSearch | None:
+        """The search of a remainder; None if some type has too many symbols."""
         letters = frozenset(self._language.automaton.letters)
         strangers = frozenset(
             name
@@ -89,7 +89,7 @@ class JointSearch:
         if kinds is None:
             return None
         company = _Walkers(self._language, self._orders, remainder)
-        return Task(automata=self._automata, wanted=self._wanted, remainder=remainder, kinds=kinds, company=company)
+        return WordSearch(self._automata, self._wanted, remainder, kinds, company)
 
 
 class _Orders:

@@ -8,7 +8,7 @@ from constraints.model import ConstraintSet
 from constraints.remainder import Remainder
 from constraints.rules.alphabet import event_kinds
 from constraints.rules.automaton import RuleAutomaton
-from constraints.rules.search import Places, Task, is_reachable
+from constraints.rules.search import Places, WordSearch
 from constraints.sets import overlapping
 from nfa import OTHER
 
@@ -90,8 +90,7 @@ class RuleProduct:
         kinds = event_kinds(self._constraint_set, names, remainder, impossible)
         found = None
         if kinds is not None:
-            task = Task(automata=automata, wanted=wanted, remainder=remainder, kinds=kinds)
-            found = is_reachable(task, here, self._max_steps)
+            found = WordSearch(automata, wanted, remainder, kinds).is_reachable(here, self._max_steps)
         self.given_up += found is None
         return found is not False
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeAlias
 
 from constraints.remainder import Remainder
 from constraints.rules.alphabet import EventKind
 from constraints.rules.automaton import RuleAutomaton
+from constraints.sets import bits_of
 
 Places: TypeAlias = tuple[int, ...]
 
@@ -36,66 +36,63 @@ class Company(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """The parameters of a search; ``wanted`` are, for each rule, the places in which the trace may end."""
+class WordSearch:
+    """A search for such a word among some kinds of events.
 
-    automata: Sequence[RuleAutomaton]
-    wanted: Sequence[frozenset[int]]
-    remainder: Remainder
-    kinds: Collection[EventKind]
-    company: Company | None = None
-
-
-def is_reachable(task: Task, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
-    """Whether such a word exists; None if the search would take more than about ``max_steps`` steps of rules.
-
-    ``beside`` is the place of the company, if any; ``bound`` are the atoms that are bound already, as bits. States
-    nearest to the end are examined first, so a word is mostly found soon.
+    ``wanted`` are, for each rule, the places in which the trace may end; ``company`` follows the events too.
     """
-    search = _Search(task)
-    start: _State = (places, beside, bound)
-    if search.is_done(start):
-        return True
-    if not search.is_hopeful(start):
-        return False
-    met = {start}
-    waiting = [(search.distance(start), 0, start)]
-    while waiting:
-        if search.steps > max_steps:
-            return None
-        _, _, state = heappop(waiting)
-        for after, is_last in search.successors(state):
-            if search.is_done(after):
-                return True
-            if not is_last and after not in met:
-                met.add(after)
-                heappush(waiting, (search.distance(after), len(met), after))
-    return False
 
-
-class _Search:
-    def __init__(self, task: Task) -> None:
-        self.steps = 0
-        self._wanted = task.wanted
-        self._company = task.company
-        self._all_bound = (1 << len(task.remainder.atoms)) - 1
-        self._needed = [sum(1 << other for other in before) for before in task.remainder.before]
+    def __init__(
+        self,
+        automata: Sequence[RuleAutomaton],
+        wanted: Sequence[frozenset[int]],
+        remainder: Remainder,
+        kinds: Collection[EventKind],
+        company: Company | None = None,
+    ) -> None:
+        self._steps = 0
+        self._wanted = wanted
+        self._company = company
+        self._all_bound = (1 << len(remainder.atoms)) - 1
+        self._needed = list(map(bits_of, remainder.before))
         self._moves = [
-            (tuple(automaton.letter(kind.shown) for automaton in task.automata), kind)
-            for kind in sorted(task.kinds, key=lambda kind: (kind.type, sorted(kind.shown)))
+            (tuple(automaton.letter(kind.shown) for automaton in automata), kind)
+            for kind in sorted(kinds, key=lambda kind: (kind.type, sorted(kind.shown)))
         ]
-        self._gaps = [
-            (gap.type, sum(1 << atom for atom in gap.since or ()), sum(1 << atom for atom in gap.until))
-            for gap in task.remainder.gaps
-        ]
-        self._tables = [automaton.table for automaton in task.automata]
+        self._gaps = [(gap.type, bits_of(gap.since or ()), bits_of(gap.until)) for gap in remainder.gaps]
+        self._tables = [automaton.table for automaton in automata]
         self._hopeful = [
-            automaton.leading_to(wanted, {letters[index] for letters, _ in self._moves})
-            for index, (automaton, wanted) in enumerate(zip(task.automata, task.wanted, strict=True))
+            automaton.leading_to(places, {letters[index] for letters, _ in self._moves})
+            for index, (automaton, places) in enumerate(zip(automata, wanted, strict=True))
         ]
 
-    def is_done(self, state: _State) -> bool:
+    def is_reachable(self, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
+        """Whether such a word exists; None if the search would take more than about ``max_steps`` steps of rules.
+
+        ``beside`` is the place of the company, if any; ``bound`` are the atoms that are bound already, as bits. States
+        nearest to the end are examined first, so a word is mostly found soon.
+        """
+        self._steps = 0
+        start: _State = (places, beside, bound)
+        if self._is_done(start):
+            return True
+        if not self._is_hopeful(start):
+            return False
+        met = {start}
+        waiting = [(self._distance(start), 0, start)]
+        while waiting:
+            if self._steps > max_steps:
+                return None
+            _, _, state = heappop(waiting)
+            for after, is_last in self._successors(state):
+                if self._is_done(after):
+                    return True
+                if not is_last and after not in met:
+                    met.add(after)
+                    heappush(waiting, (self._distance(after), len(met), after))
+        return False
+
+    def _is_done(self, state: _State) -> bool:
         places, beside, bound = state
         return (
             bound == self._all_bound
@@ -103,23 +100,23 @@ class _Search:
             and (self._company is None or self._company.is_wanted(beside))
         )
 
-    def is_hopeful(self, state: _State) -> bool:
+    def _is_hopeful(self, state: _State) -> bool:
         places, beside, bound = state
         return all(map(frozenset.__contains__, self._hopeful, places)) and (
             self._company is None or self._company.is_hopeful(beside, bound)
         )
 
-    def distance(self, state: _State) -> tuple[int, int]:
+    def _distance(self, state: _State) -> tuple[int, int]:
         """The number of unbound atoms and unfinished rules, then the company's distance."""
         places, beside, bound = state
         missing = sum(place not in wanted for place, wanted in zip(places, self._wanted, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
-    def successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
+    def _successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
         """Hopeful states after one more event; each with a flag that the trace ends there."""
         places, beside, bound = state
-        self.steps += len(self._moves) * (len(places) + 1)
+        self._steps += len(self._moves) * (len(places) + 1)
         for letters, kind in self._moves:
             along = None if self._company is None else self._company.after(beside, kind)
             if along is None and self._company is not None:
@@ -129,7 +126,7 @@ class _Search:
             )
             for bindings in self._bindings(kind, bound):
                 reached = after, along, bindings
-                if kind.is_last or self.is_hopeful(reached):
+                if kind.is_last or self._is_hopeful(reached):
                     yield reached, kind.is_last
 
     def _bindings(self, kind: EventKind, bound: int) -> Iterator[int]:
