@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from workflows.diagram import Diagram
 from workflows.model import Source
@@ -66,11 +67,7 @@ def size_of(source: Source) -> int:
             return 2 + isinstance(source, Instances) + sum(map(size_of, parts_of(source)))
 
 
-@dataclass(slots=True)
-class _Ends:
-    """Boxes that wait for their successor, each with the text of its arrow."""
-
-    open: list[tuple[int, str]]
+_Ends: TypeAlias = list[tuple[int, str]]  # boxes that wait for their successor, each with the text of its arrow
 
 
 @dataclass(slots=True)
@@ -84,11 +81,11 @@ class _Growing:
         """Add a box after some ends; returns its end."""
         self.boxes.append(box)
         self.join(ends, len(self.boxes) - 1)
-        return _Ends([(len(self.boxes) - 1, "")])
+        return [(len(self.boxes) - 1, "")]
 
     def join(self, ends: _Ends, target: int) -> None:
         """Add arrows from some ends to a box."""
-        for source, label in ends.open:
+        for source, label in ends:
             element = f"arrow-{len(self.arrows) + 1}"
             self.arrows.append(Arrow(element=element, source=source, target=target, label=label))
 
@@ -101,7 +98,7 @@ class _Growing:
 
 def _of_tree(tree: ProcessTree) -> PictureDraft:
     growing = _Growing()
-    ends = growing.add(small_box("start", "start"), _Ends([]))
+    ends = growing.add(small_box("start", "start"), [])
     ends = _grow(growing, tree, ends)
     growing.add(small_box("end", "end"), ends)
     return growing.done()
@@ -137,18 +134,18 @@ def _branched(growing: _Growing, kind: str, branches: list[tuple[ProcessTree, st
     """Add a gateway, the branches, and a gateway where they join; a single branch needs neither."""
     if len(branches) == 1:
         return _grow(growing, branches[0][0], ends)
-    ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends).open
-    met = [end for branch, label in branches for end in _grow(growing, branch, _Ends([(split, label)])).open]
-    return growing.add(small_box(growing.name(kind), kind), _Ends(met))
+    ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends)
+    met = [end for branch, label in branches for end in _grow(growing, branch, [(split, label)])]
+    return growing.add(small_box(growing.name(kind), kind), met)
 
 
 def _looped(growing: _Growing, loop: Loop, ends: _Ends) -> _Ends:
     ends = growing.add(small_box(growing.name("exclusive"), "exclusive"), ends)
-    ((begin, _),) = ends.open
+    ((begin, _),) = ends
     ends = growing.add(small_box(growing.name("exclusive"), "exclusive"), _grow(growing, loop.body, ends))
-    ((split, _),) = ends.open
+    ((split, _),) = ends
     label = "again" if loop.repetitions is None else f"{loop.repetitions} times in all"
-    growing.join(_grow(growing, loop.redo, _Ends([(split, label)])), begin)
+    growing.join(_grow(growing, loop.redo, [(split, label)]), begin)
     return ends
 
 

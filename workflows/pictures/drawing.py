@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from workflows.diagram import Diagram, Shape
 from workflows.model import WorkflowModel
@@ -13,7 +13,7 @@ from workflows.pictures.layout import laid_out
 from workflows.pictures.lines import line, line_label
 from workflows.pictures.palette import dark_style
 from workflows.pictures.rows import in_rows
-from workflows.pictures.svg import FONT, element, number, rectangle, text_lines
+from workflows.pictures.svg import element, picture, text_lines
 from workflows.pictures.symbols import Mark, symbol
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
@@ -102,29 +102,17 @@ def _notice(text: str) -> str:
     return text_lines("text", [text], (240.0, 30.0), 14.0)
 
 
-def _picture(
-    model: WorkflowModel, content: Sequence[str] | Iterator[str], held: Rectangle, marks: Mapping[str, Mark]
-) -> str:
+def _picture(model: WorkflowModel, content: Iterable[str], held: Rectangle, marks: Mapping[str, Mark]) -> str:
     x, y = held.left - _MARGIN, held.top - _MARGIN
     width, height = held.right - held.left + 2 * _MARGIN, held.bottom - held.top + 2 * _MARGIN
     scale = min(1.0, MAX_PIXELS / max(width, height))
     name = shortened(model.name, MOST_IN_TITLE) or "workflow"
-    return element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": " ".join(map(number, (x, y, width, height))),
-            "width": width * scale,
-            "height": height * scale,
-            "role": "img",
-            "font-family": FONT,
-        },
+    head = (
         element("title", {}, escaped(name)),
         element("desc", {}, escaped(_description(marks))),
         element("style", {}, dark_style()),
-        rectangle("page", (x, y), (width, height), width=0.0),
-        *content,
     )
+    return picture((x, y), (width, height), head, content, scale=scale)
 
 
 def _description(marks: Mapping[str, Mark]) -> str:

@@ -7,6 +7,7 @@ long arrows get a place in every layer that they cross, and each layer is ordere
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -173,22 +174,8 @@ def _crossings(layers: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) 
     for layer, following in pairwise(layers):
         place = {number: index for index, number in enumerate(following)}
         ends = [place[other] for number in layer for other in sorted(after[number], key=place.__getitem__)]
-        total += _inversions(ends, len(following))
-    return total
-
-
-def _inversions(ends: Sequence[int], width: int) -> int:
-    """Pairs of ends in falling order, by a tree of counts (P. Fenwick, 1994)."""
-    counts = [0] * (width + 1)
-    total = 0
-    for seen, end in enumerate(ends):
-        index, smaller = end + 1, 0
-        while index:
-            smaller += counts[index]
-            index -= index & -index
-        total += seen - smaller
-        index = end + 1
-        while index <= width:
-            counts[index] += 1
-            index += index & -index
+        seen: list[int] = []
+        for end in ends:  # earlier ends below this one
+            total += len(seen) - bisect_right(seen, end)
+            insort(seen, end)
     return total

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from streams import format_time
 from workflows.pictures.palette import PREFIX, dark_style
-from workflows.pictures.svg import FONT, element, number, path, rectangle, text_lines
+from workflows.pictures.svg import element, number, path, picture, rectangle, text_lines
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
 Points: TypeAlias = "Sequence[tuple[int, float]]"
@@ -54,22 +54,11 @@ def draw_series(title: str, panels: Sequence[Panel]) -> str:
     content = [part for place, panel in enumerate(shown) for part in _panel(panel, span, _top(place))]
     if not shown:
         content = [text_lines("text", ["no values yet"], (_LEFT + _WIDTH / 2, height / 2), _LARGE)]
-    width = _LEFT + _WIDTH + _LEGEND
-    return element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": " ".join(map(number, (0.0, 0.0, width, height))),
-            "width": width,
-            "height": height,
-            "role": "img",
-            "font-family": FONT,
-        },
+    head = (
         element("title", {}, escaped(shortened(title, MOST_IN_TITLE))),
         element("style", {}, dark_style() + _dark_lines()),
-        rectangle("page", (0.0, 0.0), (width, height), width=0.0),
-        *content,
     )
+    return picture((0.0, 0.0), (_LEFT + _WIDTH + _LEGEND, height), head, content)
 
 
 def _top(place: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from workflows.diagram import Point
 from workflows.pictures.palette import LIGHT, PREFIX
@@ -17,6 +17,24 @@ def element(name: str, attributes: dict[str, Value], *children: str) -> str:
     """An element with its attributes, and children that are SVG already."""
     written = "".join(f' {key}="{escaped(_written(value))}"' for key, value in attributes.items())
     return f"<{name}{written}>{''.join(children)}</{name}>" if children else f"<{name}{written}/>"
+
+
+def picture(corner: Point, size: Point, head: Sequence[str], content: Iterable[str], *, scale: float = 1.0) -> str:
+    """A whole picture on a page of some size, with titles and styles in its head."""
+    return element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "viewBox": " ".join(map(number, (*corner, *size))),
+            "width": size[0] * scale,
+            "height": size[1] * scale,
+            "role": "img",
+            "font-family": FONT,
+        },
+        *head,
+        rectangle("page", corner, size, width=0.0),
+        *content,
+    )
 
 
 def styled(name: str, role: str, attributes: dict[str, Value], *children: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from workflows.diagram import Point, Shape
 from workflows.pictures.labels import AREAS, EVENTS, GATEWAYS, LABEL_SIZE, PLACES, SMALLEST_TEXT, Label
@@ -44,7 +45,7 @@ def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: b
     parts = [element("title", {}, escaped(f"{_title(shape)}{mark.words}"))]
     if mark.is_expected:
         parts.append(_outline(shape))
-    parts.extend(_OUTLINES.get(shape.kind, _task)(shape, role))
+    parts.extend(_OUTLINES.get(shape.kind, partial(_box, radius=8.0))(shape, role))
     if shape.kind == "pool" and not has_inner:
         parts.append(_band(shape))
     if label is not None:
@@ -62,20 +63,8 @@ def _title(shape: Shape) -> str:
 
 
 def _outline(shape: Shape) -> str:
-    corner, size = (shape.x - 5.0, shape.y - 5.0), (shape.width + 10.0, shape.height + 10.0)
-    return styled(
-        "rect",
-        "expected",
-        {
-            "x": corner[0],
-            "y": corner[1],
-            "width": size[0],
-            "height": size[1],
-            "rx": 10,
-            "stroke-width": 3,
-            "stroke-dasharray": "8 4",
-        },
-    )
+    sides = {"x": shape.x - 5.0, "y": shape.y - 5.0, "width": shape.width + 10.0, "height": shape.height + 10.0}
+    return styled("rect", "expected", {**sides, "rx": 10, "stroke-width": 3, "stroke-dasharray": "8 4"})
 
 
 def _badge(shape: Shape, times: int) -> str:
@@ -126,16 +115,12 @@ def _band_label(shape: Shape, role: str) -> str:
     return element("g", {"transform": turned}, text_lines(role, lines, middle, _TEXT))
 
 
-def _task(shape: Shape, role: str) -> Iterator[str]:
-    yield rectangle(role, (shape.x, shape.y), (shape.width, shape.height), radius=8.0)
-
-
-def _box(shape: Shape, role: str) -> Iterator[str]:
-    yield rectangle(role, (shape.x, shape.y), (shape.width, shape.height))
+def _box(shape: Shape, role: str, radius: float = 0.0) -> Iterator[str]:
+    yield rectangle(role, (shape.x, shape.y), (shape.width, shape.height), radius=radius)
 
 
 def _silent(shape: Shape, role: str) -> Iterator[str]:
-    yield rectangle("seen" if role == "seen" else "solid", (shape.x, shape.y), (shape.width, shape.height))
+    return _box(shape, "seen" if role == "seen" else "solid")
 
 
 def _band(shape: Shape) -> str:
@@ -212,10 +197,6 @@ def _net_place(shape: Shape, role: str) -> Iterator[str]:
         yield circle("mark", middle, radius - 3.5)
 
 
-def _sub_process(shape: Shape, role: str) -> Iterator[str]:
-    yield rectangle(role, (shape.x, shape.y), (shape.width, shape.height), radius=10.0)
-
-
 def _note(shape: Shape, _role: str) -> Iterator[str]:
     x, y, height = shape.x, shape.y, shape.height
     yield path("mark", f"M{number(x + 10)} {number(y)}H{number(x)}v{number(height)}h10")
@@ -241,13 +222,12 @@ _OUTLINES: Mapping[str, _Outline] = {
     **dict.fromkeys(GATEWAYS, _gateway),
     **dict.fromkeys(EVENTS, _event),
     **dict.fromkeys(PLACES, _net_place),
-    "task": _task,
     "transition": _box,
     "silent": _silent,
     "pool": _box,
     "lane": _box,
     "group": _group,
-    "subprocess": _sub_process,
+    "subprocess": partial(_box, radius=10.0),
     "note": _note,
     "data": _data,
 }

@@ -154,21 +154,17 @@ def described(block: Block) -> str:
         return "a silent step"
     if node.origin:
         return node.origin
-    match node:
-        case Activity(name):
-            return name
-        case Sequence():
-            return "a sequence"
-        case ExclusiveChoice():
-            return "an exclusive choice"
-        case InclusiveChoice():
-            return "an inclusive choice"
-        case Parallel():
-            return "a parallel block"
-        case Loop():
-            return "a loop"
-        case Instances():
-            return "a block of several instances"
+    return node.name if isinstance(node, Activity) else _KINDS[type(node)]
+
+
+_KINDS: Mapping[type, str] = {
+    Sequence: "a sequence",
+    ExclusiveChoice: "an exclusive choice",
+    InclusiveChoice: "an inclusive choice",
+    Parallel: "a parallel block",
+    Loop: "a loop",
+    Instances: "a block of several instances",
+}
 
 
 def _listed(reasons: list[str]) -> str:
