@@ -31,6 +31,7 @@ from constraints.model import (
     Require,
     Rule,
     Settings,
+    clause_of,
 )
 from constraints.monitoring.monitor import Monitor
 from constraints.process.adjacency import Adjacency, Flags, Numbers, edges_at, offsets_of

@@ -11,7 +11,7 @@ its type and every symbol whose condition it satisfies.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
@@ -253,7 +253,8 @@ class Process:
         )
 
 
-@dataclass(frozen=True, slots=True)
+# No slots: cached properties need a dictionary.
+@dataclass(frozen=True)
 class ConstraintSet:
     """The constraints on the traces of one stream.
 
@@ -263,14 +264,8 @@ class ConstraintSet:
         end_events: Types that nothing follows: they close the monitor of a trace. After end events of the workflow,
             types unknown to it may come.
         rules: Rules in the order of the upload, without repetitions.
+        symbols: The symbols that some part names.
         process: The workflow that some of the parts come from, if any.
-        clauses: The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete.
-        heads: The requirements of names, by the clauses with a head.
-        earlier: ``earlier[F]`` contains every E with ``prior(E, F)``; end events, which come after everything, are not
-            in it.
-        implied: For each symbol, the other names of an event that shows it: its type, and other symbols as far as this
-            is certain.
-        conditions: For each type its symbols, by name, with their conditions split into conjuncts.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -279,33 +274,52 @@ class ConstraintSet:
     symbols: Mapping[str, Symbol] = field(default_factory=dict, hash=False)
     settings: Settings = Settings()
     process: Process | None = None
-    clauses: tuple[Clause, ...] = field(init=False, repr=False, compare=False)
-    heads: Heads = field(init=False, repr=False, compare=False)
-    earlier: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
-    implied: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
-    conditions: Mapping[str, Mapping[str, Condition]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        constraints = tuple(dict.fromkeys(_everyday(constraint) for constraint in self.constraints))
-        earlier: dict[str, set[str]] = {}
-        for constraint in constraints:
-            if isinstance(constraint, Prior):
-                earlier.setdefault(constraint.later, set()).add(constraint.earlier)
-        assumes_completion = self.settings.completion == "assumed"
-        clauses = tuple(filter(None, (clause_of(one, assumes_completion=assumes_completion) for one in constraints)))
-        object.__setattr__(self, "constraints", constraints)
+        object.__setattr__(self, "constraints", tuple(dict.fromkeys(map(_everyday, self.constraints))))
         object.__setattr__(self, "rules", tuple(dict.fromkeys(self.rules)))
-        object.__setattr__(self, "clauses", clauses)
-        object.__setattr__(self, "heads", Heads((one.body, one.head) for one in clauses if one.head is not None))
-        object.__setattr__(self, "earlier", {later: frozenset(names) for later, names in earlier.items()})
         named = self.names
         symbols = {name: symbol for name, symbol in self.symbols.items() if name in named}
-        conditions: dict[str, dict[str, Condition]] = {}
-        for name, symbol in symbols.items():
-            conditions.setdefault(symbol.type, {})[name] = Condition(symbol.step)
         object.__setattr__(self, "symbols", symbols)
-        object.__setattr__(self, "conditions", conditions)
-        object.__setattr__(self, "implied", _implied(conditions))
+
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        """The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete."""
+        is_assumed = self.settings.completion == "assumed"
+        return tuple(filter(None, (clause_of(one, assumes_completion=is_assumed) for one in self.constraints)))
+
+    @cached_property
+    def heads(self) -> Heads:
+        """The requirements of names, by the clauses with a head."""
+        return Heads((one.body, one.head) for one in self.clauses if one.head is not None)
+
+    @cached_property
+    def earlier(self) -> Mapping[str, Set[str]]:
+        """For each F, every E with ``prior(E, F)``; end events, which come after everything, are left out."""
+        earlier: dict[str, set[str]] = {}
+        for constraint in self.constraints:
+            if isinstance(constraint, Prior):
+                earlier.setdefault(constraint.later, set()).add(constraint.earlier)
+        return earlier
+
+    @cached_property
+    def conditions(self) -> Mapping[str, Mapping[str, Condition]]:
+        """For each type its symbols, by name, with their conditions split into conjuncts."""
+        conditions: dict[str, dict[str, Condition]] = {}
+        for name, symbol in self.symbols.items():
+            conditions.setdefault(symbol.type, {})[name] = Condition(symbol.step)
+        return conditions
+
+    @cached_property
+    def implied(self) -> Mapping[str, frozenset[str]]:
+        """For each symbol, the other names of an event that shows it: its type, and symbols that are certain."""
+        return {
+            name: frozenset({event_type}).union(
+                other for other, conclusion in of_type.items() if other != name and implies(premise, conclusion)
+            )
+            for event_type, of_type in self.conditions.items()
+            for name, premise in of_type.items()
+        }
 
     @classmethod
     def of(
@@ -432,13 +446,3 @@ class ConstraintSet:
     def is_ruled_out(self, names: frozenset[str]) -> bool:
         """Whether some clause excludes that a trace has all of ``names``."""
         return any(clause.head is None and clause.body <= names for clause in self.clauses)
-
-
-def _implied(conditions: Mapping[str, Mapping[str, Condition]]) -> dict[str, frozenset[str]]:
-    return {
-        name: frozenset({event_type}).union(
-            other for other, conclusion in of_type.items() if other != name and implies(premise, conclusion)
-        )
-        for event_type, of_type in conditions.items()
-        for name, premise in of_type.items()
-    }

@@ -14,16 +14,13 @@ from typing import Any, Protocol
 
 from constraints import (
     Clause,
-    Constraint,
     ConstraintSet,
     DeviationKind,
-    Exclusive,
     Monitor,
     Part,
-    Prior,
     ProcessAutomaton,
-    Require,
     Settings,
+    clause_of,
     explain_deviation,
 )
 from nfa import EventClass, MonitorState
@@ -218,7 +215,7 @@ class _ByConstraints:
         )
         self._events = events
         self._monitor = Monitor(self._set)
-        self._requiring = tuple(one for one in extraction.constraints if not isinstance(one, Prior))
+        self._clauses = tuple((one, clause) for one in extraction.constraints if (clause := clause_of(one)) is not None)
 
     def check(self, types: Sequence[str]) -> Conformance:
         unknown = _unknown(types, self._events)
@@ -239,7 +236,7 @@ class _ByConstraints:
                     is_exact=False,
                 )
             state = after
-        unmet = tuple(one for one in self._requiring if _is_unmet(_clause(one), state.seen))
+        unmet = tuple(one for one, clause in self._clauses if _is_unmet(clause, state.seen))
         return Conformance(
             conforms=True,
             is_complete=not unmet,
@@ -252,14 +249,6 @@ class _ByConstraints:
         return tuple(
             sorted(event for event in self._events if self._monitor.step(state, EventClass(type=event)) is not None)
         )
-
-
-def _clause(constraint: Constraint) -> Clause:
-    if isinstance(constraint, Exclusive | Require):
-        return constraint.clause
-    if isinstance(constraint, Clause):
-        return constraint
-    raise TypeError(f"{constraint} is not a clause")
 
 
 def _is_unmet(clause: Clause, seen: frozenset[str]) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from workflows.nets.assembly import Assembly
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
 from workflows.nets.net import WorkflowNet
+from workflows.nets.translation import translate
 from workflows.nets.tree_nets import put_tree
 from workflows.tree import (
     Activity,
@@ -27,6 +28,11 @@ _GATEWAYS = {
     Parallel: NodeKind.PARALLEL,
     InclusiveChoice: NodeKind.INCLUSIVE,
 }
+
+
+def to_net(graph: FlowGraph) -> WorkflowNet:
+    """The net of a graph."""
+    return translate(graph).net
 
 
 def tree_to_net(tree: ProcessTree) -> WorkflowNet:

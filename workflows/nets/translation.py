@@ -46,11 +46,6 @@ class Translation:
     notices: tuple[tuple[str, str], ...] = ()
 
 
-def to_net(graph: FlowGraph) -> WorkflowNet:
-    """The net of ``translate``."""
-    return translate(graph).net
-
-
 def translate(graph: FlowGraph) -> Translation:
     """A net with the traces of a graph; it is complete when no token is left.
 

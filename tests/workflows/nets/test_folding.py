@@ -3,14 +3,13 @@
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from tests.builders.nets import flow_graph, flow_graphs, tree_to_graph, tree_to_net
+from tests.builders.nets import flow_graph, flow_graphs, to_net, tree_to_graph, tree_to_net
 from tests.builders.workflows import process_trees
 from tests.references.nets import words_of_graph, words_of_net
 from tests.references.workflows import words_of_tree
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import Block, Exit, Repeat
 from workflows.nets.net import Transition, WorkflowNet
-from workflows.nets.translation import to_net
 from workflows.nets.tree_nets import can_be_net
 from workflows.tree import (
     Activity,

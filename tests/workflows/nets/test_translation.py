@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from tests.builders.nets import flow_graph, flow_graphs
+from tests.builders.nets import flow_graph, flow_graphs, to_net
 from tests.references.nets import is_safe, words_of_graph, words_of_net
 from workflows.errors import ModelRefused
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
-from workflows.nets.translation import MOST_JOINED, MOST_SPLIT, to_net, translate
+from workflows.nets.translation import MOST_JOINED, MOST_SPLIT, translate
 
 MAX_LENGTH = 3
 MOST_LOOKS = 3_000  # a graph in a thousand would take minutes
