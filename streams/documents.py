@@ -47,6 +47,17 @@ class Bare:
     def __str__(self) -> str:
         return self.written
 
+    @property
+    def value(self) -> int | float | str | bool | None:
+        """The scalar in the types of JSON; a text if it is neither a number, a truth value nor null."""
+        words = {"true": True, "false": False, "null": None, "~": None, "": None}
+        if self.written.lower() in words:
+            return words[self.written.lower()]
+        for read in (int, float):
+            with suppress(ValueError):
+                return read(self.written)
+        return self.written
+
 
 class WrittenDocument:
     """A document as plain values: lists, mappings, texts, ``Bare``, None, and the truth values of JSON."""

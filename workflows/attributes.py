@@ -49,8 +49,8 @@ class IntegerAttribute(_Named):
 
     def __post_init__(self) -> None:
         _check_domain(self.name, self.domain)
-        if max(abs(self.least), abs(self.least + self.domain)) > _MOST_WHOLE:
-            raise InvalidWorkflow(f"attribute {self.name}: whole numbers lie between -2^53 and 2^53")
+        most = max(abs(self.least), abs(self.least + self.domain))
+        _check(self.name, most <= _MOST_WHOLE, "whole numbers lie between -2^53 and 2^53")
 
     def sample(self, rng: Generator, count: int) -> list[int]:
         return list(map(int, rng.integers(self.least, self.least + self.domain - 1, count, endpoint=True)))
@@ -84,12 +84,9 @@ class ThresholdAttribute:
     highest: int = 1_000
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.fail_ratio <= 1.0:
-            raise InvalidWorkflow(f"attribute {self.names[0]}: fail ratio {self.fail_ratio} is not between 0 and 1")
-        if not 1 <= self.threshold < self.highest:
-            raise InvalidWorkflow(
-                f"attribute {self.names[0]}: needs 1 <= threshold < highest, got {self.threshold} and {self.highest}"
-            )
+        name, threshold, highest = self.names[0], self.threshold, self.highest
+        _check(name, 0.0 <= self.fail_ratio <= 1.0, f"fail ratio {self.fail_ratio} is not between 0 and 1")
+        _check(name, 1 <= threshold < highest, f"needs 1 <= threshold < highest, got {threshold} and {highest}")
 
     def sample(self, rng: Generator, count: int) -> list[int]:
         low = rng.integers(1, self.threshold, count, endpoint=True)
@@ -114,8 +111,7 @@ class BooleanAttribute(_Named):
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.share <= 1.0:
-            raise InvalidWorkflow(f"attribute {self.name}: share {self.share} is not between 0 and 1")
+        _check(self.name, 0.0 <= self.share <= 1.0, f"share {self.share} is not between 0 and 1")
 
     def sample(self, rng: Generator, count: int) -> list[bool]:
         return [bool(flag) for flag in rng.random(count) < self.share]
@@ -129,17 +125,11 @@ class ChoiceAttribute(_Named):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.values:
-            raise InvalidWorkflow(f"attribute {self.name}: a choice needs at least one value")
-        if not self.weights:
-            return
-        if len(self.weights) != len(self.values):
-            raise InvalidWorkflow(
-                f"attribute {self.name}: {len(self.values)} values need as many weights, got {len(self.weights)}"
-            )
-        total = math.fsum(self.weights)
-        if any(weight < 0.0 for weight in self.weights) or not 0.0 < total < math.inf:
-            raise InvalidWorkflow(f"attribute {self.name}: weights are 0 or more, not all 0, got {self.weights}")
+        _check(self.name, bool(self.values), "a choice needs at least one value")
+        values, weights = len(self.values), self.weights
+        _check(self.name, len(weights) in (0, values), f"{values} values need as many weights, got {len(weights)}")
+        are_usable = all(weight >= 0.0 for weight in weights) and 0.0 < math.fsum(weights) < math.inf
+        _check(self.name, not weights or are_usable, f"weights are 0 or more, not all 0, got {weights}")
 
     def sample(self, rng: Generator, count: int) -> list[Value]:
         total = math.fsum(self.weights)
@@ -156,10 +146,8 @@ class UniformAttribute(_Named):
 
     def __post_init__(self) -> None:
         _check_finite(self.name, self.least, self.most, self.most - self.least)
-        if self.least > self.most:
-            raise InvalidWorkflow(
-                f"attribute {self.name}: {self.least} to {self.most} is not a range; the smaller number comes first"
-            )
+        wrong = f"{self.least} to {self.most} is not a range; the smaller number comes first"
+        _check(self.name, self.least <= self.most, wrong)
 
     def sample(self, rng: Generator, count: int) -> list[float]:
         return [float(value) for value in rng.uniform(self.least, self.most, count)]
@@ -174,8 +162,7 @@ class NormalAttribute(_Named):
 
     def __post_init__(self) -> None:
         _check_finite(self.name, self.mean, self.deviation)
-        if self.deviation < 0.0:
-            raise InvalidWorkflow(f"attribute {self.name}: a deviation is 0 or more, got {self.deviation}")
+        _check(self.name, self.deviation >= 0.0, f"a deviation is 0 or more, got {self.deviation}")
 
     def sample(self, rng: Generator, count: int) -> list[float]:
         return [float(value) for value in rng.normal(self.mean, self.deviation, count)]
@@ -189,18 +176,21 @@ class ExponentialAttribute(_Named):
 
     def __post_init__(self) -> None:
         _check_finite(self.name, self.mean)
-        if self.mean <= 0.0:
-            raise InvalidWorkflow(f"attribute {self.name}: a mean is above 0, got {self.mean}")
+        _check(self.name, self.mean > 0.0, f"a mean is above 0, got {self.mean}")
 
     def sample(self, rng: Generator, count: int) -> list[float]:
         return [float(value) for value in rng.exponential(self.mean, count)]
 
 
 def _check_finite(name: str, *numbers: float) -> None:
-    if not all(abs(number) <= _MOST_NUMBER for number in numbers):
-        raise InvalidWorkflow(f"attribute {name}: numbers lie between -1e300 and 1e300, got {numbers[0]}")
+    is_finite = all(abs(number) <= _MOST_NUMBER for number in numbers)
+    _check(name, is_finite, f"numbers lie between -1e300 and 1e300, got {numbers[0]}")
 
 
 def _check_domain(name: str, domain: int) -> None:
-    if domain < 1:
-        raise InvalidWorkflow(f"attribute {name}: a domain has at least 1 value, got {domain}")
+    _check(name, domain >= 1, f"a domain has at least 1 value, got {domain}")
+
+
+def _check(name: str, is_valid: bool, wrong: str) -> None:
+    if not is_valid:
+        raise InvalidWorkflow(f"attribute {name}: {wrong}")

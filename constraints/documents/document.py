@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from constraints.documents.following import following
-from constraints.documents.name_form import Misread, NameReader, PlacedProblem, Verbatim, shown, written_name
+from constraints.documents.name_form import (
+    Misread,
+    NameReader,
+    PlacedProblem,
+    Verbatim,
+    shown,
+    whole_number,
+    written_name,
+)
 from constraints.documents.settings_form import notices_of, read_settings, written_settings
 from constraints.documents.vocabulary import MAX_COUNT, TEMPLATES, Template, template_of
 from constraints.documents.workflow_form import read_workflow, written_automaton
@@ -283,11 +291,9 @@ def _read_entry(entry: object, names: NameReader) -> _Entry:
 
 
 def _count(value: object) -> int | None:
-    """A number in JSON, YAML or the text form; None for other values, including quoted texts."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if abs(value) < 10**9 else None
-    written = value.written if isinstance(value, Bare) else ""
-    return int(written) if _NUMBER.fullmatch(written) else None
+    """A number in JSON, YAML or the text form; None for other values, and for numbers that are much too large."""
+    number = whole_number(value)
+    return number if number is not None and abs(number) < 10**9 else None
 
 
 def _split(text: str) -> tuple[str, list[object]]:
@@ -351,21 +357,9 @@ def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, An
 
 
 def _plain(value: object) -> object:
-    """A value of a text in JSON's types: YAML's bare numbers and words are converted."""
+    """A value of a text in JSON's types: numbers and YAML's bare words are converted."""
     if isinstance(value, Bare):
-        return _scalar(value.written)
+        return value.value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _scalar(written: str) -> object:
-    words = {"true": True, "false": False, "null": None, "~": None, "": None}
-    if written.lower() in words:
-        return words[written.lower()]
-    for read in (int, float):
-        try:
-            return read(written)
-        except ValueError:
-            continue
-    return written

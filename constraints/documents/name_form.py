@@ -120,6 +120,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def whole_number(value: object) -> int | None:
+    """The whole number that a value is; None for other values, including quoted texts."""
+    number = value.value if isinstance(value, Bare) else value
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
 def _step_text(text: str) -> str:
     """The step as pattern text, with the type in back quotes."""
     if len(text) > MAX_SYMBOL or _is_broken(text):

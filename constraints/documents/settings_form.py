@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -139,16 +138,10 @@ def _frequencies(given: object, names: NameReader, problems: list[PlacedProblem]
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, Bare):
-        try:
-            number = float(value.written)
-        except ValueError:
-            return None
-    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53:
-        number = float(value)
-    else:
-        return None
-    return number if math.isfinite(number) else None
+    number = value.value if isinstance(value, Bare) else value
+    if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < 2**53:
+        return float(number)
+    return None
 
 
 def _is_quoted(key: object) -> bool:

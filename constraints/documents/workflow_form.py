@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from constraints.documents.name_form import Misread, PlacedProblem, checked_type, shown
+from constraints.documents.name_form import Misread, PlacedProblem, checked_type, shown, whole_number
 from constraints.model import Process
 from constraints.process.automaton import ProcessAutomaton
-from streams import Bare
 
 MAX_STATES = 100_000
 MAX_LETTERS = 2_000
@@ -55,7 +54,7 @@ def read_workflow(value: object, problems: list[PlacedProblem]) -> WorkflowForm 
         for key in value
         if key not in _MEMBERS
     ]
-    name, version = _name(value.get(_NAME), found), _number(value.get(_VERSION, 1))
+    name, version = _name(value.get(_NAME), found), whole_number(value.get(_VERSION, 1))
     if version is None or not 1 <= version <= MAX_VERSION:
         found.append(((_VERSION,), f"a version is a number from 1 on; got {shown(value.get(_VERSION))}"))
     lists = {key: value.get(key, []) for key in _LISTS}
@@ -93,17 +92,11 @@ def _name(given: object, problems: list[PlacedProblem]) -> str:
     return ""
 
 
-def _number(given: object) -> int | None:
-    if isinstance(given, Bare):
-        return int(given.written) if given.written.isascii() and given.written.isdigit() else None
-    return given if isinstance(given, int) and not isinstance(given, bool) else None
-
-
 def _read_automaton(value: object) -> ProcessAutomaton:
     """Read an automaton with consistent numbers, from each of whose states some trace can be completed."""
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
         raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {shown(value)}")
-    letters, states = _letters(value["letters"]), _number(value["states"])
+    letters, states = _letters(value["letters"]), whole_number(value["states"])
     if states is None or not 1 <= states <= MAX_STATES:
         raise Misread(f"states is a number from 1 to {MAX_STATES}; got {shown(value['states'])}")
     if states * len(letters) > MAX_CELLS:

@@ -87,9 +87,9 @@ class _Reader:
         self._mapping = mapping
         self._count = 0
         self._operators: Mapping[str, Callable[[yaml.Node, str, str], ProcessTree]] = {
-            "sequence": self._sequence,
+            "sequence": lambda entry, path, place: Sequence(self._nodes(entry, path), place),
             "xor": self._xor,
-            "and": self._and,
+            "and": lambda entry, path, place: Parallel(self._nodes(entry, path), place),
             "or": self._or,
             "loop": self._loop,
             "optional": self._optional,
@@ -177,12 +177,6 @@ class _Reader:
 
     def _nodes(self, entry: yaml.Node, path: str) -> tuple[ProcessTree, ...]:
         return tuple(self.node(item, place) for item, place in self._items(entry, path)) or (Silent(),)
-
-    def _sequence(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        return Sequence(self._nodes(entry, path), place)
-
-    def _and(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
-        return Parallel(self._nodes(entry, path), place)
 
     def _xor(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
         """An exclusive choice; branches without a probability share the rest equally."""
