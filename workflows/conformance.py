@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from constraints import (
-    Clause,
     ConstraintSet,
     DeviationKind,
     Monitor,
@@ -236,7 +235,10 @@ class _ByConstraints:
                     is_exact=False,
                 )
             state = after
-        unmet = tuple(one for one, clause in self._clauses if _is_unmet(clause, state.seen))
+        seen = state.seen
+        unmet = tuple(
+            one for one, clause in self._clauses if clause.head and clause.body <= seen and clause.head not in seen
+        )
         return Conformance(
             conforms=True,
             is_complete=not unmet,
@@ -249,7 +251,3 @@ class _ByConstraints:
         return tuple(
             sorted(event for event in self._events if self._monitor.step(state, EventClass(type=event)) is not None)
         )
-
-
-def _is_unmet(clause: Clause, seen: frozenset[str]) -> bool:
-    return clause.head is not None and clause.body <= seen and clause.head not in seen

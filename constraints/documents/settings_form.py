@@ -82,18 +82,11 @@ def written_settings(settings: Settings, symbols: Mapping[str, Symbol]) -> dict[
 
 
 def _choice(key: str, given: object) -> object:
-    word = _word(given)
+    word = "off" if given is False else str(given)  # YAML reads a bare ``off`` as a truth value
     if word not in _CHOICES[key]:
         raise Misread(f"{key} is one of {', '.join(_CHOICES[key])}; got {shown(given)}")
     makers: Mapping[str, Callable[[str], object]] = {"prune": Prune, "on_violation": OnViolation}
     return makers.get(key, str)(word)
-
-
-def _word(given: object) -> str:
-    """A word as written: YAML reads a bare ``off`` as a truth value."""
-    if given is False:
-        return "off"
-    return given.written if isinstance(given, Bare) else str(given)
 
 
 def _states(given: object) -> int:
@@ -125,7 +118,8 @@ def _frequencies(given: object, names: NameReader, problems: list[PlacedProblem]
     found: dict[str, float] = {}
     for key, share in given.items():
         try:
-            name = names.type(_unquoted(key)) if _is_quoted(key) else names.name(key)
+            is_quoted = isinstance(key, str) and len(key) > 2 and key[0] == key[-1] == "`"
+            name = names.type(key[1:-1].replace("``", "`")) if is_quoted else names.name(key)
             number = _number(share)
             if number is None or not 0 <= number <= 1:
                 raise Misread(f"a frequency is a number from 0 to 1; got {shown(share)}")
@@ -142,14 +136,6 @@ def _number(value: object) -> float | None:
     if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < 2**53:
         return float(number)
     return None
-
-
-def _is_quoted(key: object) -> bool:
-    return isinstance(key, str) and len(key) > 2 and key[0] == key[-1] == "`"
-
-
-def _unquoted(key: str) -> str:
-    return key[1:-1].replace("``", "`")
 
 
 def _written_key(name: str, symbols: Mapping[str, Symbol]) -> str:

@@ -62,14 +62,6 @@ def _both_ways(names: Names, _count: int = 1) -> tuple[Part, ...]:
     return _implication(names) + _require_back(names)
 
 
-def _prior(names: Names, _count: int = 1) -> tuple[Part, ...]:
-    return (Prior(*names),)
-
-
-def _prior_back(names: Names, _count: int = 1) -> tuple[Part, ...]:
-    return (Prior(names[1], names[0]),)
-
-
 def _always(names: Names, _count: int = 1) -> tuple[Part, ...]:
     return (Clause(frozenset(), names[0]),)
 
@@ -95,7 +87,7 @@ def _rule(kind: str, *entailed: Translation) -> Translation:
 
 
 TEMPLATES: tuple[Template, ...] = (
-    Template("prior", _prior, allows_same=True),
+    Template("prior", lambda names, _: (Prior(*names),), allows_same=True),
     Template("exclusive", _not_together),
     Template("require", _implication),
     Template("implication", _implication, most=None),
@@ -120,7 +112,7 @@ TEMPLATES: tuple[Template, ...] = (
     Template("chain response", _rule("chain response", _implication)),
     Template("chain precedence", _rule("chain precedence", _require_back)),
     Template("chain succession", _rule("chain succession", _both_ways)),
-    Template("not succession", _prior_back, allows_same=True),
+    Template("not succession", lambda names, _: (Prior(names[1], names[0]),), allows_same=True),
     Template("not chain succession", _rule("not chain succession"), allows_same=True),
 )
 

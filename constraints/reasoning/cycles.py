@@ -52,20 +52,13 @@ def _shortest_cycle(start: str, successors: Mapping[str, list[str]]) -> tuple[st
         name = waiting.popleft()
         for other in successors[name]:
             if other == start:
-                return _rotated(_path(name, start, came_from))
+                path = [name]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                path.reverse()
+                lead = path.index(min(path))
+                return tuple(path[lead:] + path[:lead])
             if other not in came_from:
                 came_from[other] = name
                 waiting.append(other)
     return None
-
-
-def _path(last: str, start: str, came_from: Mapping[str, str]) -> list[str]:
-    path = [last]
-    while path[-1] != start:
-        path.append(came_from[path[-1]])
-    return path[::-1]
-
-
-def _rotated(path: list[str]) -> tuple[str, ...]:
-    lead = path.index(min(path))
-    return tuple(path[lead:] + path[:lead])

@@ -90,14 +90,6 @@ def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
     return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
 
 
-def _responses(log: EncodedLog, seen: Occurrences) -> Counts:
-    return _per_first(seen, log.weights, lambda own, rows: seen.last[rows] > seen.last[rows, own, None])
-
-
-def _precedences(log: EncodedLog, seen: Occurrences) -> Counts:
-    return _per_first(seen, log.weights, lambda own, rows: seen.first[rows] < seen.first[rows, own, None]).T
-
-
 def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
     """For two types, the number of traces in which every event of the one type is next to one of the other type."""
     width = len(log.types)
@@ -143,8 +135,12 @@ def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: boo
 
 
 _KEPT: Mapping[str, Callable[[EncodedLog, Occurrences], Counts]] = {
-    "response": _responses,
-    "precedence": _precedences,
+    "response": lambda log, seen: _per_first(
+        seen, log.weights, lambda own, rows: seen.last[rows] > seen.last[rows, own, None]
+    ),
+    "precedence": lambda log, seen: (
+        _per_first(seen, log.weights, lambda own, rows: seen.first[rows] < seen.first[rows, own, None]).T
+    ),
     "alternate response": lambda log, seen: _alternations(log, seen, is_response=True),
     "alternate precedence": lambda log, seen: _alternations(log, seen, is_response=False),
     "chain response": lambda log, seen: _chains(log, seen, is_response=True),

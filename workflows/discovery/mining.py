@@ -146,7 +146,8 @@ def _consistent(
     withdrawn = []
     while (clash := find_clash(ConstraintSet.of(part for parts in kept.values() for part in parts))) is not None:
         clashing = set(clash.constraints)
-        weakest = min((mined for mined, parts in kept.items() if not clashing.isdisjoint(parts)), key=_reliability)
+        candidates = (mined for mined, parts in kept.items() if not clashing.isdisjoint(parts))
+        weakest = min(candidates, key=lambda mined: (mined.confidence, mined.support))
         withdrawn.append(weakest)
         del kept[weakest]
     return tuple(kept), tuple(withdrawn)
@@ -157,7 +158,3 @@ def _with_what_follows(part: Part) -> tuple[Part, ...]:
     if not isinstance(part, Rule):
         return (part,)
     return parse_constraints(to_document(ConstraintSet.of((part,)))).constraint_set.parts
-
-
-def _reliability(mined: MinedConstraint) -> tuple[float, int]:
-    return mined.confidence, mined.support

@@ -52,11 +52,11 @@ def _check(part: Part) -> _Check:
     if isinstance(part, Rule):
         return partial(_breaks_rule, RuleAutomaton.of(part))
     if isinstance(part, End):
-        return partial(_is_followed, part.type)
+        return lambda trace: trace.first.get(part.type, len(trace.types)) < len(trace.types) - 1
     if isinstance(part, Prior):
-        return partial(_comes_after, part.earlier, part.later)
+        return lambda trace: trace.last.get(part.earlier, -1) > trace.first.get(part.later, len(trace.types))
     clause = part if isinstance(part, Clause) else part.clause
-    return partial(_breaks_clause, clause.body, clause.head)
+    return lambda trace: clause.head not in trace.first and clause.body <= trace.first.keys()
 
 
 def _breaks_rule(automaton: RuleAutomaton, trace: _Trace) -> bool:
@@ -64,15 +64,3 @@ def _breaks_rule(automaton: RuleAutomaton, trace: _Trace) -> bool:
     for name in trace.types:
         place = automaton.step(place, frozenset((name,)))
     return place not in automaton.accepting
-
-
-def _is_followed(name: str, trace: _Trace) -> bool:
-    return trace.first.get(name, len(trace.types)) < len(trace.types) - 1
-
-
-def _comes_after(earlier: str, later: str, trace: _Trace) -> bool:
-    return trace.last.get(earlier, -1) > trace.first.get(later, len(trace.types))
-
-
-def _breaks_clause(body: frozenset[str], head: str | None, trace: _Trace) -> bool:
-    return head not in trace.first and body <= trace.first.keys()

@@ -32,13 +32,12 @@ class Assembly:
     def step(self, transition: Transition) -> None:
         """Add a transition, whose places may be in any order; a net of more than ``MOST_STEPS`` is refused."""
         self.transitions.append(
-            Transition(
+            replace(
+                transition,
                 inputs=tuple(sorted(transition.inputs)),
                 outputs=tuple(sorted(transition.outputs)),
-                label=transition.label,
                 resets=tuple(sorted(set(transition.resets))),
                 waits=tuple(sorted(set(transition.waits))),
-                element=transition.element,
             )
         )
         if len(self.transitions) > MOST_STEPS:

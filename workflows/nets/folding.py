@@ -62,17 +62,12 @@ def _reduced(graph: FlowGraph) -> TreeNet | None:
     if whole is None:
         return None
     whole.reduce()
-    if whole.is_single():
-        _end_plainly(whole)
+    if whole.is_single():  # a terminate takes the only token, as an end does
+        for name, step in list(whole.steps.items()):
+            if step.signal == _TERMINATE:
+                whole.change(name, replace(step, signal=""))
         whole.reduce()
     return whole
-
-
-def _end_plainly(whole: TreeNet) -> None:
-    """Turn terminates into ends where they take the only token."""
-    for name, step in list(whole.steps.items()):
-        if step.signal == _TERMINATE:
-            whole.change(name, replace(step, signal=""))
 
 
 def _drawn(graph: FlowGraph) -> TreeNet | None:

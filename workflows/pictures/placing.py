@@ -7,6 +7,7 @@ its neighbours, and moves boxes of lower priority out of its way.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from collections.abc import Sequence
 from itertools import pairwise
@@ -33,7 +34,8 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
         near = after if sweep % 2 else before
         for layer in layers.layers[:: -1 if sweep % 2 else 1]:
             column = _Column(layer, middle, above, below)
-            for index in sorted(range(len(layer)), key=lambda index: -_priority(layer[index], near, len(draft.boxes))):
+            priority = [math.inf if number >= len(draft.boxes) else len(near[number]) for number in layer]
+            for index in sorted(range(len(layer)), key=lambda index: -priority[index]):
                 column.move(index, [middle[other] for other in near[layer[index]]])
     top = min((middle[number] - above[number] for number in range(count)), default=0.0)
     return [height - top for height in middle]
@@ -46,10 +48,6 @@ def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
         above[number] = (box.height + _BETWEEN_BOXES) / 2
         below[number] = above[number] + room_of(box)[1]
     return above, below
-
-
-def _priority(number: int, near: Sequence[Sequence[int]], boxes: int) -> float:
-    return float("inf") if number >= boxes else len(near[number])
 
 
 class _Column:

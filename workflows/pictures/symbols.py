@@ -42,7 +42,9 @@ def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: b
     attributes: dict[str, str | float] = {"data-element": shape.element}
     if shape.event is not None:
         attributes["data-event"] = shape.event
-    parts = [element("title", {}, escaped(f"{_title(shape)}{mark.words}"))]
+    name = shape.label or shape.event or shape.kind
+    title = name if len(name) <= MOST_IN_TITLE else shortened(name, MOST_IN_TITLE)
+    parts = [element("title", {}, escaped(f"{title}{mark.words}"))]
     if mark.is_expected:
         parts.append(_outline(shape))
     parts.extend(_OUTLINES.get(shape.kind, partial(_box, radius=8.0))(shape, role))
@@ -55,11 +57,6 @@ def symbol(shape: Shape, mark: Mark, *, label: Label | None = None, has_inner: b
     if mark.times:
         parts.append(_badge(shape, mark.times))
     return element("g", attributes, *parts)
-
-
-def _title(shape: Shape) -> str:
-    name = shape.label or shape.event or shape.kind
-    return name if len(name) <= MOST_IN_TITLE else shortened(name, MOST_IN_TITLE)
 
 
 def _outline(shape: Shape) -> str:

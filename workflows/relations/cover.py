@@ -9,7 +9,7 @@ that is, if a chain of the remaining orders leads from the first to the second t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from constraints import Clause, Constraint, Exclusive, Prior, Require, bits_of, members
 from workflows.relations.extraction import Extraction
@@ -21,10 +21,9 @@ def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
     Orders come first, then exclusions, requirements, clauses, each kind in the order of the extraction.
     """
     occurrence = _Occurrence(extraction)
-    kept = frozenset(occurrence.kept())
     return (
         *(Prior(*pair) for pair in _orders(extraction, occurrence)),
-        *(part for part in extraction.constraints if part in kept),
+        *(part for part in extraction.constraints if part in occurrence.kept),
     )
 
 
@@ -41,7 +40,7 @@ class _Occurrence:
         self._base = 0  # the closure of the types that always occur, once computed
         self.requires = [0] * len(self.places)
         self.excludes = [0] * len(self.places)
-        self._kept: dict[Constraint, None] = {}
+        self.kept: dict[Constraint, None] = {}  # the constraints that cannot be left out
         self.rules: list[tuple[int, int]] = []
         self._bans: list[int] = []
         self._reduce_requires(extraction)
@@ -50,10 +49,6 @@ class _Occurrence:
         self._reduce_exclusives(extraction, ends)
         self._reduce_bans()
         self._base = self.closure(0)
-
-    def kept(self) -> Iterator[Constraint]:
-        """The constraints that cannot be left out."""
-        yield from self._kept
 
     def bits(self, names: Iterable[str]) -> int:
         return bits_of(self.places[name] for name in names)
@@ -87,7 +82,7 @@ class _Occurrence:
         """
         for part in self._parts:
             if isinstance(part, Clause) and not part.body:
-                self._kept[part] = None
+                self.kept[part] = None
         rings = self._rings(extraction)
         for needed, ring in rings.items():
             for place, following in zip(ring, ring[1:] + ring[:1], strict=True):
@@ -106,7 +101,8 @@ class _Occurrence:
         for one, other in extraction.require:
             needs[self.places[one]] |= 1 << self.places[other]
         rings: dict[int, list[int]] = {}
-        for name in _by_order(extraction):
+        before = Counter(one for one, _ in extraction.prior)
+        for name in sorted(extraction.events, key=lambda name: -before[name]):  # types that precede many others first
             place = self.places[name]
             if not self.always >> place & 1:
                 rings.setdefault(needs[place] & ~self.always, []).append(place)
@@ -115,7 +111,7 @@ class _Occurrence:
     def _require(self, one: int, other: int) -> None:
         if one != other:
             self.requires[one] |= 1 << other
-            self._kept[Require(self._names[one], self._names[other])] = None
+            self.kept[Require(self._names[one], self._names[other])] = None
 
     def _reduce_rules(self) -> None:
         listed = [part for part in self._parts if isinstance(part, Clause) and part.body and part.head is not None]
@@ -124,16 +120,16 @@ class _Occurrence:
             if self.closure(rule[0], without=rule) & rule[1]:
                 self.rules.remove(rule)
             else:
-                self._kept[part] = None
+                self.kept[part] = None
 
     def _reduce_rings(self) -> None:
         """Remove requirements that follow from longer clauses together with other requirements."""
-        requirements = [part for part in self._kept if isinstance(part, Require)] if self.rules else []
+        requirements = [part for part in self.kept if isinstance(part, Require)] if self.rules else []
         for part in requirements:
             one, bit = self.places[part.trigger], 1 << self.places[part.required]
             self.requires[one] ^= bit
             if self.closure(1 << one) & bit:
-                del self._kept[part]
+                del self.kept[part]
             else:
                 self.requires[one] |= bit
 
@@ -147,7 +143,7 @@ class _Occurrence:
             self._exclude(one, other)
             if not self.is_impossible(self.closure(self.bits((one, other)))):
                 self._exclude(one, other)
-                self._kept[Exclusive(one, other)] = None
+                self.kept[Exclusive(one, other)] = None
 
     def _exclude(self, one: str, other: str) -> None:
         self.excludes[self.places[one]] ^= 1 << self.places[other]
@@ -160,13 +156,7 @@ class _Occurrence:
             if self.is_impossible(self.closure(ban), without=ban):
                 self._bans.remove(ban)
             else:
-                self._kept[part] = None
-
-
-def _by_order(extraction: Extraction) -> list[str]:
-    """The event types; types that precede many others come first."""
-    before = Counter(one for one, _ in extraction.prior)
-    return sorted(extraction.events, key=lambda name: -before[name])
+                self.kept[part] = None
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:

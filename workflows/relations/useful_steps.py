@@ -20,8 +20,10 @@ def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
     steps = frozenset(allowed)
     endings = frozenset(place for final in net.finals for place in final)
     while True:
-        fed, marked = _closure(net, steps, _inputs, _outputs, frozenset(net.initial))
-        drained, emptied = _closure(net, steps, _outputs, _taken, endings)
+        fed, marked = _closure(net, steps, lambda step: step.inputs, lambda step: step.outputs, frozenset(net.initial))
+        drained, emptied = _closure(
+            net, steps, lambda step: step.outputs, lambda step: step.inputs + step.resets, endings
+        )
         kept = fed & drained
         can_end = any(marked.issuperset(final) for final in net.finals)
         if not can_end or not emptied.issuperset(net.initial):
@@ -29,18 +31,6 @@ def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
         if kept == steps:
             return kept
         steps = kept
-
-
-def _inputs(transition: Transition) -> Places:
-    return transition.inputs
-
-
-def _outputs(transition: Transition) -> Places:
-    return transition.outputs
-
-
-def _taken(transition: Transition) -> Places:
-    return transition.inputs + transition.resets
 
 
 def _closure(
