@@ -13,7 +13,6 @@ from constraints.analysing.profit import IdleParts, idle_parts
 from constraints.analysing.redundancy import RedundantAtom, redundant_atoms
 from constraints.analysing.satisfiability import DeadTerm, QueryCheck, SetWarning, check_query, check_set
 from constraints.documents.document import ParsedConstraints, parse_constraints, to_document
-from constraints.documents.following import following
 from constraints.errors import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern
 from constraints.exercises import guard_features, guarded_exercise
 from constraints.explaining.deviation import DeviationKind, DeviationReason, explain_deviation
@@ -32,6 +31,7 @@ from constraints.model import (
     Rule,
     Settings,
     clause_of,
+    following,
 )
 from constraints.monitoring.monitor import Monitor
 from constraints.process.adjacency import Adjacency, Flags, Numbers, edges_at, offsets_of

@@ -36,7 +36,7 @@ from workflows.errors import AutomatonTooLarge, InvalidWorkflow, ModelRefused, U
 from workflows.formats import read_mapping, read_model
 from workflows.limits import CompileLimits
 from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
-from workflows.order_fulfilment import OrderSettings, order_fulfilment
+from workflows.order_fulfilment import OrderSettings, OrderWorkload, generate_events, order_fulfilment
 from workflows.pictures.drawing import draw
 from workflows.pictures.series import Panel, draw_series
 from workflows.relations.compositional import derive_constraints
@@ -65,4 +65,3 @@ from workflows.tree import (
     activity_names,
     iterate_activities,
 )
-from workflows.workload import OrderWorkload, generate_events

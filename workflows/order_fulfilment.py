@@ -16,10 +16,13 @@ Twenty events on every path that is not rejected. Each event carries ``quantity`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
+from streams import Event
 from workflows.attributes import Attribute, IntegerAttribute, TextAttribute, ThresholdAttribute
 from workflows.errors import InvalidWorkflow
+from workflows.simulation import Noise, SimulationSettings, simulate
 from workflows.tree import Activity, ExclusiveChoice, Loop, Parallel, ProcessTree, Sequence
 
 PRICE_THRESHOLD = 200
@@ -84,6 +87,24 @@ def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
     accepted = Sequence((*do("CheckInventory"), handling, *do(*_LAST), ending))
     decision = ExclusiveChoice((*do("RejectOrder"), accepted), (chosen.reject, 1.0 - chosen.reject))
     return Sequence((*do(*_FIRST), decision))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderWorkload:
+    """A stream of interleaved orders, as ``forestall generate`` writes it and experiments read it."""
+
+    orders: OrderSettings = field(default_factory=OrderSettings)
+    stream: SimulationSettings = field(default_factory=lambda: SimulationSettings(key_prefix="order-"))
+
+
+def generate_events(workload: OrderWorkload, seed: int, noise: Noise | None = None) -> Iterator[Event]:
+    """Events of the workload in the order of time, or of arrival if there is noise; the same seed gives the same
+    events.
+
+    Raises:
+        InvalidWorkflow: The settings contradict themselves.
+    """
+    return simulate(order_fulfilment(workload.orders), workload.stream, seed, noise)
 
 
 def _common_attributes(settings: OrderSettings) -> tuple[Attribute, ...]:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from constraints.documents.following import following
 from constraints.documents.name_form import (
     Misread,
     NameReader,
@@ -29,7 +28,7 @@ from constraints.documents.settings_form import notices_of, read_settings, writt
 from constraints.documents.vocabulary import MAX_COUNT, TEMPLATES, Template, template_of
 from constraints.documents.workflow_form import read_workflow, written_automaton
 from constraints.errors import InvalidConstraints, Problem
-from constraints.model import Constraint, ConstraintSet, End, Part, Process, Rule, Settings, quoted
+from constraints.model import Constraint, ConstraintSet, End, Part, Process, Rule, Settings, following, quoted
 from streams import Bare, DocumentPath, UnreadableText, WrittenDocument, decoded_text, read_document
 
 _MINED_KEY = "mined"

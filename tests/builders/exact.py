@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from random import Random
 
-from constraints.documents.following import following
-from constraints.model import Constraint, ConstraintSet, Exclusive, Part, Prior, Require, Settings
+from constraints.model import Constraint, ConstraintSet, Exclusive, Part, Prior, Require, Settings, following
 from constraints.process.automaton import NOWHERE, ProcessAutomaton
 
 

@@ -11,9 +11,8 @@ from workflows.pictures.drafting import draft_of, size_of
 from workflows.pictures.labels import AREAS, Label, Rectangle, extent, outside_labels
 from workflows.pictures.layout import laid_out
 from workflows.pictures.lines import line, line_label
-from workflows.pictures.palette import dark_style
 from workflows.pictures.rows import in_rows
-from workflows.pictures.svg import element, picture, text_lines
+from workflows.pictures.svg import dark_style, element, picture, text_lines
 from workflows.pictures.symbols import Mark, symbol
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 

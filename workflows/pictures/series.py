@@ -8,8 +8,7 @@ from math import ceil, floor, log10
 from typing import TypeAlias
 
 from streams import format_time
-from workflows.pictures.palette import PREFIX, dark_style
-from workflows.pictures.svg import element, number, path, picture, rectangle, text_lines
+from workflows.pictures.svg import PREFIX, dark_style, element, number, path, picture, rectangle, text_lines
 from workflows.pictures.text import MOST_IN_TITLE, escaped, shortened
 
 Points: TypeAlias = "Sequence[tuple[int, float]]"

@@ -30,7 +30,7 @@ from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, R
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.pictures.drawing import MAX_ELEMENTS, MAX_PIXELS, draw
 from workflows.pictures.labels import outside_labels
-from workflows.pictures.palette import DARK, LIGHT
+from workflows.pictures.svg import DARK, LIGHT
 from workflows.pictures.symbols import Mark, symbol
 
 SVG = "{http://www.w3.org/2000/svg}"
