@@ -106,6 +106,16 @@ _COUNTER_OF = {
 }
 
 
+_USED = {  # the counter of the used rows of each saved array; without optional inputs, ``seen`` has no rows
+    "keyed": kernel.FRESH_CLUSTERS,
+    "lists": kernel.FRESH_CLUSTERS,
+    "seen": kernel.FRESH_CLUSTERS,
+    "nodes": kernel.FRESH_NODES,
+    "free_clusters": kernel.FREE_CLUSTERS,
+    "free_nodes": kernel.FREE_NODES,
+}
+
+
 class WindowJoin:
     """A join of events by hashed keys, with a window for each of 2 to ``MOST_INPUTS`` inputs.
 
@@ -368,22 +378,12 @@ class WindowJoin:
 
     def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
-        state, counters = self._state, self._state.counters
-        clusters, nodes = int(counters[kernel.FRESH_CLUSTERS]), int(counters[kernel.FRESH_NODES])
-        arrays: dict[str, NDArray[Any]] = {
-            "keyed": state.keyed[:clusters],
-            "lists": state.lists[:clusters],
-            "nodes": state.nodes[:nodes],
-            "free_clusters": state.free_clusters[: int(counters[kernel.FREE_CLUSTERS])],
-            "free_nodes": state.free_nodes[: int(counters[kernel.FREE_NODES])],
-            "sides": state.sides,
-            "counters": counters[: kernel.N_SAVED],
-            **({"seen": state.seen[:clusters]} if self._optional else {}),
-        }
+        counters = self._state.counters
+        has_keys = bool(counters[kernel.CLUSTERS] or counters[kernel.NODES])
+        clusters, nodes = (counters[[kernel.FRESH_CLUSTERS, kernel.FRESH_NODES]] * has_keys).tolist()
         head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
-        if not int(counters[kernel.CLUSTERS]) and not int(counters[kernel.NODES]):
-            arrays, head = {"counters": counters[: kernel.N_SAVED]}, {**head, "clusters": 0, "nodes": 0}
-        return head, {name: np.ascontiguousarray(array).tobytes() for name, array in arrays.items()}
+        arrays = {"counters": counters[: kernel.N_SAVED]} | (_saved(self._state) if has_keys else {})
+        return head, {name: array.tobytes() for name, array in arrays.items()}
 
     def load(self, head: Mapping[str, int], arrays: Mapping[str, bytes]) -> None:
         """Restore the state that ``dump`` saved of an equal join; ``JoinStateError`` if it is damaged."""
@@ -462,6 +462,12 @@ def _grown(state: JoinState, *, is_of_clusters: bool) -> JoinState:
     return grown
 
 
+def _saved(state: JoinState) -> dict[str, NDArray[Any]]:
+    """The used part of each saved array."""
+    arrays = [(name, getattr(state, name), int(state.counters[place])) for name, place in _USED.items()]
+    return {"sides": state.sides} | {name: array[:used] for name, array, used in arrays if len(array)}
+
+
 def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes], *, has_seen: bool) -> JoinState:
     room = [max(_FIRST_ROOM, 1 << (size - 1).bit_length() if size else 0) for size in (clusters, nodes)]
     state = _empty_state(inputs, *room, has_seen=has_seen)
@@ -471,16 +477,10 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes],
         for place in (kernel.FRESH_CLUSTERS, kernel.FREE_CLUSTERS, kernel.FRESH_NODES, kernel.FREE_NODES):
             counters[place] = 0
         return state
-    state.keyed[:clusters] = np.frombuffer(arrays["keyed"], kernel.KEYED)
-    state.lists[:clusters] = np.frombuffer(arrays["lists"], kernel.LIST).reshape(clusters, inputs)
-    state.nodes[:nodes] = np.frombuffer(arrays["nodes"], kernel.NODE)
-    if has_seen:
-        state.seen[:clusters] = np.frombuffer(arrays["seen"], np.int64).reshape(clusters, inputs)
-    state.sides[:] = np.frombuffer(arrays["sides"], kernel.SIDE)
-    free = {name: np.frombuffer(arrays[name], np.int32) for name in ("free_clusters", "free_nodes")}
-    state.free_clusters[: len(free["free_clusters"])] = free["free_clusters"]
-    state.free_nodes[: len(free["free_nodes"])] = free["free_nodes"]
-    numbers = np.setdiff1d(np.arange(clusters), free["free_clusters"])
+    saved = _saved(state)
+    for name, array in saved.items():
+        array[...] = np.frombuffer(arrays[name], array.dtype).reshape(array.shape)
+    numbers = np.setdiff1d(np.arange(clusters), saved["free_clusters"])
     fill_slots(state.slots, state.keyed["key"][numbers], (numbers + 1).astype(np.uint64))
     counters[kernel.CLOSED_KEYS] = np.count_nonzero(state.keyed["closed"][numbers])
     return state
