@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
@@ -13,31 +13,22 @@ from nfa.conditions.predicates import Leaf, evaluate_with_tables, over_lists, re
 from nfa.conditions.residuals import rewritten
 from nfa.conditions.values import BOOLEAN, COMPARE, NULL, Values, classified
 from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Column, Each, Expression, Scalar, attributes_of
+from streams import Event
 from streams.tables import Tables
 
 
-class BoundEvent(Protocol):
-    """The members of a bound event that expressions read; ``streams.Event`` has them."""
+class BoundEvent(NamedTuple):
+    """A bound event as expressions read it; its values were checked when the event came."""
 
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def type(self) -> str: ...
-
-    @property
-    def time_us(self) -> int: ...
-
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """Attributes as plain JSON values."""
-        ...
+    id: str
+    type: str
+    time_us: int
+    key: str
+    data: Mapping[str, Any]
 
 
-Bound = Mapping[str, Sequence[BoundEvent]]  # the events of each alias, in order; an unbound alias is missing or empty
+# The events of each alias, in order; an unbound alias is missing or empty.
+Bound = Mapping[str, Sequence[BoundEvent | Event]]
 
 
 def project(
@@ -93,7 +84,7 @@ def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> 
             return None
 
 
-def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | None]:
+def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | Event | None]:
     """The last event of an attribute's alias in each match; None: it is unbound."""
     alias = _alias_of(attribute)
     return [events[-1] if (events := bound.get(alias)) else None for bound in matches]
@@ -150,14 +141,14 @@ def _normal(item: Any) -> Scalar:
     return bool(value) if kind == BOOLEAN else value
 
 
-def _raw(event: BoundEvent | None, attribute: Attribute) -> Any:
+def _raw(event: BoundEvent | Event | None, attribute: Attribute) -> Any:
     """The plain JSON value of an attribute; an empty path, the event as such for ``count``, is true."""
     if event is None:
         return None
     return read_path(dict(event.data), attribute.path) if attribute.path else True
 
 
-def _of_event(name: str, event: BoundEvent) -> int | str:
+def _of_event(name: str, event: BoundEvent | Event) -> int | str:
     values: dict[str, int | str] = {"time": event.time_us, "type": event.type, "id": event.id, "key": event.key}
     return values[name]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -114,16 +114,6 @@ class BoundColumns:
         )
 
 
-class _ReadEvent(NamedTuple):
-    """A bound event as expressions read it; its values were checked when the event came."""
-
-    id: str
-    type: str
-    time_us: int
-    key: str
-    data: Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class BoundEvents:
     """Bound events by match; the fields have a value for each match."""
@@ -139,7 +129,7 @@ class BoundEvents:
     _events: StoredEvents
     _row_keys: list[str] | None
     _row_values: list[str] | None
-    _made: list[_ReadEvent] = field(
+    _made: list[BoundEvent] = field(
         default_factory=list
     )  # by row, made with the first one: most are bound by several matches
 
@@ -187,17 +177,17 @@ class BoundEvents:
         rows = self.patterns[number].query.pattern.rows
         if rows is not None and self._row_values is not None:
             values = orjson.loads(self._row_values[number])
-            found[rows.alias] = [_ReadEvent("", "", NEVER_US, self.keys[number], values)]
+            found[rows.alias] = [BoundEvent("", "", NEVER_US, self.keys[number], values)]
         return found
 
-    def _event(self, row: int) -> _ReadEvent:
+    def _event(self, row: int) -> BoundEvent:
         if not self._made:
             own = shown_columns(self._events.columns)
             if self._row_keys is not None:
                 own = own.set_column(1, "key", split_names(own.column("key"))[0])
             columns = [column.to_pylist() for column in own.columns]
             self._made.extend(
-                _ReadEvent(name, kind, time_us, key, attributes_of(data) if data else {})
+                BoundEvent(name, kind, time_us, key, attributes_of(data) if data else {})
                 for name, key, kind, data, time_us in zip(*columns, self._events.times_us.tolist(), strict=True)
             )
         return self._made[row]
