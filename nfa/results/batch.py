@@ -21,7 +21,7 @@ from nfa.guards.tables import Interned
 from nfa.kernels.runs.tables import BY_WORK
 from nfa.kernels.traces import NIL
 from nfa.registered import RunningPattern
-from nfa.results.bound_events import BoundColumns, BoundEvents, MatchColumns
+from nfa.results.bound_events import BoundEvents, MatchColumns
 from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
 from streams import EventBatch, column_of, shown_texts
@@ -310,30 +310,25 @@ class LaneOutput:
         )
 
     def values_of_matches(self) -> Iterator[Match]:
-        table, bound = self.matches, BoundEvents.of(self.matches, *self._bound, self.patterns)
-        flags = zip(table.detected_us.tolist(), table.how.tolist(), self.is_deviating, self.is_lost, strict=True)
-        returns = self._returns(bound)
-        for number, (detected_us, how, deviating, lost) in enumerate(flags):
-            pattern = bound.patterns[number]
+        table, bound = self.matches, self._bound
+        columns = bound.starts_us, bound.ends_us, table.detected_us, table.how, self.is_deviating, self.is_lost
+        rows = zip(bound.members(), self._returns(bound), *(column.tolist() for column in columns), strict=True)
+        for (_, members), returns, start_us, end_us, detected_us, how, deviating, lost in rows:
             yield Match(
-                pattern=pattern.name,
-                version=pattern.version,
-                key=bound.keys[number],
-                bindings=bound.bindings(number),
-                start_us=bound.starts_us[number],
-                end_us=bound.ends_us[number],
+                **members,
+                start_us=start_us,
+                end_us=end_us,
                 detected_us=detected_us,
                 decided_by=DECIDED_BY[how],
-                deviating=bool(deviating),
-                would_be_lost=bool(lost),
-                row=bound.row(number),
-                returns=returns[number],
+                deviating=deviating,
+                would_be_lost=lost,
+                returns=returns,
             )
 
     def columns_of_matches(self, *, is_compact: bool = False) -> MatchColumns:
         """The matches as columns, without RETURN; ``is_compact``: ids may be numbers, and keys a dictionary."""
-        table, (events, bound) = self.matches, self._bound
-        ids = events.columns.column("id")
+        table, bound = self.matches, self._bound
+        ids = bound.events.columns.column("id")
         return MatchColumns(
             patterns=self.patterns,
             pattern=table.patterns,
@@ -356,53 +351,35 @@ class LaneOutput:
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
             return
-        bound = BoundEvents.of(matches, *(self._bound if table is None else self._bound_of(matches)), self.patterns)
-        yield from self._returns(bound)
+        yield from self._returns(self._bound if table is None else self._bound_of(matches))
 
     def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
         """The values of RETURN for each match; empty if its pattern has no RETURN."""
-        found: list[Mapping[str, Any]] = [{}] * len(bound.patterns)
-        of_patterns: dict[RunningPattern, list[int]] = {}
-        for number, pattern in enumerate(bound.patterns):
-            if pattern.query.pattern.returns:
-                of_patterns.setdefault(pattern, []).append(number)
-        for pattern, numbers in of_patterns.items():
-            events = [bound.events(number) for number in numbers]
-            values = project(pattern.query.pattern.returns, events, self.tables)
-            for number, one in zip(numbers, values, strict=True):
-                found[number] = one
+        owners = bound.table.patterns
+        found: list[Mapping[str, Any]] = [{}] * len(owners)
+        for pattern in distinct(owners).tolist():
+            if returns := self.patterns[pattern].query.pattern.returns:
+                numbers = np.flatnonzero(owners == pattern).tolist()
+                values = project(returns, [bound.read(number) for number in numbers], self.tables)
+                for number, one in zip(numbers, values, strict=True):
+                    found[number] = one
         return found
 
     def values_of_corrections(self) -> Iterator[Correction]:
         if not len(self.corrections):
             return
-        bound = BoundEvents.of(self.corrections, *self._bound_of(self.corrections), self.patterns)
-        for number, event in enumerate(self._events_at(self.corrections.rows)):
-            pattern = bound.patterns[number]
-            yield Correction(
-                pattern=pattern.name,
-                version=pattern.version,
-                bindings=bound.bindings(number),
-                row=bound.row(number),
-                **{**event, "key": bound.keys[number]},
-            )
+        events = self._events_at(self.corrections.rows)
+        for event, (_, members) in zip(events, self._bound_of(self.corrections).members(), strict=True):
+            yield Correction(**{**event, **members})
 
     def values_of_timeouts(self) -> Iterator[Timeout]:
         if not len(self.timeouts):
             return
-        bound = BoundEvents.of(self.timeouts, *self._bound_of(self.timeouts), self.patterns)
-        for number, due_us in enumerate(self.timeouts.detected_us.tolist()):
-            pattern, bindings = bound.patterns[number], bound.bindings(number)
-            yield Timeout(
-                pattern=pattern.name,
-                version=pattern.version,
-                key=bound.keys[number],
-                bindings=bindings,
-                missing=tuple(alias for alias in pattern.automaton.aliases if alias not in bindings),
-                start_us=bound.starts_us[number],
-                due_us=due_us,
-                row=bound.row(number),
-            )
+        bound = self._bound_of(self.timeouts)
+        times_us = bound.starts_us.tolist(), self.timeouts.detected_us.tolist()
+        for (pattern, members), start_us, due_us in zip(bound.members(), *times_us, strict=True):
+            missing = tuple(alias for alias in pattern.automaton.aliases if alias not in members["bindings"])
+            yield Timeout(**members, missing=missing, start_us=start_us, due_us=due_us)
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
         """The ended (trace, pattern) pairs as values; with ``newest``, only the last that many."""
@@ -485,22 +462,17 @@ class LaneOutput:
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
     @cached_property
-    def _bound(self) -> tuple[StoredEvents, BoundColumns]:
-        """The events that the matches bind, and which match binds which."""
+    def _bound(self) -> BoundEvents:
         return self._bound_of(self.matches)
 
-    def _bound_of(self, table: MatchTable) -> tuple[StoredEvents, BoundColumns]:
+    def _bound_of(self, table: MatchTable) -> BoundEvents:
         needed = distinct(table.sequences)
         border = int(np.searchsorted(needed, self.first_sequence))
         old = taken(self.stored, needed[:border])
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
-        read = [pattern.query.pattern for pattern in self.patterns]
-        new = events_of_batch(
-            self.batch, rows, self.first_sequence, keeps_data=any(pattern.returns for pattern in read)
-        )
-        events = joined([old, new])
-        has_rows = any(pattern.rows is not None for pattern in read)
-        return events, BoundColumns.of(table, events, has_rows=has_rows)
+        keeps_data = any(pattern.query.pattern.returns for pattern in self.patterns)
+        new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=keeps_data)
+        return BoundEvents.of(table, joined([old, new]), self.patterns)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         """Members of the event of each row; empty values for passing time."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,17 @@ class MatchColumns:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class BoundColumns:
-    """The bound events of a table's matches as columns; each match also has its key and times.
+@dataclass(frozen=True, kw_only=True)
+class BoundEvents:
+    """The bound events of a table's matches; each match also has its key and times.
 
     ``rows`` are their rows among the events, by match, alias and place in the log. ``row_keys`` and ``row_values`` are
     the rows of FOR EACH ROW as JSON: their keys, and the columns that are read.
     """
 
+    table: MatchTable
+    events: StoredEvents
+    patterns: Sequence[RunningPattern]
     rows: NDArray[np.intp]
     aliases: NDArray[np.int32]
     keys: pa.Array
@@ -94,7 +98,7 @@ class BoundColumns:
     row_values: pa.Array | None = None
 
     @classmethod
-    def of(cls, table: MatchTable, events: StoredEvents, *, has_rows: bool) -> BoundColumns:
+    def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
         """Look up the bound events of a table's matches among events that ascend by sequence number."""
         rows, aliases, firsts = _rows_of(events.sequences, table.sequences), table.aliases, table.starts
         order = _by_alias(table, rows)
@@ -102,95 +106,70 @@ class BoundColumns:
             rows, aliases = rows[order], aliases[order]
         starts_us, ends_us = _spans(events.times_us, rows, table)
         keys = events.columns.column("key").take(column_of(rows[firsts]))
-        key, row_key, row_values = split_names(keys) if has_rows else (keys, None, None)
+        has_rows = any(pattern.query.pattern.rows is not None for pattern in patterns)
+        key, row_keys, row_values = split_names(keys) if has_rows else (keys, None, None)
         return cls(
+            table=table,
+            events=events,
+            patterns=patterns,
             rows=rows,
             aliases=aliases,
             keys=key,
             starts_us=starts_us,
             ends_us=ends_us,
-            row_keys=row_key,
+            row_keys=row_keys,
             row_values=row_values,
         )
 
+    def members(self) -> Iterator[tuple[RunningPattern, dict[str, Any]]]:
+        """The pattern of each match, and the members that its results have as values.
 
-@dataclass(frozen=True, slots=True)
-class BoundEvents:
-    """Bound events by match; the fields have a value for each match."""
+        Bindings have their aliases in the order of the text; the row is None if the pattern has no rows.
+        """
+        ids = shown_texts(self.events.columns.column("id").take(column_of(self.rows))).to_pylist()
+        numbers, ends, aliases = self.table.patterns.tolist(), self.table.ends.tolist(), self.aliases.tolist()
+        rows = [None] * len(ends) if self.row_keys is None else map(orjson.loads, self.row_keys.to_pylist())
+        first = 0
+        for number, end, key, row in zip(numbers, ends, shown_texts(self.keys).to_pylist(), rows, strict=True):
+            pattern = self.patterns[number]
+            bindings = _bindings(pattern.automaton.aliases, aliases[first:end], ids[first:end])
+            first = end
+            shared = {"pattern": pattern.name, "version": pattern.version, "key": key}
+            yield pattern, {**shared, "bindings": bindings, "row": row}
 
-    patterns: list[RunningPattern]
-    keys: list[str]
-    starts_us: list[int]
-    ends_us: list[int]
-    _borders: list[int]
-    _aliases: list[int]  # by match in the order of the text, those of an alias in the order of the log
-    _ids: list[str]
-    _rows: list[int]
-    _events: StoredEvents
-    _row_keys: list[str] | None
-    _row_values: list[str] | None
-    _made: list[BoundEvent] = field(
-        default_factory=list
-    )  # by row, made with the first one: most are bound by several matches
-
-    @classmethod
-    def of(
-        cls, table: MatchTable, events: StoredEvents, bound: BoundColumns, patterns: Sequence[RunningPattern]
-    ) -> BoundEvents:
-        """The bound events of a table's matches; the columns are those of the table, among the same events."""
-        return cls(
-            patterns=[patterns[number] for number in table.patterns.tolist()],
-            keys=shown_texts(bound.keys).to_pylist(),
-            starts_us=bound.starts_us.tolist(),
-            ends_us=bound.ends_us.tolist(),
-            _borders=[0, *table.ends.tolist()],
-            _aliases=bound.aliases.tolist(),
-            _ids=shown_texts(events.columns.column("id").take(column_of(bound.rows))).to_pylist(),
-            _rows=bound.rows.tolist(),
-            _events=events,
-            _row_keys=None if bound.row_keys is None else bound.row_keys.to_pylist(),
-            _row_values=None if bound.row_values is None else bound.row_values.to_pylist(),
-        )
-
-    def row(self, number: int) -> Mapping[str, Any] | None:
-        """The key of a match's row of FOR EACH ROW, by column; None: its pattern has no rows."""
-        found: Mapping[str, Any] | None = None if self._row_keys is None else orjson.loads(self._row_keys[number])
-        return found
-
-    def bindings(self, number: int) -> dict[str, tuple[str, ...]]:
-        """Ids of a match's events by alias, aliases in the order of the text."""
-        names, first, end = self.patterns[number].automaton.aliases, self._borders[number], self._borders[number + 1]
-        aliases = self._aliases[first:end]
-        if len(set(aliases)) == len(aliases):
-            return {names[alias]: (name,) for alias, name in zip(aliases, self._ids[first:end], strict=True)}
-        found: dict[str, list[str]] = {}
-        for alias, name in zip(aliases, self._ids[first:end], strict=True):
-            found.setdefault(names[alias], []).append(name)
-        return {alias: tuple(ids) for alias, ids in found.items()}
-
-    def events(self, number: int) -> Mapping[str, list[BoundEvent]]:
+    def read(self, number: int) -> Mapping[str, list[BoundEvent]]:
         """A match's events by alias, with their attributes."""
-        names = self.patterns[number].automaton.aliases
+        pattern = self.patterns[self.table.patterns[number]]
+        bound = slice(self.table.ends[number - 1] if number else 0, self.table.ends[number])
         found: dict[str, list[BoundEvent]] = {}
-        for place in range(self._borders[number], self._borders[number + 1]):
-            found.setdefault(names[self._aliases[place]], []).append(self._event(self._rows[place]))
-        rows = self.patterns[number].query.pattern.rows
-        if rows is not None and self._row_values is not None:
-            values = orjson.loads(self._row_values[number])
-            found[rows.alias] = [BoundEvent("", "", NEVER_US, self.keys[number], values)]
+        for alias, row in zip(self.aliases[bound].tolist(), self.rows[bound].tolist(), strict=True):
+            found.setdefault(pattern.automaton.aliases[alias], []).append(self._read[row])
+        rows = pattern.query.pattern.rows
+        if rows is not None and self.row_values is not None:
+            values = orjson.loads(self.row_values[number].as_py())
+            found[rows.alias] = [BoundEvent("", "", NEVER_US, self.keys[number].as_py(), values)]
         return found
 
-    def _event(self, row: int) -> BoundEvent:
-        if not self._made:
-            own = shown_columns(self._events.columns)
-            if self._row_keys is not None:
-                own = own.set_column(1, "key", split_names(own.column("key"))[0])
-            columns = [column.to_pylist() for column in own.columns]
-            self._made.extend(
-                BoundEvent(name, kind, time_us, key, attributes_of(data) if data else {})
-                for name, key, kind, data, time_us in zip(*columns, self._events.times_us.tolist(), strict=True)
-            )
-        return self._made[row]
+    @cached_property
+    def _read(self) -> list[BoundEvent]:
+        """All events: most are bound by several matches."""
+        own = shown_columns(self.events.columns)
+        if self.row_keys is not None:
+            own = own.set_column(1, "key", split_names(own.column("key"))[0])
+        columns = [column.to_pylist() for column in own.columns]
+        return [
+            BoundEvent(name, kind, time_us, key, attributes_of(data) if data else {})
+            for name, key, kind, data, time_us in zip(*columns, self.events.times_us.tolist(), strict=True)
+        ]
+
+
+def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[str, tuple[str, ...]]:
+    if len(set(aliases)) == len(aliases):
+        return {names[alias]: (name,) for alias, name in zip(aliases, ids, strict=True)}
+    found: dict[str, list[str]] = {}
+    for alias, name in zip(aliases, ids, strict=True):
+        found.setdefault(names[alias], []).append(name)
+    return {alias: tuple(bound) for alias, bound in found.items()}
 
 
 def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
