@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from nfa.automata.guard_view import GuardView, guard_view
-from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton
+from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton, is_shareable
 from nfa.automata.query import Query
 from nfa.automata.query_building import build_query
 from nfa.conditions.table_rows import RowsRead
@@ -25,6 +25,7 @@ class _Compiled:
     automaton: PatternAutomaton
     view: GuardView
     rows: RowsRead | None
+    is_shareable: bool
 
 
 _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
@@ -53,6 +54,11 @@ class RunningPattern:
     @property
     def view(self) -> GuardView:
         return self.compiled.view
+
+    @property
+    def is_shareable(self) -> bool:
+        """Whether the shared-node engine can run it in the order of the log."""
+        return self.compiled.is_shareable
 
     @property
     def rows(self) -> RowsRead | None:
@@ -93,4 +99,11 @@ def _compiled(pattern: Pattern) -> _Compiled:
     rows = None
     if pattern.rows is not None:
         rows = RowsRead(pattern.rows.table, pattern.rows.alias, tuple(sorted(columns_read(pattern))))
-    return _Compiled(pattern=pattern, query=query, automaton=automaton, view=guard_view(automaton, query), rows=rows)
+    return _Compiled(
+        pattern=pattern,
+        query=query,
+        automaton=automaton,
+        view=guard_view(automaton, query),
+        rows=rows,
+        is_shareable=is_shareable(automaton),
+    )

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from nfa.automata.progress import BindingStep, Edge, Greed, Negation, Outline, Progress
 from nfa.conditions.over_events import over_events
+from nfa.conditions.residuals import split_condition
 from nfa.errors import PatternRefused
+from nfa.kernels.shared.tables import ALIAS_MASK
 from nfa.syntax import (
     Atom,
     Conjunction,
@@ -249,10 +251,14 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 def is_shareable(automaton: PatternAutomaton) -> bool:
     """Whether partial matches need no memory of their own, so that the shared-node engine can run the pattern.
 
-    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. There are no time limits of gaps, NOT,
-    spans, UNTIL, GREEDY, after-match rule, LIMIT or timeouts. (The caller checks the conditions.)
+    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. Conditions are on single events. There are
+    no time limits of gaps, NOT, spans, UNTIL, GREEDY, WITHIN of business time, after-match rule, LIMIT or timeouts.
     """
     pattern = automaton.pattern
+    if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):
+        return False
+    if pattern.within_business is not None or len(automaton.aliases) > ALIAS_MASK + 1:
+        return False
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts or automaton.outline.spans:
         return False
     if any(repeat.until is not None or repeat.greedy for repeat in automaton.outline.repeats):

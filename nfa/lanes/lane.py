@@ -15,7 +15,7 @@ from nfa.guards.protocol import TRACE_END, Guard
 from nfa.guards.tables import GuardLayout
 from nfa.kernels.traces import NIL, TRUE, Columns
 from nfa.lanes.event_classes import classes_of, symbols_of
-from nfa.lanes.layout import CompiledPattern, Layout, compile_pattern, lay_out
+from nfa.lanes.layout import NO_PATTERNS, Layout, lay_out
 from nfa.lanes.output import BatchFindings, LaneReport
 from nfa.lanes.state import LaneOptions, LaneState, SavedLane
 from nfa.lanes.view import LaneView
@@ -47,9 +47,7 @@ class Lane:
         self.is_followed = False  # by the monitors of other lanes
         self._is_finer = is_finer
         self._state = LaneState.empty(options, is_finer=is_finer, home=home)
-        self._patterns: tuple[RunningPattern, ...] = ()
-        self._run_numbers: tuple[int, ...] = ()
-        self._compiled: dict[RunningPattern, CompiledPattern] = {}
+        self._layout = NO_PATTERNS
         self._types = np.zeros(0, np.int32)
         self.configure(())
 
@@ -57,6 +55,10 @@ class Lane:
     def state(self) -> LaneState:
         """What it keeps from batch to batch."""
         return self._state
+
+    @property
+    def _patterns(self) -> Sequence[RunningPattern]:
+        return self._layout.patterns
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
@@ -74,7 +76,7 @@ class Lane:
             return None if declared.within_us is None else self.newest_us + declared.within_us
         if pattern not in self._patterns:
             return self.newest_us
-        number = self._run_numbers.index(self._patterns.index(pattern))
+        number = self._layout.run_numbers.index(self._patterns.index(pattern))
         return self._state.runs.latest_window_end(number, self.newest_us)
 
     @property
@@ -114,13 +116,7 @@ class Lane:
 
     def view(self) -> LaneView:
         """A view of the open traces and partial matches, valid until the next batch."""
-        return LaneView(
-            state=self._state,
-            layout=self._layout,
-            patterns=self._patterns,
-            run_numbers=self._run_numbers,
-            is_finer=self._is_finer,
-        )
+        return LaneView(state=self._state, layout=self._layout, is_finer=self._is_finer)
 
     def dump(self) -> SavedLane:
         return self._state.dump()
@@ -139,14 +135,9 @@ class Lane:
         """Build tables for these patterns and the current guards; the state of open traces is converted."""
         state, options = self._state, self.options
         state.forget_unused_guards()
-        self._compiled = {
-            pattern: self._compiled.get(pattern)
-            or compile_pattern(pattern.automaton, pattern.view, is_log_ordered=not options.is_simultaneous)
-            for pattern in patterns
-        }
         guards = () if state.home is not None else tuple(state.guards.guards.values())
-        layout = lay_out(list(self._compiled.values()), guards, options.end_events)
-        self._configure_engines(layout, patterns)
+        layout = lay_out(patterns, guards, options.end_events, is_log_ordered=not options.is_simultaneous)
+        self._configure_engines(layout)
         state.guards.compile(
             GuardLayout(
                 types=layout.types,
@@ -168,10 +159,10 @@ class Lane:
             end_mark=layout.codes[TRACE_END],
             index=layout.listening.index,
         )
-        self._layout, self._patterns = layout, tuple(patterns)
+        self._layout = layout
         self._codes = {**layout.codes, TRACE_END: len(layout.types)}
         self._symbols = symbols_of(guards, layout)
-        self._report = LaneReport(patterns, layout)
+        self._report = LaneReport(layout)
         self._is_named = _is_named(layout)
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
@@ -181,8 +172,8 @@ class Lane:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
 
-    def _configure_engines(self, layout: Layout, patterns: Sequence[RunningPattern]) -> None:
-        before = {pattern: number for number, pattern in enumerate(self._patterns)}
+    def _configure_engines(self, layout: Layout) -> None:
+        patterns, before = layout.patterns, {pattern: number for number, pattern in enumerate(self._patterns)}
         self._state.shared.configure(
             [layout.shared_pattern(number, self.options.match_limit) for number in range(len(patterns))],
             [before.get(pattern, NIL) for pattern in patterns],
@@ -191,7 +182,7 @@ class Lane:
             index=layout.listening.index,
         )
         numbers = layout.run_numbers
-        runs_before = {self._patterns[number]: place for place, number in enumerate(self._run_numbers)}
+        runs_before = {self._patterns[number]: place for place, number in enumerate(self._layout.run_numbers)}
         self._state.runs.configure(
             [
                 RunPattern(
@@ -206,7 +197,6 @@ class Lane:
             layout.predicates,
             RunListening(listening=layout.listening, numbers=numbers),
         )
-        self._run_numbers = tuple(numbers)
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
         """Match the rows of a batch that have all further keys of the lane; all rows advance time.

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfa.automata.guard_view import GuardView
 from nfa.automata.pattern_automaton import PatternAutomaton, build_automaton, is_plain_next, is_shareable
 from nfa.conditions.listening import Listening, StepsOfType, listen
 from nfa.conditions.predicates import PredicateTable
-from nfa.conditions.residuals import split_condition
 from nfa.guards.protocol import TRACE_END, Guard
+from nfa.registered import RunningPattern
 from nfa.runs.program import GuardColumns, atoms_to_test, every_event, listened_types
-from nfa.shared.engine import MOST_ALIASES, SharedPattern, SharedTransition
+from nfa.shared.engine import SharedPattern, SharedTransition
 from nfa.syntax import Atom, Pattern
 from nfa.traces.table import Want
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledPattern:
-    """A pattern with its automaton and a guard's view of it; ``is_shared`` selects the engine."""
-
-    automaton: PatternAutomaton
-    view: GuardView
-    is_shared: bool
+_Engines: TypeAlias = Sequence[tuple[RunningPattern, bool]]
+"""Patterns, each with whether the shared-node engine runs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +29,7 @@ class Layout:
 
     Attributes:
         patterns: The index is the pattern's number in all tables.
+        is_shared: Whether the shared-node engine runs a pattern.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
             other type. ``TRACE_END`` is always included.
         listening: The steps that only listen to events with some constants.
@@ -45,7 +40,8 @@ class Layout:
         negation_range: (patterns + 1,), the following columns for each pattern's trailing NOTs.
     """
 
-    patterns: tuple[CompiledPattern, ...]
+    patterns: tuple[RunningPattern, ...]
+    is_shared: tuple[bool, ...]
     types: tuple[str, ...]
     codes: Mapping[str, int]
     listening: Listening
@@ -57,13 +53,13 @@ class Layout:
 
     def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
         """A pattern in the form of the shared-node engine; None for a pattern of the run engine."""
-        compiled = self.patterns[number]
-        if not compiled.is_shared:
+        if not self.is_shared[number]:
             return None
-        automaton = compiled.automaton
+        pattern = self.patterns[number]
+        automaton = pattern.automaton
         return SharedPattern(
             states=len(automaton.states),
-            terms=compiled.view.terms_of_state.tolist(),
+            terms=pattern.view.terms_of_state.tolist(),
             depth=automaton.depths,
             transitions=self.transitions[number],
             within_us=automaton.pattern.within_us or 0,
@@ -86,33 +82,20 @@ class Layout:
         ]
 
 
-def compile_pattern(automaton: PatternAutomaton, view: GuardView, *, is_log_ordered: bool) -> CompiledPattern:
-    """Choose the engine of a pattern: the shared-node engine if partial matches need no memory of their own."""
-    return CompiledPattern(automaton=automaton, view=view, is_shared=is_log_ordered and _has_shared_form(automaton))
-
-
 def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
-    """Whether ``compile_pattern`` chooses the shared-node engine for a pattern."""
-    return is_log_ordered and _has_shared_form(build_automaton(pattern))
-
-
-def _has_shared_form(automaton: PatternAutomaton) -> bool:
-    pattern = automaton.pattern
-    is_unary = (
-        pattern.where is None
-        and pattern.within_business is None
-        and all(split_condition(atom)[1] is None for atom in automaton.atoms)
-    )
-    return is_unary and len(automaton.aliases) <= MOST_ALIASES and is_shareable(automaton)
+    """Whether the shared-node engine runs a pattern: its partial matches need no memory of their own."""
+    return is_log_ordered and is_shareable(build_automaton(pattern))
 
 
 def lay_out(
-    patterns: Sequence[CompiledPattern],
+    patterns: Sequence[RunningPattern],
     guards: Iterable[Guard],
     end_events: frozenset[str],
+    *,
+    is_log_ordered: bool,
 ) -> Layout:
     """Number types and states across patterns, in the order of their numbers; types of the guards are relevant too."""
-    known = list(guards)
+    known, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in known))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
     steps = [symbol.step for guard in known for symbol in guard.symbols]
@@ -121,23 +104,23 @@ def lay_out(
     negations = [len(pattern.view.negations) for pattern in patterns]
     types = tuple(sorted(named | extra_types | end_events | {TRACE_END}))
     codes = {name: code for code, name in enumerate(types)}
-    listening = listen(_groups(patterns, codes))
-    predicates = PredicateTable.of([*_tested(patterns, codes, listening), *steps])
+    engines = list(zip(patterns, is_shared, strict=True))
+    listening = listen(_groups(engines, codes))
+    predicates = PredicateTable.of([*_tested(engines, codes, listening), *steps])
     return Layout(
         patterns=tuple(patterns),
+        is_shared=tuple(is_shared),
         types=types,
         codes=codes,
         listening=listening,
         predicates=predicates,
         transitions=tuple(
-            tuple(_shared_transitions(number, pattern.automaton, codes, listening, predicates))
-            if pattern.is_shared
-            else ()
-            for number, pattern in enumerate(patterns)
+            tuple(_shared_transitions(number, pattern.automaton, codes, listening, predicates)) if of_shared else ()
+            for number, (pattern, of_shared) in enumerate(engines)
         ),
         state_range=state_range,
         negation_range=np.cumsum([state_range[-1], *negations]).astype(np.int32),
-        run_numbers=tuple(number for number, pattern in enumerate(patterns) if not pattern.is_shared),
+        run_numbers=tuple(number for number, of_shared in enumerate(is_shared) if not of_shared),
     )
 
 
@@ -145,23 +128,23 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
     return every_event(codes) if atom.is_any_type else [codes[name] for name in dict.fromkeys(atom.types)]
 
 
-def _groups(patterns: Sequence[CompiledPattern], codes: Mapping[str, int]) -> Iterator[StepsOfType]:
+def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
     """The steps by type of patterns that only events taken by a step can affect."""
-    for number, pattern in enumerate(patterns):
-        if not pattern.is_shared and listened_types(pattern.automaton) is None:
+    for number, (pattern, is_shared) in enumerate(engines):
+        if not is_shared and listened_types(pattern.automaton) is None:
             continue
         by_code: dict[int, list[Atom]] = {}
         for atom in atoms_to_test(pattern.automaton):
             for code in _codes_of(atom, codes):
                 by_code.setdefault(code, []).append(atom)
         for code, atoms in by_code.items():
-            yield StepsOfType(pattern=number, code=code, atoms=tuple(atoms), is_apart=pattern.is_shared)
+            yield StepsOfType(pattern=number, code=code, atoms=tuple(atoms), is_apart=is_shared)
 
 
-def _tested(patterns: Sequence[CompiledPattern], codes: Mapping[str, int], listening: Listening) -> Iterator[Atom]:
-    for number, pattern in enumerate(patterns):
+def _tested(engines: _Engines, codes: Mapping[str, int], listening: Listening) -> Iterator[Atom]:
+    for number, (pattern, is_shared) in enumerate(engines):
         for atom in atoms_to_test(pattern.automaton):
-            if pattern.is_shared:
+            if is_shared:
                 yield from (listening.reduced(number, code, atom) for code in _codes_of(atom, codes))
             else:
                 yield listening.reduced_for_all(number, _codes_of(atom, codes), atom)
@@ -190,3 +173,6 @@ def _shared_transitions(
                     goes_on=goes_on[transition.target],
                     cell=cell,
                 )
+
+
+NO_PATTERNS = lay_out((), (), frozenset(), is_log_ordered=True)

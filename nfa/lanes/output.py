@@ -17,7 +17,6 @@ from nfa.kernels.traces import NIL
 from nfa.lanes.event_classes import monitors_named
 from nfa.lanes.layout import Layout
 from nfa.lanes.state import LaneState
-from nfa.registered import RunningPattern
 from nfa.results.batch import LaneOutput
 from nfa.results.found import NO_MATCHES, MatchTable, joined, of_runs, without_repeats
 from nfa.runs.engine import RunOutput
@@ -47,8 +46,8 @@ class BatchFindings:
 class LaneReport:
     """Converts results to ``LaneOutput``, by pattern number, and counts them."""
 
-    def __init__(self, patterns: Sequence[RunningPattern], layout: Layout) -> None:
-        self._patterns = tuple(patterns)
+    def __init__(self, layout: Layout) -> None:
+        self._patterns = layout.patterns
         self._state_range = layout.state_range
         automata = [layout.patterns[number].automaton for number in layout.run_numbers]
         self._run_numbers, self._run_aliases = np.array(layout.run_numbers, np.int32), _aliases_of(automata)

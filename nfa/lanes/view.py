@@ -67,9 +67,11 @@ class LaneView:
 
     state: LaneState
     layout: Layout
-    patterns: Sequence[RunningPattern]
-    run_numbers: Sequence[int]
     is_finer: bool
+
+    @property
+    def patterns(self) -> Sequence[RunningPattern]:
+        return self.layout.patterns
 
     def traces(self) -> ListedTraces | None:
         """The open traces; None if the lane does not see every event."""
@@ -94,7 +96,7 @@ class LaneView:
         now_us = self.state.table.newest_us
         shared, runs = self.state.shared.held_pairs(now_us), self.state.runs.held_pairs(now_us)
         rows = np.concatenate([shared, runs])
-        numbers = np.append(np.array(self.run_numbers, np.int64), 0)
+        numbers = np.append(np.array(self.layout.run_numbers, np.int64), 0)
         rows[len(shared) :, 1] = numbers[rows[len(shared) :, 1]]
         return HeldMatches(
             homes=self._homes(rows[:, 0]),
@@ -155,7 +157,7 @@ class LaneView:
         number = int(held.patterns[place])
         pattern = self.patterns[number].query.pattern
         if pattern.within_business is not None:
-            return self.state.runs.window_end(self.run_numbers.index(number), int(held.nodes[place]))
+            return self.state.runs.window_end(self.layout.run_numbers.index(number), int(held.nodes[place]))
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from nfa.conditions import listening
 from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import filters_of
 from nfa.conditions.predicates import BatchColumns, PredicateTable
-from nfa.lanes.layout import Layout, compile_pattern, lay_out
+from nfa.lanes.layout import Layout, lay_out
 from nfa.registered import registered
 from nfa.syntax import Atom
 from streams import Event, EventBatch
@@ -59,8 +59,7 @@ def atom_of(condition: str) -> Atom:
 
 def layout_of(*texts: str) -> Layout:
     patterns = [registered(f"PATTERN p{number} EVENT {text}", 1) for number, text in enumerate(texts)]
-    compiled = [compile_pattern(one.automaton, one.view, is_log_ordered=True) for one in patterns]
-    return lay_out(compiled, (), frozenset())
+    return lay_out(patterns, (), frozenset(), is_log_ordered=True)
 
 
 def met_by(index: FilterIndex, cells: list[int], batch: EventBatch) -> NDArray[np.bool_]:
