@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from nfa.arena import distinct
 from nfa.automata.pattern_automaton import PatternAutomaton
 from nfa.guards.protocol import EventClass
-from nfa.guards.tables import Interned
 from nfa.kernels.traces import NIL
 from nfa.lanes.event_classes import monitors_named
 from nfa.lanes.layout import Layout
@@ -58,18 +57,10 @@ class LaneReport:
         shared, visits, runs = found.shared, found.visits, found.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
         endings, output = self._output(state, matches, runs, found)
-        guarded = guard_findings(state, visits, np.concatenate([shared.endings, endings]), self._state_range)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
-        return replace(
-            output,
-            batch=found.batch,
-            ending_rows=guarded.ending_rows,
-            deviation_rows=guarded.deviation_rows,
-            lost_rows=np.concatenate([dropped, output.lost_rows]),
-            monitors=guarded.monitors,
-            classes=guarded.classes,
-            guards=state.guards.guards,
-        )
+        lost_rows = np.concatenate([dropped, output.lost_rows])
+        output = replace(output, batch=found.batch, lost_rows=lost_rows, guards=state.guards.guards)
+        return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
         """Output of passing time, without a batch."""
@@ -91,8 +82,8 @@ class LaneReport:
             is_lost=is_lost,
             corrections=self._corrections(state, runs),
             timeouts=timeouts,
-            ending_rows=np.zeros((len(endings), 6), np.int64),
-            deviation_rows=NOTHING_FOUND.deviation_rows,
+            ending_rows=np.zeros((0, 6), np.int64),
+            deviation_rows=np.zeros((0, 4), np.int64),
             lost_rows=lost,
             monitors={},
             classes={},
@@ -185,31 +176,10 @@ def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardFindings:
-    """Results of guards for one batch; monitors, (guard version, state), and classes are by the rows' numbers.
-
-    Attributes:
-        ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
-            the event; by row.
-        deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
-    """
-
-    ending_rows: NDArray[np.int64]
-    deviation_rows: NDArray[np.int64]
-    monitors: Mapping[int, Interned]
-    classes: Mapping[int, EventClass]
-
-
-NOTHING_FOUND = GuardFindings(
-    ending_rows=np.zeros((0, 6), np.int64), deviation_rows=np.zeros((0, 4), np.int64), monitors={}, classes={}
-)
-
-
-def guard_findings(
-    state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
-) -> GuardFindings:
-    """Results of guards for a batch whose traces are not released yet.
+def _guarded(
+    output: LaneOutput, state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
+) -> LaneOutput:
+    """The output of a batch with results of guards; its traces are not released yet.
 
     ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
     in the tables. ``state_range`` has the first of these columns by pattern.
@@ -219,7 +189,7 @@ def guard_findings(
     """
     guards, table = state.guards, state.table
     if not guards.guards:
-        return NOTHING_FOUND
+        return output
     broken = visits.deviations()
     if state.home is not None:
         broken = broken[:0]
@@ -227,7 +197,7 @@ def guard_findings(
         state.counts["run_endings"] -= int((~is_bound).sum())
         endings = endings[is_bound]
     if not len(endings) and not len(broken):
-        return NOTHING_FOUND
+        return output
     endings = endings[np.argsort(endings[:, 0], kind="stable")]
     endings[:, 4] -= state_range[endings[:, 1]]
     ending_visits = visits.places_of(endings[:, 0])
@@ -236,7 +206,8 @@ def guard_findings(
     columns, classes = _classes(state, visits, np.concatenate([ending_visits, broken]))
     released = table.released[visits.traces[broken]]
     deviations: list[NDArray[Any]] = [visits.rows[broken], before[len(endings) :], columns[len(endings) :], released]
-    return GuardFindings(
+    return replace(
+        output,
         ending_rows=np.column_stack([endings, columns[: len(endings)]]).astype(np.int64),
         deviation_rows=np.column_stack(deviations).astype(np.int64),
         monitors=states,
