@@ -71,6 +71,19 @@ class Document:
         except OSError as error:
             raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
 
+    def own_or_beside(self, member: str, what: str, folder: Path) -> Any:
+        """The value of a member, or the text of the file that the member with ``_file`` at its end names.
+
+        The document is refused unless it has one of the two; ``what`` names its resource.
+        """
+        file = f"{member}_file"
+        if (member in self.body) == (file in self.body):
+            raise self.refuse(f"{what} has either {member} or {file}")
+        try:
+            return self.body[member] if member in self.body else self.beside(file, folder).decode()
+        except UnicodeDecodeError:
+            raise self.refuse(f"{self.body[file]} is not a text in UTF-8", file) from None
+
 
 def document_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a document."""

@@ -32,7 +32,7 @@ class Operators(ResourceKind):
         """The operator; its streams are checked where they are known."""
         body = dict(self.kind.answered({**self._usual, **document.body}))
         if _TEXT in self._own:
-            body[_TEXT] = self._text(document, folder)
+            body[_TEXT] = str(document.own_or_beside(_TEXT, indefinite(self.title), folder)).strip()
             body.pop(_TEXT_FILE, None)
         try:
             self.kind.check({"name": document.name, **body})
@@ -41,16 +41,6 @@ class Operators(ResourceKind):
         extra = {name: body.pop(name) for name in self.kind.passing if name in body}
         feeds = self.fed(document.name, body)
         return Wanted(kind=self, name=document.name, form=body, document=document, extra=extra, feeds=feeds)
-
-    def _text(self, document: Document, folder: Path) -> str:
-        """The text of a document, or of the file that it names."""
-        if (_TEXT in document.body) == (_TEXT_FILE in document.body):
-            raise document.refuse(f"{indefinite(self.title)} has either text or text_file")
-        try:
-            text = document.body[_TEXT] if _TEXT in document.body else document.beside(_TEXT_FILE, folder).decode()
-        except UnicodeDecodeError:
-            raise document.refuse(f"{document.body[_TEXT_FILE]} is not a text in UTF-8", _TEXT_FILE) from None
-        return str(text).strip()
 
     def fed(self, name: str, form: Form) -> str:
         """The derived stream that an operator feeds; empty: none."""

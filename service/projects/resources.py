@@ -108,9 +108,15 @@ class ResourceKind(ABC):
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
         """The form of a resource from the answer of the service; None if it counts as not existing."""
 
-    @abstractmethod
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
         """Create or change the resource in the service, if it is still as found."""
+        at = self.at(client, wanted.name)
+        assert at is not None, "only receivers have no path before they exist"
+        client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(found)))
+
+    def body_of(self, wanted: Wanted) -> Any:
+        """The body that ``put`` sends."""
+        return wanted.form
 
     def remove(self, client: Client, found: Found) -> None:
         """Delete a found resource."""

@@ -11,7 +11,7 @@ import orjson
 from constraints import parse_constraints, to_document
 from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
 from shards import DOCUMENT_KINDS
 from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
@@ -78,12 +78,10 @@ class EventTypes(ResourceKind):
     document_kind = "event-type"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        if ("schema" in document.body) == ("schema_file" in document.body):
-            raise document.refuse("an event type has either schema or schema_file")
-        schema = document.body.get("schema")
-        if schema is None:
+        schema = document.own_or_beside("schema", "an event type", folder)
+        if "schema_file" in document.body:
             try:
-                schema = orjson.loads(document.beside("schema_file", folder))
+                schema = orjson.loads(schema)
             except orjson.JSONDecodeError as error:
                 raise document.refuse(f"{document.body['schema_file']} is not JSON: {error}", "schema_file") from None
         name = f"{document.body['stream']}/{document.name}"
@@ -102,8 +100,8 @@ class EventTypes(ResourceKind):
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
         return {"schema": answer["json_schema"]}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        client.request("PUT", _event_type_at(wanted.name), body=wanted.form["schema"], headers=condition(tag_of(found)))
+    def body_of(self, wanted: Wanted) -> Any:
+        return wanted.form["schema"]
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         return {"stream": name.partition("/")[0], **found.form}
@@ -116,16 +114,9 @@ class Workflows(ResourceKind):
     path = "/workflows"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        if ("model" in document.body) == ("model_file" in document.body):
-            raise document.refuse("a workflow has either model_file or model")
+        model = document.own_or_beside("model", "a workflow", folder)
         if "model" in document.body:
-            content = orjson.dumps(document.body["model"])
-        else:
-            content = document.beside("model_file", folder)
-        try:
-            model = content.decode()
-        except UnicodeDecodeError:
-            raise document.refuse(f"{document.body['model_file']} is not a text in UTF-8", "model_file") from None
+            model = orjson.dumps(model).decode()
         options = {"process": document.body.get("process"), "mapping": document.body.get("mapping", {})}
         return Wanted(kind=self, name=document.name, form={"model": model, **options}, document=document)
 
@@ -133,14 +124,9 @@ class Workflows(ResourceKind):
         model = client.content(f"{at}/versions/{answer['version']}/source").decode()
         return {"model": model, "process": answer["process"], "mapping": answer["mapping"]}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        options = {
-            "content": wanted.form["model"],
-            "process": wanted.form["process"],
-            "mapping": wanted.form["mapping"],
-        }
-        body = {name: value for name, value in options.items() if value}
-        client.request("PUT", f"/workflows/{part(wanted.name)}", body=body, headers=condition(tag_of(found)))
+    def body_of(self, wanted: Wanted) -> Any:
+        members = {"content" if name == "model" else name: value for name, value in wanted.form.items()}
+        return {name: value for name, value in members.items() if value}
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         suffix = ".model" if found.answer["format"] == "tree" else f".{found.answer['format']}"

@@ -85,9 +85,6 @@ class Calendars(ResourceKind):
         form: Form = answer["calendar"]
         return form
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        client.request("PUT", f"/calendars/{part(wanted.name)}", body=wanted.form, headers=condition(tag_of(found)))
-
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
         """The document of a calendar; an iCalendar text becomes a file."""
         form = dict(found.form)
