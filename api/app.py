@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Security
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
@@ -52,7 +53,6 @@ from api.routers import (
 )
 from api.services import Services
 from api.start_page import add_start_page
-from api.telemetry import telemetry_of
 from api.validators import Validators
 from api.work import BoundedWork, WorkPool, is_bounded
 from service import HttpTimes, Scope, Settings, TracingSettings, load_settings, open_spans, open_stores
@@ -160,13 +160,13 @@ def _application(
             results = result_table((*KINDS, *kinds)) if kinds else RESULT_KINDS
             stores = ends.enter_context(open_stores(settings, result_kinds=results))
             context = {} if spans is None else {"context": spans.current}
-            services = Services.of(stores, settings, clock, kinds=kinds, **context)
+            services = Services(stores, settings, clock, kinds=kinds, **context)
             ends.callback(services.questions.end)
             async with nullcontext() if pool is None else pool:
                 yield {"services": services}
 
     app = DescribedApi(
-        telemetry=telemetry_of(None if spans is None else spans.provider),
+        telemetry=_telemetry_of(None if spans is None else spans.provider),
         title=TITLE,
         description=DESCRIPTION,
         version="1",
@@ -196,7 +196,7 @@ def _application(
 
 def bounded_routes() -> list[Route]:
     """The paths and methods of the operations that workers answer."""
-    operations = [route for router, _ in _ROUTERS for route in router.routes]
+    operations = [one for router, _ in _ROUTERS for one in router.routes if isinstance(one, APIRoute)]
     return [Route(VERSION + one.path, one.endpoint, methods=one.methods) for one in operations if is_bounded(one)]
 
 
@@ -211,3 +211,23 @@ def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") 
         route.openapi_extra = (route.openapi_extra or {}) | described_gate(scope)
         part = APIRouter(routes=[route])
         app.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))
+
+
+_METHOD, _PATH = "POST", "/v1/events"
+
+
+def _telemetry_of(tracer_provider: Any) -> TelemetryConfig:
+    """The telemetry of FastAPI: spans of requests that send events, and nothing else; without a provider no spans."""
+    return {
+        "tracing": tracer_provider is not None,
+        "tracer_provider": tracer_provider,
+        "metrics": False,
+        "logs": False,
+        "operation_spans": False,
+        "auto_configure": False,  # only the settings read the environment
+        "exclude": _is_left_out,
+    }
+
+
+def _is_left_out(scope: MutableMapping[str, Any]) -> bool:
+    return (scope.get("method"), scope.get("path")) != (_METHOD, _PATH)

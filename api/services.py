@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated
 
 from fastapi import Depends, Request
 
@@ -35,70 +34,39 @@ from shards import DOCUMENT_KINDS, DocumentKind
 from streams import Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The use cases and stores of the handlers."""
+    """The use cases and stores of the handlers; ``context`` gives the ``traceparent`` of the current request."""
 
-    settings: Settings
-    stores: Stores
-    registration: Registration
-    operators: OperatorLibrary
-    tables: TableLibrary
-    calendars: CalendarLibrary
-    workflows: WorkflowLibrary
-    webhooks: WebhookLibrary
-    incidents: IncidentLibrary
-    backtests: BacktestLibrary
-    intake: Intake
-    announcing: Announcing
-    dead_letters: DeadLetters
-    dry_runs: DryRuns
-    live: LiveLists
-    traces: Traces
-    questions: Questions
-    open_cases: OpenCaseLibrary
-    operator_questions: OperatorQuestions
-    ring: KeyRing
-    keys: KeyLibrary
-    clock: Clock
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         stores: Stores,
         settings: Settings,
         clock: Clock,
         context: Callable[[], str | None] = lambda: None,
         kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
-    ) -> Self:
-        """The services on some stores; ``context`` gives the ``traceparent`` of the current request."""
-        registration = Registration(stores, settings, clock)
-        intake = Intake(stores.log, stores.registry, settings.limits, clock, context)
-        ring = KeyRing(stores.keys, settings, clock)
-        return cls(
-            settings=settings,
-            stores=stores,
-            registration=registration,
-            operators=OperatorLibrary(stores, clock, kinds, can_spill=not settings.keeps_states_in_redis),
-            tables=(tables := TableLibrary(stores, settings, clock)),
-            calendars=CalendarLibrary(tables),
-            workflows=WorkflowLibrary(stores, settings, clock, registration.constraint_sets),
-            webhooks=WebhookLibrary(stores, settings, clock),
-            incidents=IncidentLibrary(stores, clock),
-            backtests=BacktestLibrary(stores, settings, clock),
-            intake=intake,
-            dead_letters=DeadLetters(stores, intake, clock),
-            announcing=Announcing(stores, clock),
-            dry_runs=DryRuns(stores, registration),
-            traces=Traces(stores, settings.limits),
-            questions=(questions := Questions(stores, settings, clock)),
-            open_cases=OpenCaseLibrary(stores, questions),
-            operator_questions=OperatorQuestions(stores, questions),
-            live=LiveLists(settings.limits.live_listeners),
-            ring=ring,
-            keys=KeyLibrary(stores.keys, ring, settings, clock),
-            clock=clock,
-        )
+    ) -> None:
+        self.settings = settings
+        self.stores = stores
+        self.clock = clock
+        self.registration = Registration(stores, settings, clock)
+        self.operators = OperatorLibrary(stores, clock, kinds, can_spill=not settings.keeps_states_in_redis)
+        self.tables = TableLibrary(stores, settings, clock)
+        self.calendars = CalendarLibrary(self.tables)
+        self.workflows = WorkflowLibrary(stores, settings, clock, self.registration.constraint_sets)
+        self.webhooks = WebhookLibrary(stores, settings, clock)
+        self.incidents = IncidentLibrary(stores, clock)
+        self.backtests = BacktestLibrary(stores, settings, clock)
+        self.intake = Intake(stores.log, stores.registry, settings.limits, clock, context)
+        self.dead_letters = DeadLetters(stores, self.intake, clock)
+        self.announcing = Announcing(stores, clock)
+        self.dry_runs = DryRuns(stores, self.registration)
+        self.traces = Traces(stores, settings.limits)
+        self.questions = Questions(stores, settings, clock)
+        self.open_cases = OpenCaseLibrary(stores, self.questions)
+        self.operator_questions = OperatorQuestions(stores, self.questions)
+        self.live = LiveLists(settings.limits.live_listeners)
+        self.ring = KeyRing(stores.keys, settings, clock)
+        self.keys = KeyLibrary(stores.keys, self.ring, settings, clock)
 
 
 async def services_of(request: Request) -> Services:

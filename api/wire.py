@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -32,6 +32,8 @@ from pydantic_core import (
 )
 
 from streams import EventRejected, did_you_mean, format_time, parse_time
+
+Item = TypeVar("Item")
 
 LONGEST_NAME = 200
 """Characters of a client's name that a message repeats."""
@@ -159,19 +161,21 @@ class ChangesModel(WireModel):
         return cls.defaults.get(name, found)
 
 
-class PartModel(WireModel):
-    """A part of a list; subclasses have its ``items``."""
+class PartModel(WireModel, Generic[Item]):
+    """A part of a list."""
 
     next: str | None = Field(None, description="Send as `after` for the next part; null when this is the last.")
+    items: list[Item]
 
 
-class PageModel(PartModel):
-    """A page of a list that grows; subclasses have its ``items``."""
+class PageModel(WireModel, Generic[Item]):
+    """A page of a list that grows."""
 
     next: str | None = Field(
         description="Send as `after` for the next page, in the same order; null when the list ends here at present."
     )
     after: str = Field(description="Send later as `after` to get newer items, the oldest first.")
+    items: list[Item]
 
     @classmethod
     def from_domain(cls, page: Any, /, **lists: Sequence[Any]) -> Self:

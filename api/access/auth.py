@@ -7,17 +7,38 @@ scope where ``api.app`` includes it.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import SecurityScopes
 
-from api.access.callers import Change, caller_of
 from api.access.reach import require_reach
-from api.errors import Forbidden
+from api.errors import Forbidden, Unauthorized
 from api.requests.form import require_form
 from service import Caller, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A requested change, for the audit log; ``route`` is the operation's path with its parameters by name."""
+
+    method: str
+    route: str
+    path: str
+
+
+def caller_of(request: Request) -> Caller:
+    """The authenticated caller of a request; raises ``Unauthorized`` without one."""
+    caller = getattr(request.state, "caller", None)
+    if not isinstance(caller, Caller):
+        raise Unauthorized("send an API key")
+    return caller
+
+
+Calling = Annotated[Caller, Depends(caller_of)]
+
 
 VERSION = "/v1"
 

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from api.access.callers import caller_of
+from api.access.auth import caller_of
 from api.errors import ApiError
 from api.requests.form import SMALL, parse_document
 

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.access.callers import Change
+from api.access.auth import Change
 from api.errors import ForeignPage, RateLimited, Unauthorized, problem
 from api.pages import PAGE_PATHS
 from api.services import Services

@@ -70,20 +70,6 @@ StreamFilter = Annotated[str | None, Depends(known_stream)]
 PatternFilter = Annotated[str | None, Depends(known_pattern)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paging:
-    """The wanted page of a list that grows."""
-
-    after: str | None
-    order: Order | None
-    limit: int
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of a store's ``page``."""
-        return {"after": self.after, "order": self.order, "limit": self.limit}
-
-
 def paging(
     after: Annotated[
         str | None,
@@ -95,9 +81,9 @@ def paging(
         Order | None, Query(description="Newest first (`desc`, the default) or oldest first; a cursor has its order.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> Paging:
-    """The page that a request wants."""
-    return Paging(after=after, order=order, limit=limit)
+) -> dict[str, Any]:
+    """The wanted page of a list that grows, as options of a store's ``page``."""
+    return {"after": after, "order": order, "limit": limit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,5 +111,5 @@ def part(
     return Part(after=after, limit=limit)
 
 
-WantedPage = Annotated[Paging, Depends(paging)]
+WantedPage = Annotated[dict[str, Any], Depends(paging)]
 WantedPart = Annotated[Part, Depends(part)]

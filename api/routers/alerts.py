@@ -61,7 +61,7 @@ def list_alerts(
     If alerts are selected by key, times or acknowledgement, a page may have few alerts or none, because only some
     thousands are examined for it; `next` is set if more may follow.
     """
-    return AlertList.from_domain(services.stores.alerts.page(wanted, **page.options))
+    return AlertList.from_domain(services.stores.alerts.page(wanted, **page))
 
 
 @router.get("/{alert_id}", summary="Look up an alert", response_model_exclude_unset=True)

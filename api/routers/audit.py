@@ -18,4 +18,4 @@ def list_changes(services: Served, page: WantedPage) -> AuditList:
     The log has every request with the scope ``patterns`` or ``admin`` that is not a GET, including refused ones. It
     does not have events, punctuations and ends of transactions.
     """
-    return AuditList.from_domain(services.stores.audit.page(**page.options))
+    return AuditList.from_domain(services.stores.audit.page(**page))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response, status
+from fastapi import APIRouter, Query, Response, status
 
-from api.access.callers import Calling
-from api.locations import LOCATION, give_location
+from api.access.auth import Calling
+from api.locations import creation, give_location
 from api.requests.filters import StreamFilter, WantedPart, shown
-from api.requests.idempotency import IdempotentRoute, once
+from api.requests.idempotency import IdempotentRoute
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
 from api.work import bounded
@@ -17,13 +17,7 @@ from api.work import bounded
 router = APIRouter(prefix="/backtests", tags=["backtests"], route_class=IdempotentRoute)
 
 
-@router.post(
-    "",
-    status_code=status.HTTP_202_ACCEPTED,
-    summary="Start a backtest",
-    dependencies=[Depends(once)],
-    responses={202: {"headers": LOCATION}},
-)
+@router.post("", **creation("Start a backtest", status_code=status.HTTP_202_ACCEPTED))
 @bounded
 def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response) -> BacktestModel:
     """Match a pattern over past events, and compare its results with those of another version.

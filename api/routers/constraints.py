@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response, status
+from fastapi import APIRouter, Query, Response, status
 
-from api.access.callers import Calling
+from api.access.auth import Calling
 from api.errors import UnsupportedMediaType
-from api.locations import LOCATION, give_location
+from api.locations import creation, give_location
 from api.requests.bodies import MediaType, RawBody
 from api.requests.filters import StreamFilter, WantedPart, shown
-from api.requests.idempotency import IdempotentRoute, once
+from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
     EXAMPLE,
@@ -40,14 +40,8 @@ _BODY: dict[str, Any] = {
 
 @router.post(
     "",
-    status_code=status.HTTP_201_CREATED,
-    summary="Upload the constraint set of a stream",
-    dependencies=[Depends(once)],
+    **creation("Upload the constraint set of a stream", "The stream has this set already.", ConstraintsModel),
     openapi_extra={"requestBody": _BODY},
-    responses={
-        201: {"headers": LOCATION},
-        200: {"model": ConstraintsModel, "description": "The stream has this set already."},
-    },
 )
 @bounded
 def upload_constraints(
@@ -102,7 +96,7 @@ def get_constraint_version(stream: str, version: int, services: Served, response
     """A version with its constraints in words, and its settings."""
     record = services.registration.constraint_sets.version(stream, version)
     give_tag(response, record)
-    return ConstraintsVersion.from_domain(record)
+    return ConstraintsVersion.of_version(record)
 
 
 @router.delete("/{stream}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the constraints of a stream")

@@ -26,7 +26,7 @@ def list_dead_letters(
 ) -> DeadLetterList:
     """Events and log entries that could not be processed, and counters by reason."""
     store = services.stores.dead_letters
-    page = store.page(**wanted.options, stream=stream, code=code)
+    page = store.page(**wanted, stream=stream, code=code)
     outcomes = store.outcomes([letter["id"] for letter in page.items])
     return DeadLetterList.of(page, store.counts(**of_stream(stream)), outcomes)
 

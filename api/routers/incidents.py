@@ -26,7 +26,7 @@ def list_incidents(
     page: WantedPage,
 ) -> IncidentList:
     """The incidents of patterns with ``incident``. Open ones are always kept."""
-    chosen = {**page.options, "stream": stream, "pattern": pattern, "state": state}
+    chosen = {**page, "stream": stream, "pattern": pattern, "state": state}
     return IncidentList.from_domain(services.stores.incidents.page(**chosen))
 
 

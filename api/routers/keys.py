@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Response, status
+from fastapi import APIRouter, Response, status
 
-from api.access.callers import Calling
-from api.locations import LOCATION, give_location
+from api.access.auth import Calling
+from api.locations import creation, give_location
 from api.requests.filters import WantedPart
-from api.requests.idempotency import IdempotentRoute, once
+from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.keys import CallerModel, CreatedKey, KeyList, KeyModel, KeyRotation, NewKey
 from api.services import Served
@@ -17,13 +17,7 @@ router = APIRouter(prefix="/keys", tags=["keys"], route_class=IdempotentRoute)
 _AT_ONCE = KeyRotation()
 
 
-@router.post(
-    "",
-    status_code=status.HTTP_201_CREATED,
-    summary="Create an API key",
-    dependencies=[Depends(once)],
-    responses={201: {"headers": LOCATION}},
-)
+@router.post("", **creation("Create an API key"))
 def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     """Create an API key. Its token is shown only in this answer.
 

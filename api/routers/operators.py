@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.access.callers import Calling
+from api.access.auth import Calling
 from api.access.direct import DirectRoute
 from api.errors import WrongShape
-from api.locations import LOCATION, give_location
+from api.locations import creation, give_location
 from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
 from api.requests.filters import Now, StreamFilter, WantedPage, WantedPart, shown
@@ -73,16 +73,10 @@ def operator_router(kind: DocumentKind) -> APIRouter:
 def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     @router.post(
         "",
-        status_code=status.HTTP_201_CREATED,
-        summary=f"Register {indefinite(kind.name)}",
+        **creation(f"Register {indefinite(kind.name)}", "The same document is already registered.", OperatorModel),
         response_description=f"The {kind.name} is registered.",
         name=f"register_{kind.name}",
-        dependencies=[Depends(once)],
         openapi_extra=_described(kind),
-        responses={
-            201: {"headers": LOCATION},
-            200: {"model": OperatorModel, "description": "The same document is already registered."},
-        },
     )
     def register(
         operator: NewOperator, services: Served, response: Response, preconditions: Preconditions
@@ -238,7 +232,7 @@ def _add_results(router: APIRouter, kind: DocumentKind, result: ResultKind) -> N
         """Recent results of all versions of the operator, and counters."""
         stream = services.stores.registry.operators(kind.name).get(name).stream
         store = services.stores.results[result.name]
-        page = store.page(**{**wanted.options, "stream": stream, result.subject: name})
+        page = store.page(**{**wanted, "stream": stream, result.subject: name})
         counts = store.counts(stream=stream, **{result.subject: name})
         return OperatorResults(items=page.items, counts=list(counts), next=page.next, after=page.after)
 

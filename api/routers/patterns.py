@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response, status
 
-from api.access.callers import Calling
+from api.access.auth import Calling
 from api.errors import Forbidden, WrongShape
-from api.locations import LOCATION, give_location
+from api.locations import creation, give_location
 from api.requests.filters import Now, StreamFilter, WantedPart, shown
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
@@ -50,16 +50,11 @@ def named_pattern(name: str, pattern: NewPattern) -> tuple[str, NewPattern]:
 
 @router.post(
     "",
-    status_code=status.HTTP_201_CREATED,
-    summary="Register a pattern",
-    dependencies=[Depends(once)],
-    responses={
-        201: {"headers": LOCATION},
-        200: {
-            "model": CheckedPattern,
-            "description": "The same text is already registered, or `If-Match` made it the next version.",
-        },
-    },
+    **creation(
+        "Register a pattern",
+        "The same text is already registered, or `If-Match` made it the next version.",
+        CheckedPattern,
+    ),
 )
 @bounded
 def register_pattern(

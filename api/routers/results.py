@@ -40,7 +40,7 @@ def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
         page: WantedPage,
     ) -> ResultList[Any, Any]:
         store = services.stores.results[kind]
-        return model.from_domain(store.page(**page.options, stream=stream), counts=store.counts(**of_stream(stream)))
+        return model.from_domain(store.page(**page, stream=stream), counts=store.counts(**of_stream(stream)))
 
     router.add_api_route(
         f"/{plural}",

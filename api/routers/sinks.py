@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Depends, Response, status
 
-from api.access.callers import Calling
-from api.locations import LOCATION, give_location
+from api.access.auth import Calling
+from api.locations import creation, give_location
 from api.requests.filters import StreamFilter, WantedPart, shown
-from api.requests.idempotency import IdempotentRoute, once
+from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.routers.webhooks import add_deliveries
 from api.schemas.sinks import NewSink, SinkChanges, SinkDetail, SinkList, SinkModel
@@ -19,12 +21,17 @@ _EXAMPLE = {"kind": "kafka", "servers": "kafka.example.org:9092", "topic": "aler
 router = APIRouter(prefix="/sinks", tags=["sinks"], route_class=IdempotentRoute)
 
 
+def sink_of(sink_id: str, services: Served) -> RegisteredWebhook:
+    """The sink of a path."""
+    return services.stores.webhooks.of_kind(sink_id, is_sink=True)
+
+
+Found = Annotated[RegisteredWebhook, Depends(sink_of)]
+
+
 @router.post(
     "",
-    status_code=status.HTTP_201_CREATED,
-    summary="Register a sink",
-    dependencies=[Depends(once)],
-    responses={201: {"headers": LOCATION}},
+    **creation("Register a sink"),
     openapi_extra={"requestBody": {"content": {"application/json": {"example": _EXAMPLE}}}},
 )
 def register_sink(sink: NewSink, services: Served, response: Response) -> SinkModel:
@@ -53,37 +60,29 @@ def list_sinks(services: Served, caller: Calling, stream: StreamFilter, part: Wa
 
 
 @router.get("/{sink_id}", summary="Look up a sink")
-def get_sink(sink_id: str, services: Served, response: Response) -> SinkDetail:
+def get_sink(sink: Found, services: Served, response: Response) -> SinkDetail:
     """A sink, and the state of its deliveries."""
-    sink = services.stores.webhooks.of_kind(sink_id, is_sink=True)
     give_tag(response, sink)
-    return SinkDetail.of(sink, services.webhooks.health(sink_id))
+    return SinkDetail.of(sink, services.webhooks.health(sink.id))
 
 
 @router.patch("/{sink_id}", summary="Change a sink")
 def change_sink(
-    sink_id: str, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
+    found: Found, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> SinkDetail:
     """Change target, filters or form of a sink; omitted members stay as they are.
 
     Queued deliveries are sent to the new target; filters apply to new results.
     """
-    services.stores.webhooks.of_kind(sink_id, is_sink=True)
-    sink = services.webhooks.change(sink_id, changes.to_domain(), preconditions)
+    sink = services.webhooks.change(found.id, changes.to_domain(), preconditions)
     give_tag(response, sink)
-    return SinkDetail.of(sink, services.webhooks.health(sink_id))
+    return SinkDetail.of(sink, services.webhooks.health(sink.id))
 
 
 @router.delete("/{sink_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a sink")
-def delete_sink(sink_id: str, services: Served, preconditions: Preconditions) -> None:
+def delete_sink(found: Found, services: Served, preconditions: Preconditions) -> None:
     """Delete a sink with its queued deliveries; results that it has written stay."""
-    services.stores.webhooks.of_kind(sink_id, is_sink=True)
-    services.stores.webhooks.delete(sink_id, preconditions)
-
-
-def sink_of(sink_id: str, services: Served) -> RegisteredWebhook:
-    """The sink of a path."""
-    return services.stores.webhooks.of_kind(sink_id, is_sink=True)
+    services.stores.webhooks.delete(found.id, preconditions)
 
 
 _NAMES = ("test_sink", "list_sink_deliveries", "redeliver_to_sink", "redeliver_given_up_to_sink")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response, status
+from fastapi import APIRouter, Query, Response, status
 
-from api.access.auth import require_scope
-from api.access.callers import Calling
-from api.locations import LOCATION, give_location
+from api.access.auth import Calling, require_scope
+from api.locations import creation, give_location
 from api.requests.filters import WantedPart
-from api.requests.idempotency import IdempotentRoute, once
+from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.streams import (
     NewStream,
@@ -26,16 +25,7 @@ from service import stream_usage
 router = APIRouter(prefix="/streams", tags=["streams"], route_class=IdempotentRoute)
 
 
-@router.post(
-    "",
-    status_code=status.HTTP_201_CREATED,
-    summary="Declare a stream",
-    dependencies=[Depends(once)],
-    responses={
-        201: {"headers": LOCATION},
-        200: {"model": StreamModel, "description": "It was already declared with the same members."},
-    },
-)
+@router.post("", **creation("Declare a stream", "It was already declared with the same members.", StreamModel))
 def declare_stream(
     stream: NewStream, services: Served, response: Response, preconditions: Preconditions
 ) -> StreamModel:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response, status
 
-from api.access.callers import Calling
-from api.locations import LOCATION, give_location
+from api.access.auth import Calling
+from api.locations import creation, give_location
 from api.requests.filters import StreamFilter, WantedPage, WantedPart, shown
-from api.requests.idempotency import IdempotentRoute, once
+from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.webhooks import (
     AttemptList,
@@ -33,13 +33,15 @@ _NEW_SECRET = Rotation()
 _ALL_GIVEN_UP = RedeliveryRequest()
 
 
-@router.post(
-    "",
-    status_code=status.HTTP_201_CREATED,
-    summary="Register a webhook",
-    dependencies=[Depends(once)],
-    responses={201: {"headers": LOCATION}},
-)
+def webhook_of(webhook_id: str, services: Served) -> RegisteredWebhook:
+    """The webhook of a path."""
+    return services.stores.webhooks.of_kind(webhook_id, is_sink=False)
+
+
+Found = Annotated[RegisteredWebhook, Depends(webhook_of)]
+
+
+@router.post("", **creation("Register a webhook"))
 def register_webhook(webhook: NewWebhook, services: Served, response: Response) -> CreatedWebhook:
     """Send new results to an address, signed by Standard Webhooks.
 
@@ -68,38 +70,35 @@ def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part:
 
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
-def get_webhook(webhook_id: str, services: Served, response: Response) -> WebhookDetail:
+def get_webhook(webhook: Found, services: Served, response: Response) -> WebhookDetail:
     """A webhook, and the state of its deliveries."""
-    webhook = services.stores.webhooks.of_kind(webhook_id, is_sink=False)
     give_tag(response, webhook)
-    return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
+    return WebhookDetail.of(webhook, services.webhooks.health(webhook.id))
 
 
 @router.patch("/{webhook_id}", summary="Change a webhook")
 def change_webhook(
-    webhook_id: str, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
+    found: Found, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> WebhookDetail:
     """Change address, filters or form of a webhook; omitted members stay as they are.
 
     Queued deliveries are sent to the new address in the new form; filters apply to new alerts. While a webhook is
     disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
     """
-    services.stores.webhooks.of_kind(webhook_id, is_sink=False)
-    webhook = services.webhooks.change(webhook_id, changes.to_domain(), preconditions)
+    webhook = services.webhooks.change(found.id, changes.to_domain(), preconditions)
     give_tag(response, webhook)
-    return WebhookDetail.of(webhook, services.webhooks.health(webhook_id))
+    return WebhookDetail.of(webhook, services.webhooks.health(webhook.id))
 
 
 @router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
-def delete_webhook(webhook_id: str, services: Served, preconditions: Preconditions) -> None:
+def delete_webhook(found: Found, services: Served, preconditions: Preconditions) -> None:
     """Delete a webhook with its queued deliveries."""
-    services.stores.webhooks.of_kind(webhook_id, is_sink=False)
-    services.stores.webhooks.delete(webhook_id, preconditions)
+    services.stores.webhooks.delete(found.id, preconditions)
 
 
 @router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret")
 def rotate_secret(
-    webhook_id: str,
+    found: Found,
     services: Served,
     response: Response,
     preconditions: Preconditions,
@@ -110,9 +109,8 @@ def rotate_secret(
     For ``grace_s`` seconds messages are also signed with the former secret: ``webhook-signature`` has both signatures,
     separated by a blank, and a receiver accepts the one that it can verify.
     """
-    services.stores.webhooks.of_kind(webhook_id, is_sink=False)
     webhook = services.webhooks.rotate_secret(
-        webhook_id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
+        found.id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
     )
     give_tag(response, webhook)
     return CreatedWebhook.from_domain(webhook)
@@ -135,7 +133,7 @@ def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., Regis
         *,
         one: RegisteredWebhook = found,
     ) -> AttemptList:
-        return AttemptList.from_domain(services.stores.attempts(one.id).page(**page.options, item=result_id))
+        return AttemptList.from_domain(services.stores.attempts(one.id).page(**page, item=result_id))
 
     def send_again(delivery_id: str, services: Served, one: RegisteredWebhook = found) -> RedeliveryResult:
         return RedeliveryResult(queued=services.webhooks.send_again(one.id, delivery_id), remaining=0)
@@ -188,11 +186,6 @@ A waiting delivery becomes due at once. Deliveries of a disabled webhook wait un
         "Queue the deliveries abandoned since a time again; while ``remaining`` is not 0, the same call queues more.",
     ),
 }
-
-
-def webhook_of(webhook_id: str, services: Served) -> RegisteredWebhook:
-    """The webhook of a path."""
-    return services.stores.webhooks.of_kind(webhook_id, is_sink=False)
 
 
 add_deliveries(router, "webhook", webhook_of, "test_webhook", "list_deliveries", "redeliver", "redeliver_given_up")

@@ -121,7 +121,5 @@ class AlertDetail(ListedAlert):
         return cls.copying(alert, **{name: some for name, some in marks.items() if some})
 
 
-class AlertList(PageModel):
+class AlertList(PageModel[ListedAlert]):
     """A page of alerts."""
-
-    items: list[ListedAlert]

@@ -26,7 +26,5 @@ class AuditModel(WireModel):
     )
 
 
-class AuditList(PageModel):
+class AuditList(PageModel[AuditModel]):
     """The latest changes."""
-
-    items: list[AuditModel]

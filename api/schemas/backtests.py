@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas.patterns import SuppressModel
 from api.schemas.results import Row
-from api.wire import PartModel, Time, WireModel
+from api.wire import From, PartModel, Time, WireModel
 from service import Backtest, BacktestDraft, BacktestStatus, Page, PatternChoice, Pruning
 
 
@@ -31,8 +31,7 @@ class PatternReference(WireModel):
 
     def to_domain(self) -> PatternChoice:
         """The domain form of the request."""
-        suppress = None if self.suppress is None else self.suppress.model_dump(by_alias=True)
-        return PatternChoice(text=self.text, name=self.name, version=self.version, suppress=suppress)
+        return PatternChoice(**self.model_dump(by_alias=True))
 
 
 class BacktestSource(WireModel):
@@ -149,13 +148,13 @@ class BacktestModel(WireModel):
     against: list[BacktestPattern]
     source: BacktestSource
     pruning: Pruning
-    is_open: bool
-    state: BacktestStatus
+    is_open: Annotated[bool, From("question.is_open")]
+    state: Annotated[BacktestStatus, From("status")]
     progress: float = Field(ge=0, le=1, description="The share that is done.")
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
-    failure: BacktestFailure | None
+    failure: Annotated[BacktestFailure | None, From("error")]
 
     @classmethod
     def from_domain(cls, backtest: Backtest, **members: Any) -> Self:
@@ -164,13 +163,10 @@ class BacktestModel(WireModel):
         compared: Pruning = "off" if question["prune"] == "off" else "on"
         return cls.copying(
             backtest,
-            patterns=[_pattern(pattern) for pattern in question["patterns"]],
-            against=[_pattern(pattern) for pattern in question["against"]],
+            patterns=[BacktestPattern.copying(pattern) for pattern in question["patterns"]],
+            against=[BacktestPattern.copying(pattern) for pattern in question["against"]],
             source=BacktestSource(log=True) if backtest.path is None else BacktestSource(path=backtest.path),
             pruning="compare" if question["compares_pruning"] else compared,
-            is_open=question["is_open"],
-            state=backtest.status,
-            failure=None if backtest.error is None else BacktestFailure.model_validate(dict(backtest.error)),
             **members,
         )
 
@@ -183,14 +179,11 @@ class BacktestDetail(BacktestModel):
     @classmethod
     def of(cls, backtest: Backtest, summary: Mapping[str, Any] | None) -> Self:
         """The wire form of a backtest and its summary."""
-        result = None if summary is None else BacktestSummary.model_validate(dict(summary))
-        return cls.from_domain(backtest, result=result)
+        return cls.from_domain(backtest, result=summary)
 
 
-class BacktestList(PartModel):
+class BacktestList(PartModel[BacktestModel]):
     """Backtests, the newest first."""
-
-    items: list[BacktestModel]
 
 
 class BacktestAlert(WireModel):
@@ -231,7 +224,3 @@ class BacktestAlertList(WireModel):
 
 def _choice(pattern: str | PatternReference) -> PatternChoice:
     return PatternChoice(text=pattern) if isinstance(pattern, str) else pattern.to_domain()
-
-
-def _pattern(pattern: Mapping[str, Any]) -> BacktestPattern:
-    return BacktestPattern(name=pattern["name"], version=pattern["version"], text=pattern["text"])

@@ -51,7 +51,5 @@ class CalendarDetail(CalendarModel):
         return cls.from_table(report.table, calendar=report.document, versions=report.versions[::-1])
 
 
-class CalendarList(PartModel):
+class CalendarList(PartModel[CalendarModel]):
     """All calendars, by name."""
-
-    items: list[CalendarModel]

@@ -59,22 +59,41 @@ class ProcessModel(WireModel):
     derived_end_events: list[str] = Field(description="The part of 'end_events' that comes from the workflow only.")
 
 
-class ConstraintsModel(WireModel):
-    """The constraint set of a stream."""
+class ConstraintsSummary(WireModel):
+    """A version of a stream's constraint set."""
 
     stream: str
     version: int = Field(description="Counts from 1 within the stream.")
+    created_at: Time
+
+
+class ConstraintsList(PartModel[ConstraintsSummary]):
+    """The constraint sets of all streams that have one, by name."""
+
+
+class ConstraintsVersion(ConstraintsSummary):
+    """A version of a stream's constraint set, with its content."""
+
     constraints: list[str] = Field(description="Orders and occurrences, in words.")
     rules: list[str] = Field(description="Other rules, in words.")
     symbols: list[str] = Field(description="Types with a condition that constraints name.")
+    end_events: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
     followed_workflow: ProcessModel | None = Field(
         None, description="The workflow from which a part of the set is derived."
     )
     settings: SettingsModel
-    end_events: list[str] = Field(description="Types after which nothing follows, the stream's end events included.")
+
+    @classmethod
+    def of_version(cls, record: RegisteredConstraints) -> Self:
+        """The wire form of a version."""
+        return cls.copying(record, **set_document(parse_constraints(record.document).constraint_set))
+
+
+class ConstraintsModel(ConstraintsVersion):
+    """The constraint set of a stream."""
+
     warnings: list[str] = Field(description="Types that can never occur, and patterns that can no longer match.")
     notices: list[str] = Field(description="Notices about parts of the upload that mean more than the stored set.")
-    created_at: Time
     source: Annotated[dict[str, Any], From("written")] = Field(
         description="The hand-written constraints, in canonical form: uploading them again changes nothing."
     )
@@ -85,42 +104,8 @@ class ConstraintsModel(WireModel):
         return cls.copying(report.record, **set_document(report.constraint_set), warnings=report.warnings)
 
 
-class ConstraintsSummary(WireModel):
-    """A version of a stream's constraint set."""
-
-    stream: str
-    version: int
-    created_at: Time
-
-
-class ConstraintsList(PartModel):
-    """The constraint sets of all streams that have one, by name."""
-
-    items: list[ConstraintsSummary]
-
-
-class ConstraintsVersion(ConstraintsSummary):
-    """A version of a stream's constraint set, with its content."""
-
-    constraints: list[str] = Field(description="Orders and occurrences, in words.")
-    rules: list[str] = Field(description="Other rules, in words.")
-    symbols: list[str] = Field(description="Types with a condition that constraints name.")
-    end_events: list[str]
-    followed_workflow: ProcessModel | None = Field(
-        None, description="The workflow from which a part of the set is derived."
-    )
-    settings: SettingsModel
-
-    @classmethod
-    def from_domain(cls, record: RegisteredConstraints) -> Self:
-        """The wire form of a version."""
-        return cls.copying(record, **set_document(parse_constraints(record.document).constraint_set))
-
-
-class ConstraintsVersions(PartModel):
+class ConstraintsVersions(PartModel[ConstraintsSummary]):
     """Every constraint set that a stream has had, the newest first. Open transactions may follow older ones."""
-
-    items: list[ConstraintsSummary]
 
 
 class DeadAlternativeModel(WireModel):

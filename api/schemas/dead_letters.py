@@ -90,10 +90,9 @@ class DeadLetterCount(WireModel):
     count: int
 
 
-class DeadLetterList(PageModel):
+class DeadLetterList(PageModel[DeadLetterModel]):
     """Recent dead letters, and the count of all by reason."""
 
-    items: list[DeadLetterModel]
     counts: list[DeadLetterCount]
 
     @classmethod

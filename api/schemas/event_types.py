@@ -40,7 +40,5 @@ class EventTypeModel(WireModel):
         return cls.copying(found, stream=stream, warnings=unknown_words(dict(found.schema)))
 
 
-class EventTypeList(PartModel):
+class EventTypeList(PartModel[EventTypeModel]):
     """The types of a stream that have schemas, by name; or the versions of one."""
-
-    items: list[EventTypeModel]

@@ -80,17 +80,6 @@ class IntakeModel(WireModel):
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
         """The wire form of an intake report; rejected events that came as lines have line numbers."""
-        rejected = [
-            RejectedModel(
-                index=one.index,
-                code=one.code,
-                detail=one.detail,
-                **({} if lines is None else {"line": lines[one.index]}),
-            )
-            for one in report.rejected
-        ]
-        return cls(
-            accepted=report.accepted,
-            rejected=rejected,
-            duplicates=report.duplicates,
-        )
+        placed = [{} if lines is None else {"line": lines[one.index]} for one in report.rejected]
+        found = [RejectedModel.copying(one, **line) for one, line in zip(report.rejected, placed, strict=True)]
+        return cls.copying(report, rejected=found)

@@ -65,7 +65,5 @@ class IncidentModel(WireModel):
     why: str = Field(description="Why the last alert was raised.")
 
 
-class IncidentList(PageModel):
+class IncidentList(PageModel[IncidentModel]):
     """A page of incidents."""
-
-    items: list[IncidentModel]

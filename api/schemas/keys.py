@@ -63,10 +63,8 @@ class CreatedKey(KeyModel):
     token: Secret
 
 
-class KeyList(PartModel):
+class KeyList(PartModel[KeyModel]):
     """All keys, the oldest first."""
-
-    items: list[KeyModel]
 
 
 class CallerModel(WireModel):

@@ -70,10 +70,9 @@ class OperatorModel(WireModel):
         return self.model_copy(update={"skipped": skipped and SkippedModel.from_domain(skipped)})
 
 
-class OperatorResults(PageModel):
+class OperatorResults(PageModel[dict[str, Any]]):
     """Recent results of an operator, and its counters."""
 
-    items: list[dict[str, Any]]
     counts: list[dict[str, Any]]
 
 
@@ -127,7 +126,5 @@ class OperatorAnswerModel(WireModel):
         return orjson.dumps(found, option=orjson.OPT_NON_STR_KEYS)
 
 
-class OperatorList(PartModel):
+class OperatorList(PartModel[OperatorModel]):
     """Operators of one kind."""
-
-    items: list[OperatorModel]

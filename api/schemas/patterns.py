@@ -242,10 +242,8 @@ class PatternDetail(CheckedPattern):
         )
 
 
-class PatternList(PartModel):
+class PatternList(PartModel[PatternModel]):
     """All patterns, by name."""
-
-    items: list[PatternModel]
 
 
 class PatternVersion(WireModel):
@@ -269,10 +267,8 @@ class PatternVersion(WireModel):
         return cls.copying(pattern, constraints=constraints, **quiet, current=pattern.version == last)
 
 
-class PatternVersions(PartModel):
+class PatternVersions(PartModel[PatternVersion]):
     """All versions of a pattern, the oldest first."""
-
-    items: list[PatternVersion]
 
 
 class MissingCount(WireModel):

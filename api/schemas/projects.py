@@ -43,7 +43,5 @@ class ProjectModel(ProjectResources):
         return cls.copying(record, resources=resources)
 
 
-class ProjectList(PartModel):
+class ProjectList(PartModel[ProjectModel]):
     """All projects."""
-
-    items: list[ProjectModel]

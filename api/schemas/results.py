@@ -25,10 +25,9 @@ Item = TypeVar("Item", bound=WireModel)
 Count = TypeVar("Count", bound=WireModel)
 
 
-class ResultList(PageModel, Generic[Item, Count]):
+class ResultList(PageModel[Item], Generic[Item, Count]):
     """Recent results of a kind, and the count of all."""
 
-    items: list[Item]
     counts: list[Count]
 
 

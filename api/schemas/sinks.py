@@ -147,7 +147,5 @@ class SinkDetail(SinkModel, DeliveryState):
         return cls(**members, **vars(DeliveryState.of_health(health)))
 
 
-class SinkList(PartModel):
+class SinkList(PartModel[SinkDetail]):
     """All sinks, the oldest first."""
-
-    items: list[SinkDetail]

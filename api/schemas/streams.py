@@ -12,7 +12,6 @@ from service import Decision, MeasuredLateness, SchemaUse, StreamUsage, StreamUs
 from streams import (
     ColumnType,
     Duplicates,
-    FieldMapping,
     Late,
     Lateness,
     LocalTimes,
@@ -195,23 +194,8 @@ class NewStream(_StreamMembers):
 
     def to_domain(self) -> StreamDeclaration:
         """The declaration that the request describes."""
-        return StreamDeclaration(
-            name=self.name,
-            key=self.key,
-            keys=dict(self.keys),
-            event_types=tuple(self.event_types),
-            end_events=tuple(self.end_events),
-            ties=self.ties,
-            lateness=lateness_of(_plain(self.lateness)),
-            late=self.late,
-            idle_timeout=self.idle_timeout_s,
-            quiet_after=self.quiet_after_s,
-            max_ahead=ahead_of(_plain(self.max_ahead)),
-            mapping=FieldMapping.from_json(self.mapping.model_dump()),
-            duplicates=self.duplicates,
-            derived=self.derived,
-            description=self.description,
-        )
+        short = {"lateness": _plain(self.lateness), "max_ahead": _plain(self.max_ahead)}
+        return StreamDeclaration.from_json({**self.model_dump(exclude={"schemas"}), **short})
 
 
 class StreamModel(_StreamMembers):
@@ -306,10 +290,8 @@ class StreamDetail(StreamModel):
         )
 
 
-class StreamList(PartModel):
+class StreamList(PartModel[StreamModel]):
     """All streams, by name."""
-
-    items: list[StreamModel]
 
 
 class StreamChanges(ChangesModel):

@@ -60,7 +60,5 @@ class TableDetail(TableModel):
         return cls.copying(report.record, users=report.users, versions=versions[::-1])
 
 
-class TableList(PartModel):
+class TableList(PartModel[TableModel]):
     """All tables, by name."""
-
-    items: list[TableModel]

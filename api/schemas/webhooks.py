@@ -214,10 +214,8 @@ class WebhookDetail(DeliveryState, WebhookModel):
         )
 
 
-class WebhookList(PartModel):
+class WebhookList(PartModel[WebhookDetail]):
     """All webhooks, the oldest first."""
-
-    items: list[WebhookDetail]
 
 
 class Rotation(WireModel):
@@ -269,10 +267,8 @@ class AttemptModel(WireModel):
         return cls.copying(attempt, verdict="abandoned" if verdict == "dead" else verdict)
 
 
-class AttemptList(PageModel):
+class AttemptList(PageModel[AttemptModel]):
     """A page of attempts."""
-
-    items: list[AttemptModel]
 
 
 class RedeliveryResult(WireModel):

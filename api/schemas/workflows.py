@@ -159,16 +159,12 @@ class WorkflowModel(WorkflowVersion):
         return cls.from_record(report.record, streams=report.followers)
 
 
-class WorkflowList(PartModel):
+class WorkflowList(PartModel[WorkflowModel]):
     """All workflows, by name."""
 
-    items: list[WorkflowModel]
 
-
-class WorkflowVersions(PartModel):
+class WorkflowVersions(PartModel[WorkflowVersion]):
     """Every version of a workflow, the newest first."""
-
-    items: list[WorkflowVersion]
 
 
 class DerivedConstraint(WireModel):
