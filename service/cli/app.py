@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import copy
 from functools import cache
 from importlib import import_module
@@ -16,9 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from service.cli.coercion import PlainGroup
-from service.cli.metavars import make_plain
-from service.cli.wording import as_commands
+from service.cli.coercion import PlainGroup, make_plain
 from service.client.errors import ServiceOverloaded, ServiceUnavailable, ServiceUnreachable
 from service.errors import StoreUnavailable
 from streams import ForestallError
@@ -102,6 +101,9 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
 _FIXED = {name: line for panel in _PANELS.values() for name, line in panel.items()}
 
 _MODULES = {
+    "calendars": "tables",
+    "export": "apply",
+    "warm-up": "doctor",
     **dict.fromkeys(("restore", "reshard"), "backup"),
     **dict.fromkeys(("endings", "deviations", "derived-events", "audit"), "results"),
 }
@@ -299,3 +301,25 @@ def _tell_usage(error: Any) -> None:
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     document: dict[str, Any] = {"error": "usage", "message": message, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)
+
+
+_OPERATION = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (?:https?://[^/\s]+)?/v1/([a-z-]+)(?:/([^\s/;,)]+))?(?![\w/{])")
+_OF_ALL = {"GET": "list", "POST": "add"}
+_OF_ONE = {"GET": "show", "PUT": "add", "PATCH": "change", "DELETE": "delete"}
+_REPLACED = frozenset(("patterns", "joins", "aggregates"))  # by a command 'change'
+_UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # without one
+
+
+def as_commands(message: str, groups: Set[str]) -> str:
+    """A message with commands in the place of operations; ``groups``: the groups of commands."""
+
+    def command(found: re.Match[str]) -> str:
+        method, group, name = found.groups()
+        verb = (_OF_ALL if name is None else _OF_ONE).get(method)
+        if method == "PUT" and group in _REPLACED:
+            verb = "change"
+        if group not in groups or verb is None or (verb == "change" and group in _UNCHANGED):
+            return found[0]
+        return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
+
+    return _OPERATION.sub(command, message)

@@ -1,4 +1,4 @@
-"""``forestall apply``: make the running service match a project."""
+"""``forestall apply`` and ``export``: make the running service match a project, or write it as one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
 from service.cli.inputs import read_event_batch
@@ -25,6 +26,7 @@ from service.projects import (
     Plan,
     apply_plan,
     event_lines,
+    export_project,
     line_of,
     plan_project,
     read_project,
@@ -171,3 +173,16 @@ def _tell(change: Change, *, is_json: bool, is_made: bool = False) -> None:
     effect = f"; {change.effect}" if change.effect else ""
     word = change.action if change.action != "gone" else "deleted" if is_made else "will be deleted"
     typer.echo(f"{_SIGNS[change.action]} {printable(change.title)}: {word}{effect}")
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new, or empty.")],
+    url: Url = None,
+    api_key: ApiKeyOption = None,
+) -> None:
+    """Export the resources of the running service as a project; applying it changes nothing."""
+    with calling(url, api_key) as client:
+        files = export_project(client, folder)
+    for file in files:
+        typer.echo(printable(str(file)))
+    standard_error.print(f"[green]done[/green]: {len(files)} files in {escape(printable(str(folder)))}")

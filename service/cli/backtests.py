@@ -10,8 +10,8 @@ import typer
 
 from service.cli.calling import Caller, Commands, given
 from service.cli.choices import Suppress, suppress_of
-from service.cli.inputs import progress_bar
-from service.cli.patterns import is_pattern, one_pattern
+from service.cli.inputs import is_pattern, progress_bar
+from service.cli.patterns import one_pattern
 from service.cli.resources import AtMost, Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import Client, part
 

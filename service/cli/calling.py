@@ -16,7 +16,7 @@ import typer
 import yaml
 from rich.markup import escape
 
-from service.cli.output import echo_json, printable, standard_error
+from service.cli.output import echo_json, echo_table, printable, standard_error
 from service.cli.signatures import Options, parameters, with_parameters
 from service.client import Client
 from service.settings import load_settings
@@ -174,11 +174,8 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
         for item in items:
             echo_json(item)
         return
-    rows = [[_cell(item.get(member)) for _, member in columns] for item in items]
-    rows.insert(0, [heading for heading, _ in columns])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    rows = ([_cell(item.get(member)) for _, member in columns] for item in items)
+    echo_table([heading for heading, _ in columns], rows)
 
 
 class _Plain(yaml.SafeDumper):

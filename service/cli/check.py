@@ -22,13 +22,12 @@ from constraints import (
     choose,
     idle_parts,
 )
-from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node, parse_patterns
+from nfa import Atom, Pattern, Query, TraceEnds, all_types_of, build_query, describe_atom, describe_node
 from service.cli.columns import Classifier
-from service.cli.inputs import Times, chosen_key, read_constraint_file, read_pattern_files
+from service.cli.inputs import Times, chosen_key, read_constraint_file, read_patterns
 from service.cli.model_choice import ModelChoice, with_model
 from service.cli.output import echo_json
 from service.cli.past import EndEvents, PastViolations, read_log
-from service.errors import FileUnreadable
 from service.registering.inspection import (
     PatternInspection,
     choice_document,
@@ -68,7 +67,7 @@ def check(
 ) -> None:
     """Check patterns: can they match, and which events terminate them early? Exit status 1: one can never match."""
     parsed = read_constraint_file(constraints) if constraints else ParsedConstraints(ConstraintSet.of(()))
-    patterns = _patterns(pattern)
+    patterns = read_patterns(pattern)
     if model is not None:
         parsed = _followed(parsed, model)
     past = PastViolations.mined(parsed)
@@ -178,17 +177,6 @@ def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
     """Warnings about probable mistakes, as if the transactions of its stream ended: no stream is known here."""
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
-
-
-def _patterns(argument: str) -> list[Pattern]:
-    if argument.lstrip().upper().startswith("PATTERN "):
-        return list(parse_patterns(argument))
-    if not Path(argument).is_file():
-        raise FileUnreadable(
-            f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
-            file=argument,
-        )
-    return read_pattern_files([Path(argument)])
 
 
 def _print(found: _CheckReport) -> None:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event as Signal
 from typing import Annotated, Any, Literal, TypeAlias
@@ -27,7 +27,7 @@ from pipeline.feeds import (
 from service.cli.choices import as_seconds
 from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, as_asked, with_options
 from service.cli.inputs import chosen_key, read_text
-from service.cli.telling import EventsAsJson, Tell, telling
+from service.cli.output import EventsAsJson, Tell, telling
 from service.intake.feeds import FeedProgress, FeedSink, opened_feed
 from service.intake.posting import Intake
 from service.observing.logs import configure_logs
@@ -69,19 +69,8 @@ From: TypeAlias = Literal["earliest", "latest"]
 """Where a new feed starts reading a topic."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """The feed that a command describes; ``source`` describes its input in words.
-
-    ``make_source`` makes the source from the stream's declaration, the settings and the feed's own folder. ``is_once``:
-    it ends once the current input is read.
-    """
-
-    name: str
-    stream: str
-    source: str
-    make_source: Callable[[StreamDeclaration, Settings, Path], FolderOptions | KafkaOptions]
-    is_once: bool
+_MakeSource: TypeAlias = Callable[[StreamDeclaration, Settings, Path], FolderOptions | KafkaOptions]
+"""Makes the source of a feed from the stream's declaration, the settings and the feed's own folder."""
 
 
 @feed.command()
@@ -118,16 +107,8 @@ def folder(
             max_rows=max_rows,
         )
 
-    _run(
-        _Plan(
-            name=_checked_name(name, f"{stream}-folder-{where.name}"),
-            stream=stream,
-            source=f"folder {where}",
-            make_source=make_source,
-            is_once=once,
-        ),
-        telling(is_json=is_json),
-    )
+    named, source = _checked_name(name, f"{stream}-folder-{where.name}"), f"folder {where}"
+    _run(named, stream, source, make_source, telling(is_json=is_json), is_once=once)
 
 
 ClientSettings = Annotated[
@@ -177,16 +158,9 @@ def kafka(
         most = settings.limits.max_body_bytes
         return replace(options, max_row_bytes=most, mapping=mapping, key=declaration.key)
 
-    _run(
-        _Plan(
-            name=_checked_name(name, f"{stream}-kafka-{'-'.join(topics)}"),
-            stream=stream,
-            source=f"topic {', '.join(topics)} of Kafka cluster {cluster_of(options)}",
-            make_source=make_source,
-            is_once=once,
-        ),
-        telling(is_json=is_json),
-    )
+    source = f"topic {', '.join(topics)} of Kafka cluster {cluster_of(options)}"
+    named = _checked_name(name, f"{stream}-kafka-{'-'.join(topics)}")
+    _run(named, stream, source, make_source, telling(is_json=is_json), is_once=once)
 
 
 def _mapping(asked: Mapping[str, Any]) -> ReaderOptions | None:
@@ -237,30 +211,30 @@ def _checked_name(name: str | None, usual: str) -> str:
     return chosen
 
 
-def _run(plan: _Plan, tell: Tell) -> None:
+def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Tell, *, is_once: bool) -> None:
+    """Run a feed; ``source`` describes its input in words, and ``is_once`` ends it once the current input is read."""
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)
     with open_stores(settings) as stores:
-        declaration = stores.registry.stream(plan.stream)
-        with opened_feed(settings.data_dir, plan.name, plan.stream, plan.source) as opened:
-            source = plan.make_source(declaration, settings, opened.folder)
+        declaration = stores.registry.stream(stream)
+        with opened_feed(settings.data_dir, name, stream, source) as opened:
             stop = Signal()
             intake = Intake(stores.log, stores.registry, settings.limits, SystemClock())
             sink = FeedSink(intake, stores.feeds, opened, settings.limits, stop)
             sink.check()
             options = FeedOptions(
-                source=source,
+                source=make_source(declaration, settings, opened.folder),
                 state=opened.folder,
                 interval_s=settings.feed_interval_s,
-                is_bounded=plan.is_once,
+                is_bounded=is_once,
             )
-            sentence = f"feed {escape(plan.name)}: {escape(plan.source)} to stream {escape(plan.stream)}"
-            tell("started", sentence, feed=plan.name, source=plan.source, stream=plan.stream)
-            teller = _Teller(plan.name, sink.progress, tell)
+            sentence = f"feed {escape(name)}: {escape(source)} to stream {escape(stream)}"
+            tell("started", sentence, feed=name, source=source, stream=stream)
+            teller = _Teller(name, sink.progress, tell)
             _feed(settings, options, sink, stop, teller.look)
     teller.tell("ended")
-    raise typer.Exit(1 if plan.is_once and sink.progress.rejected else 0)
+    raise typer.Exit(1 if is_once and sink.progress.rejected else 0)
 
 
 def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal, look: Callable[[], None]) -> None:

@@ -125,6 +125,27 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
     return list(found.values())
 
 
+def is_pattern(argument: str) -> bool:
+    """Whether an argument is the text of a pattern or a file, and not the name of a pattern."""
+    return _is_text(argument) or Path(argument).is_file()
+
+
+def read_patterns(argument: str) -> Sequence[Pattern]:
+    """The patterns of a file, or of a text; raises ``FileUnreadable`` for anything else."""
+    if not is_pattern(argument):
+        raise FileUnreadable(
+            f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
+            file=argument,
+        )
+    from nfa import parse_patterns  # noqa: PLC0415
+
+    return parse_patterns(argument) if _is_text(argument) else read_pattern_files([Path(argument)])
+
+
+def _is_text(argument: str) -> bool:
+    return argument.lstrip().upper().startswith("PATTERN ")
+
+
 def read_constraint_file(path: Path) -> ParsedConstraints:
     """The constraints of a JSON or YAML file; notices go to standard error."""
     from constraints import parse_constraints  # noqa: PLC0415

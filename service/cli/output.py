@@ -1,13 +1,16 @@
-"""Output of commands: results on standard output, everything else on standard error."""
+"""Output of commands: results on standard output, everything else on standard error; progress of long-running ones."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import orjson
 import typer
+
+from streams import SystemClock, format_time
 
 
 class _StandardError:
@@ -55,6 +58,40 @@ def echo_json(document: Any) -> None:
     typer.echo(orjson.dumps(document).decode())
 
 
+def echo_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows of texts in aligned columns below their headings."""
+    lines = [headings, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
 def printable(text: str) -> str:
     """A text without control characters."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+EventsAsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print progress as JSON lines on standard output.")
+]
+
+
+class Tell(Protocol):
+    """Prints an event of a command."""
+
+    def __call__(self, event: str, sentence: str, **fields: Any) -> None:
+        """Print an event: its name and members for programs, or the same sentence for people, with markup."""
+
+
+def telling(*, is_json: bool) -> Tell:
+    """A function that prints sentences on standard error, or JSON lines on standard output; a full disk loses them."""
+    clock = SystemClock()
+
+    def tell(event: str, sentence: str, **fields: Any) -> None:
+        with suppress(OSError):
+            if is_json:
+                echo_json({"event": event, "at": format_time(clock.now_us()), **fields})
+            else:
+                standard_error.print(sentence)
+
+    return tell

@@ -10,7 +10,7 @@ import typer
 
 from service.cli.calling import Caller, Commands, given
 from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
-from service.cli.inputs import read_pattern_files
+from service.cli.inputs import read_patterns
 from service.cli.operators import add_moves, tell_operator
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.client import condition, part
@@ -167,32 +167,18 @@ def versions(client: Caller, name: Name) -> None:
     _VERSIONS.show(client, client.get(f"{_PATTERNS.path}/{part(name)}/versions")["items"])
 
 
-def is_pattern(argument: str) -> bool:
-    """Whether an argument is the text of a pattern or a file, and not the name of a pattern."""
-    return _is_text(argument) or Path(argument).is_file()
-
-
 def one_pattern(argument: str) -> Pattern:
     """The pattern of a file, or of a text; raises ``FileUnreadable`` unless there is exactly one."""
-    if not is_pattern(argument):
-        raise FileUnreadable(
-            f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
-            file=argument,
-        )
-    from nfa import parse_patterns  # noqa: PLC0415 - as in service.cli.inputs
-
-    is_text = _is_text(argument)
-    found = parse_patterns(argument) if is_text else tuple(read_pattern_files([Path(argument)]))
+    found = read_patterns(argument)
     if len(found) != 1:
-        names, where = ", ".join(pattern.name for pattern in found), "the text" if is_text else argument
+        names, where = (
+            ", ".join(pattern.name for pattern in found),
+            argument if Path(argument).is_file() else "the text",
+        )
         raise FileUnreadable(
             f"{where} contains {len(found)} patterns ({names}); register them one at a time", file=where
         )
     return found[0]
-
-
-def _is_text(argument: str) -> bool:
-    return argument.lstrip().upper().startswith("PATTERN ")
 
 
 def _form(argument: str) -> dict[str, Any]:

@@ -18,9 +18,8 @@ from rich.markup import escape
 from pipeline import check_java
 from service.access.keyring import KeyRing
 from service.access.keys import KeyLibrary
-from service.cli.output import standard_error
+from service.cli.output import EventsAsJson, Tell, standard_error, telling
 from service.cli.settings import warn_of_unknown
-from service.cli.telling import EventsAsJson, Tell, telling
 from service.cli.waiting import LINES_REST_S, Waiting, waiting_on
 from service.client import Client
 from service.doctor import at_risk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import typer
 
 from nfa import run_query
 from service.cli.inputs import read_text
+from service.cli.output import echo_table
 from streams import EventFileError, json_value
 
 
@@ -27,7 +28,7 @@ def answers_query(query: Path | None, patterns: Collection[Path], events: Path, 
     if is_json:
         typer.echo(json_value(rows))
     else:
-        typer.echo("\n".join(_aligned(table.column_names, rows)))
+        echo_table(table.column_names, ([_shown(value) for value in row.values()] for row in rows))
     return True
 
 
@@ -80,13 +81,6 @@ def _with_data_flat(table: pa.Table) -> pa.Table:
         **{name: table.column(name) for name in own},
     }
     return pa.table({name: columns[name] for name in dict.fromkeys([*own, *members])})
-
-
-def _aligned(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows as lines of aligned columns, with a header."""
-    lines = [list(names), *([_shown(value) for value in row.values()] for row in rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
 def _shown(value: Any) -> str:

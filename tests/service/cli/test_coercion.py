@@ -10,8 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from service.cli.coercion import PlainGroup
-from service.cli.metavars import make_plain
+from service.cli.coercion import PlainGroup, make_plain
 
 
 class Color(Enum):

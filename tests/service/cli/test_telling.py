@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from service.cli.feed import _Teller
+from service.cli.output import telling
 from service.cli.serve import _Announcer, _tell_death
-from service.cli.telling import telling
 from service.cli.waiting import Waiting
 from service.client import Client
 from service.intake.feeds import FeedProgress

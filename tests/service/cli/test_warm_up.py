@@ -3,8 +3,8 @@ import sys
 import orjson
 import pytest
 
+from service.cli import doctor as command
 from service.cli import main
-from service.cli import warm_up as command
 from service.doctor import EVERYTHING
 from streams.compiling import CompileProgress
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.cli.wording import as_commands
+from service.cli.app import as_commands
 
 GROUPS = {"streams", "patterns", "constraints", "webhooks", "workflows"}
 
