@@ -181,7 +181,7 @@ from .log.records import (
     questions_key as questions_key,
     stops_key as stops_key,
 )
-from .log.scripts import ScriptInput as ScriptInput, read_script as read_script
+from .log.scripts import ScriptInput as ScriptInput, ScriptValue as ScriptValue, read_script as read_script
 from .nearest import (
     did_you_mean as did_you_mean,
     indefinite as indefinite,

@@ -70,7 +70,7 @@ def upload_constraints(
 @router.get("", summary="List the constraint sets")
 def list_constraints(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> ConstraintsList:
     """The streams with a constraint set that the caller may touch, with its version."""
-    records = shown(services.stores.registry.constraint_sets(), caller, stream)
+    records = shown(services.stores.registry.constraints.all(), caller, stream)
     return ConstraintsList(**part.of(records, "stream"))
 
 

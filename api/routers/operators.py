@@ -140,7 +140,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     )
     def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
         """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
-        operators = shown(services.stores.registry.operators(kind.name).all(stream), caller, stream)
+        operators = shown(services.stores.registry.operators(kind.name).all(), caller, stream)
         return OperatorList(**part.of(operators, "name"))
 
     @router.get(

@@ -114,11 +114,11 @@ class BacktestLibrary:
     def delete(self, backtest_id: str) -> None:
         """Cancel a backtest that has not ended; remove one that has."""
         fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
-        if self._stores.backtests.change(backtest_id, ("queued", "running"), **fields) is None:
+        if self._stores.backtests.advance(backtest_id, ("queued", "running"), **fields) is None:
             self._stores.backtests.remove(backtest_id)
 
     def _constraints(self, draft: BacktestDraft, declaration: StreamDeclaration) -> ConstraintSet | None:
-        record = self._stores.registry.find_constraints(draft.stream)
+        record = self._stores.registry.constraints.find(draft.stream)
         if record is None and draft.pruning == "compare":
             raise BacktestRefused(
                 f"the stream {declaration.name!r} has no constraints, so there is no pruning to compare"

@@ -45,11 +45,11 @@ class BacktestRun:
         except ForestallError as error:
             failure = {"code": error.code, "detail": error.message}
             now_us = self.clock.now_us()
-            store.change(backtest_id, ("running",), status="failed", error=failure, finished_us=now_us)
+            store.advance(backtest_id, ("running",), status="failed", error=failure, finished_us=now_us)
             return
         alerts = alerts_of(result, self.settings.limits.backtest_alerts_kept)
         store.keep_result(backtest_id, {**summary_document(result), "alerts_kept": len(alerts)}, alerts)
-        store.change(backtest_id, ("running",), status="done", progress=1.0, finished_us=self.clock.now_us())
+        store.advance(backtest_id, ("running",), status="done", progress=1.0, finished_us=self.clock.now_us())
 
     def _result(self, backtest: Backtest, scratch: Path) -> BacktestResult:
         question = Question.from_document(backtest.question)
@@ -111,7 +111,7 @@ class _Teller:
         if time.monotonic() < self._due_s:
             return
         self._due_s = time.monotonic() + _TOLD_EVERY_S
-        if self._stores.backtests.change(self._id, ("running",), progress=round(share, 3)) is None:
+        if self._stores.backtests.advance(self._id, ("running",), progress=round(share, 3)) is None:
             raise Stopped
 
 

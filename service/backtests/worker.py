@@ -78,7 +78,7 @@ class Worker:
         self._stop_process()
         if current is not None:
             try:
-                self.stores.backtests.change(current, ("running",), status="queued", progress=0.0)
+                self.stores.backtests.advance(current, ("running",), status="queued", progress=0.0)
             except (StoreUnavailable, UnknownBacktest):
                 log.warning("backtest-left", id=current)
 
@@ -88,7 +88,7 @@ class Worker:
             if backtest.status != "running":
                 continue
             if backtest.attempts < MOST_ATTEMPTS:
-                self.stores.backtests.change(backtest.id, ("running",), status="queued", progress=0.0)
+                self.stores.backtests.advance(backtest.id, ("running",), status="queued", progress=0.0)
             else:
                 self._fail(backtest.id, f"its process was interrupted {backtest.attempts} times")
 
@@ -105,7 +105,7 @@ class Worker:
             "attempts": backtest.attempts + 1,
             "started_us": self.clock.now_us(),
         }
-        if self.stores.backtests.change(backtest.id, ("queued",), **fields) is None:
+        if self.stores.backtests.advance(backtest.id, ("queued",), **fields) is None:
             return False
         # house: allow environment: the process inherits that of this one
         environment = {**os.environ, f"{PREFIX}REDIS_URL": self.stores.url, f"{PREFIX}PARENT_PID": str(os.getpid())}
@@ -133,7 +133,7 @@ class Worker:
         fields = {"status": "failed", "finished_us": self.clock.now_us()}
         error = {"code": "backtest-interrupted", "detail": f"the backtest did not finish: {reason}"}
         try:
-            if self.stores.backtests.change(backtest_id, ("running",), **fields, error=error) is not None:
+            if self.stores.backtests.advance(backtest_id, ("running",), **fields, error=error) is not None:
                 log.warning("backtest-failed", id=backtest_id, reason=reason)
         except UnknownBacktest:
             log.info("backtest-removed", id=backtest_id)

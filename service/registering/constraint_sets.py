@@ -76,7 +76,7 @@ class ConstraintSets:
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Raise what ``follow`` would raise, and change nothing."""
         declaration = self._stores.registry.stream(stream)
-        self._draft(declaration, _following(self._stores.registry.find_constraints(stream), derived, mode))
+        self._draft(declaration, _following(self._stores.registry.constraints.find(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow no workflow any more; its hand-written constraints stay."""
@@ -93,7 +93,7 @@ class ConstraintSets:
 
         def parts(known: RegisteredConstraints | None) -> _Parts:
             if known is None:
-                self._stores.registry.constraints(stream)
+                self._stores.registry.constraints.get(stream)
             return self._with_workflow(_Parts(own=ConstraintSet(), notices=(), derived=None), known)
 
         return self._changed(self._stores.registry.stream(stream), parts, condition)
@@ -105,13 +105,13 @@ class ConstraintSets:
     def current(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream."""
         self._stores.registry.stream(stream)
-        record = self._stores.registry.constraints(stream)
+        record = self._stores.registry.constraints.get(stream)
         return self._report(record, is_new=False)
 
     def versions(self, stream: str) -> list[RegisteredConstraints]:
         """Every constraint set that a stream has had, the current one last."""
         self._stores.registry.stream(stream)
-        return self._stores.registry.constraint_versions(stream)
+        return self._stores.registry.constraints.versions(stream)
 
     def version(self, stream: str, version: int) -> RegisteredConstraints:
         """A version of a stream's constraint set; raises ``UnknownConstraints``."""
@@ -123,13 +123,13 @@ class ConstraintSets:
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
         """Analyse, without events, a stream's constraint set and the patterns under it that are not too large."""
         declaration = self._stores.registry.stream(stream)
-        record = self._stores.registry.constraints(stream)
+        record = self._stores.registry.constraints.get(stream)
         queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
         return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def derived(self, following: Following) -> Derived:
         """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions."""
-        record = self._stores.workflows.get(following.workflow, following.version, is_deleted_too=True)
+        record = self._stores.workflows.followed(following.workflow, following.version)
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
@@ -153,7 +153,7 @@ class ConstraintSets:
         parts: Callable[[RegisteredConstraints | None], _Parts],
         condition: Condition = ANY,
     ) -> ConstraintReport:
-        record, is_new = self._stores.registry.change_constraints(
+        record, is_new = self._stores.registry.constraints.put(
             declaration.name, lambda known: self._draft(declaration, parts(known)), self._clock.now_us(), condition
         )
         return self._report(record, is_new=is_new)

@@ -141,7 +141,7 @@ class OperatorLibrary:
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
-        record = self._registry.find_constraints(stream)
+        record = self._registry.constraints.find(stream)
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:

@@ -237,7 +237,7 @@ class Registration:
         return rules.on_stream(parse_pattern(record.text), is_guarded=record.is_guarded)
 
     def _rules(self, declaration: StreamDeclaration) -> StreamRules:
-        record = self._stores.registry.find_constraints(declaration.name)
+        record = self._stores.registry.constraints.find(declaration.name)
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:

@@ -139,11 +139,11 @@ class WorkflowLibrary:
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
         """A version of a workflow, by default the current one, with the streams that follow any of its versions."""
-        return WorkflowReport(record=self._stores.workflows.get(name, version), followers=self._followers(name))
+        return WorkflowReport(record=self._stores.workflows.version(name, version), followers=self._followers(name))
 
     def workflows(self) -> list[WorkflowReport]:
         """All workflows, by name."""
-        followed = self._stores.registry.constraint_sets()
+        followed = self._stores.registry.constraints.all()
         return [
             WorkflowReport(record=record, followers=_followers_of(record.name, followed))
             for record in self._stores.workflows.all()
@@ -151,12 +151,12 @@ class WorkflowLibrary:
 
     def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
         """The model as uploaded."""
-        record = self._stores.workflows.get(name, version)
+        record = self._stores.workflows.version(name, version)
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
         """The constraints and the automaton of a workflow."""
-        return self._derived(self._stores.workflows.get(name, version))
+        return self._derived(self._stores.workflows.version(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
         """The difference between two versions of a workflow."""
@@ -175,14 +175,14 @@ class WorkflowLibrary:
         self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
     ) -> tuple[RegisteredWorkflow, list[Conformance]]:
         """Check how far traces, each a sequence of event types, are traces of a workflow."""
-        record = self._stores.workflows.get(name, version)
+        record = self._stores.workflows.version(name, version)
         compiled = self._compiled(record)
         return record, [check_trace(compiled, trace) for trace in traces]
 
     def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
         """A drawing as SVG, with the elements of some event types highlighted."""
         marks = marks or Marks()
-        return draw(self._model(self._stores.workflows.get(name, version)), marks.highlighted, marks.expected)
+        return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
         """Mark a transaction's path through a workflow, as far as the log holds it, and the types that may come next.
@@ -204,7 +204,7 @@ class WorkflowLibrary:
     def following(self, stream: str) -> ConstraintReport:
         """The constraint set of a stream that follows a workflow; raises ``NotFollowing`` if it follows none."""
         self._stores.registry.stream(stream)
-        record = self._stores.registry.find_constraints(stream)
+        record = self._stores.registry.constraints.find(stream)
         if record is None or record.following is None:
             raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
         return self._constraint_sets.current(stream)
@@ -260,7 +260,7 @@ class WorkflowLibrary:
         return wanted
 
     def _followers(self, name: str) -> tuple[Follower, ...]:
-        return _followers_of(name, self._stores.registry.constraint_sets())
+        return _followers_of(name, self._stores.registry.constraints.all())
 
     def _derived(self, record: RegisteredWorkflow) -> Derived:
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable
+from functools import cache
+from typing import Any, TypeVar, cast
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from service.errors import RecordFormatError
 
@@ -34,8 +36,21 @@ def decode(body: bytes, what: str) -> dict[str, Any]:
     return record
 
 
-def surplus(known: Sequence[_Record], kept: int, is_over: Callable[[_Record], bool]) -> list[_Record] | None:
-    """The oldest ended records (``is_over``) to remove before another is stored; None if too few have ended."""
-    wanted = max(0, len(known) - kept + 1)
-    over = [record for record in known if is_over(record)][:wanted]
-    return over if len(over) == wanted else None
+def read_record(form: type[_Record], body: bytes, what: str, **usual: Any) -> _Record:
+    """Read a record as a dataclass, with the dataclasses and tuples in it; ``RecordFormatError`` as for ``decode``.
+
+    ``usual``: members that records of earlier releases do not have, where they differ from the default.
+    """
+    fields = {**usual, **decode(body, what)}
+    try:
+        found: _Record = _reader(cast(Hashable, form)).validate_python(fields)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise RecordFormatError(f"the stored record of {what} is damaged: {place}: {fault['msg']}") from error
+    return found
+
+
+@cache
+def _reader(form: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(form)

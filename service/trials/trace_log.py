@@ -166,8 +166,8 @@ class TraceLog:
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
         """The constraint sets of a stream, the oldest first."""
         registry = self._stores.registry
-        has_any = registry.find_constraints(declaration.name) is not None
-        return registry.constraint_versions(declaration.name) if has_any else []
+        has_any = registry.constraints.find(declaration.name) is not None
+        return registry.constraints.versions(declaration.name) if has_any else []
 
 
 def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:

@@ -179,4 +179,4 @@ def put_constraints(
 ) -> tuple[RegisteredConstraints, bool]:
     """Give a stream a constraint set, without the checks of ``Registration``."""
     draft = ConstraintsDraft(document=document, notices=notices)
-    return registry.change_constraints(stream, lambda _: draft, now_us)
+    return registry.constraints.put(stream, lambda _: draft, now_us)

@@ -126,7 +126,7 @@ def test_a_constraint_set_of_many_event_types_is_refused(registration, stores):
         ConstraintsTooLarge, match=r"name 10001 event types; at most 300 .*FORESTALL_LIMITS__MAX_EVENT_TYPES"
     ):
         registration.constraint_sets.upload(None, chain)
-    assert not stores.registry.constraint_sets()
+    assert not stores.registry.constraints.all()
 
 
 def test_a_model_that_cannot_be_read_changes_nothing(library, stores):
@@ -341,11 +341,11 @@ def test_a_picture_may_show_what_a_transaction_did(library, registration, stores
 
 def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(library, registration, stores, clock):
     registration.constraint_sets.upload("orders", ["exclusive(Check, Note)"])
-    record = stores.registry.constraints("orders")
+    record = stores.registry.constraints.get("orders")
     old = replace(record, own=None)
     assert old.written == record.document
     put_constraints(stores.registry, "payments", record.document, (), clock.now_us())
-    assert stores.registry.constraints("payments").own is None
+    assert stores.registry.constraints.get("payments").own is None
 
 
 def test_types_that_a_followed_workflow_does_not_have_are_warned_of(library, registration):

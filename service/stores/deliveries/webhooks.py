@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from service.errors import RegistryContended, UnknownSink, UnknownWebhook, WebhookNameTaken
+from service.errors import UnknownSink, UnknownWebhook, WebhookNameTaken
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
-from service.stores.records import decode, encode
+from service.stores.record_books import Records
+from service.stores.records import encode, read_record
 from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
 from shards import USUAL_KINDS
 
@@ -24,7 +25,6 @@ GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
 _FORMER_KINDS = ("alert", "correction")  # of records without the member
 
-_ATTEMPTS = 5
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
 
 
@@ -101,14 +101,23 @@ class DeliveryStats:
     last_attempt_us: int | None = None
 
 
-class WebhookStore:
-    """The registered webhooks."""
+class WebhookStore(Records[RegisteredWebhook]):
+    """The registered webhooks, and other sinks, by id."""
+
+    key = WEBHOOKS_KEY
+    one = "the webhook"
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        super().__init__(client)
         self._put = register(client, "registry/put_webhook")
-        self._replace = register(client, "registry/replace_record")
-        self._delete = register(client, "registry/delete_webhook")
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWebhook:
+        """The error for an id of no webhook."""
+        return UnknownWebhook(f"there is no webhook {name!r}", webhook=name)
+
+    def read(self, body: bytes, name: str) -> RegisteredWebhook:
+        """Read a stored webhook."""
+        return read_webhook(body, name)
 
     def put(self, webhook: RegisteredWebhook) -> None:
         """Store a webhook under its id; raises ``WebhookNameTaken`` if another webhook has its name."""
@@ -119,49 +128,20 @@ class WebhookStore:
                 name=webhook.name,
             )
 
-    def get(self, webhook_id: str) -> RegisteredWebhook:
-        """The webhook with an id."""
-        return read_webhook(self._record(webhook_id), webhook_id)
-
-    def find(self, webhook_id: str) -> RegisteredWebhook | None:
-        """The webhook with an id; None if there is none."""
-        body = cast("bytes | None", self._client.hget(WEBHOOKS_KEY, webhook_id))
-        return None if body is None else read_webhook(body, webhook_id)
-
     def all(self) -> list[RegisteredWebhook]:
         """All webhooks, oldest first."""
-        records = cast("dict[bytes, bytes]", self._client.hgetall(WEBHOOKS_KEY))
-        webhooks = [read_webhook(body, key.decode()) for key, body in records.items()]
-        return sorted(webhooks, key=lambda webhook: (webhook.registered_us, webhook.id))
+        return sorted(super().all(), key=lambda webhook: (webhook.registered_us, webhook.id))
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
         """A webhook, or another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
         found = self.find(webhook_id)
         if found is None or (found.sink is not None) != is_sink:
-            raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else _unknown(webhook_id)
+            raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else self.unknown(webhook_id)
         return found
-
-    def change(self, webhook_id: str, change: Callable[[RegisteredWebhook], RegisteredWebhook]) -> RegisteredWebhook:
-        """Replace a webhook by a changed form and return it; ``change`` may be called again, and may raise."""
-        for _ in range(_ATTEMPTS):
-            current = self._record(webhook_id)
-            webhook = change(read_webhook(current, webhook_id))
-            if self._replace(records=WEBHOOKS_KEY, id=webhook_id, before=current, after=encode(**asdict(webhook))):
-                return webhook
-        raise RegistryContended.over(f"the webhook {webhook_id!r}")
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
         """Delete a webhook, its statistics and its log; its queued deliveries are dropped when their turn comes."""
-        belongings = belongings_of(webhook_id)
-        for _ in range(_ATTEMPTS):
-            current = self._record(webhook_id)
-            condition.check_record(read_webhook(current, webhook_id))
-            is_gone = self._delete(
-                webhooks=WEBHOOKS_KEY, turns=TURNS_KEY, belongings=belongings, id=webhook_id, before=current
-            )
-            if is_gone:
-                return
-        raise RegistryContended.over(f"the webhook {webhook_id!r}")
+        self.drop(webhook_id, condition, ("DEL", *belongings_of(webhook_id)), ("ZADD", TURNS_KEY, 0, webhook_id))
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """Totals of the deliveries to a webhook."""
@@ -173,26 +153,12 @@ class WebhookStore:
         }
         return DeliveryStats(**fields)
 
-    def _record(self, webhook_id: str) -> bytes:
-        body = cast("bytes | None", self._client.hget(WEBHOOKS_KEY, webhook_id))
-        if body is None:
-            raise _unknown(webhook_id)
-        return body
-
 
 def belongings_of(webhook_id: str) -> list[str]:
     """The Redis keys of a webhook's data other than its record."""
     return [key + webhook_id for key in _OF_EACH]
 
 
-def _unknown(webhook_id: str) -> UnknownWebhook:
-    return UnknownWebhook(f"there is no webhook {webhook_id!r}", webhook=webhook_id)
-
-
 def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:
     """Read a stored webhook."""
-    fields = decode(body, f"the webhook {webhook_id!r}")
-    kinds = tuple(fields.get("kinds", _FORMER_KINDS))
-    retiring = tuple(RetiringSecret(**old) for old in fields.get("retiring", ()))
-    digest = None if fields.get("digest") is None else DigestRules(**fields["digest"])
-    return RegisteredWebhook(**{**fields, "kinds": kinds, "retiring": retiring, "digest": digest})
+    return read_record(RegisteredWebhook, body, f"the webhook {webhook_id!r}", kinds=_FORMER_KINDS)

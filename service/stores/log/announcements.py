@@ -8,7 +8,7 @@ from typing import Any
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
-from service.stores.log.routes import require_there
+from service.stores.routes import require_there
 from streams import (
     LAYOUT_KEY,
     ROUTES_KEY,

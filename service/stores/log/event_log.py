@@ -17,10 +17,10 @@ from service.stores.log.dead_letters import DEAD_LETTERS_KEY, DeadLetter
 from service.stores.log.event_ids import DIGEST_BYTES, DUPLICATES_KEY, EVENT_IDS_KEY, known_rows, packed
 from service.stores.log.feeds import FeedStep
 from service.stores.log.layout import LayoutStore
-from service.stores.log.routes import GONE, as_text, from_text
 from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, events_of, packed_context
 from service.stores.results.recent import COUNTS_SUFFIX, SIZE_SUFFIX
+from service.stores.routes import GONE, as_text, from_text
 from streams import (
     APPENDED_KEY,
     LAYOUT_KEY,

@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import orjson
 
-from service.errors import RegistryContended, TooManyEventTypes, UnknownEventType, UnknownStream
+from service.errors import TooManyEventTypes, UnknownEventType, UnknownStream
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import PREFIX, Client, register
-from service.stores.records import decode, encode
+from service.stores.connection import PREFIX, Client
+from service.stores.record_books import Change, RecordBook
+from service.stores.records import decode, encode, read_record
 from streams import STREAMS_KEY
 
 TYPES_KEY = PREFIX + "event-types:"
 
-_ATTEMPTS = 10
 _MOST_TYPES = 1_000
 _VERSIONS_KEPT = 1_000  # of all types of a stream
 
@@ -59,37 +59,36 @@ class EventTypeStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._change = register(client, "registry/change_schemas")
+        self._book = RecordBook(client)
 
     def put(
         self, stream: str, name: str, schema: Mapping[str, Any], now_us: int, condition: Condition = ANY
     ) -> tuple[EventType, bool]:
         """Set the schema of a type unless it is the same; returns the type, and whether it had no schema before."""
-        put: list[tuple[EventType, bool]] = []
+        is_new = False
 
-        def written(before: SchemaUse) -> list[str | bytes] | None:
+        def written(version: int) -> bytes | None:
+            nonlocal is_new
             known = self.all(stream)
             condition.check_record(known.get(name))
             if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
-                put[:] = [(known[name], False)]
                 return None
             if name not in known and len(known) >= _MOST_TYPES:
                 raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, the maximum")
-            found = EventType(name=name, schema=schema, version=before.version + 1, registered_us=now_us)
-            put[:] = [(found, name not in known)]
-            return [name, encode(**asdict(found))]
+            is_new = name not in known
+            return encode(**asdict(EventType(name=name, schema=schema, version=version, registered_us=now_us)))
 
-        self._apply(stream, written)
-        return put[0]
+        self._apply(stream, name, written)
+        return self.get(stream, name), is_new
 
     def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
         """Remove the schema of a type."""
 
-        def written(_: SchemaUse) -> list[str | bytes]:
+        def written(_: int) -> bytes:
             condition.check_record(self.get(stream, name))
-            return [name, ""]
+            return b""
 
-        self._apply(stream, written)
+        self._apply(stream, name, written)
 
     def get(self, stream: str, name: str) -> EventType:
         """The schema of an event type; raises ``UnknownEventType`` if there is none."""
@@ -100,49 +99,41 @@ class EventTypeStore:
 
     def all(self, stream: str) -> dict[str, EventType]:
         """The types that have schemas, by name."""
-        self._record(stream)
-        found = cast("dict[bytes, bytes]", self._client.hgetall(TYPES_KEY + stream))
-        return {
-            name.decode(): EventType(**decode(body, f"the type {name.decode()!r}"))
-            for name, body in sorted(found.items())
-        }
+        if self._book.get(STREAMS_KEY, stream) is None:
+            raise UnknownStream.named(stream)
+        found = self._book.all(TYPES_KEY + stream)
+        return {name: read_record(EventType, body, f"the type {name!r}") for name, body in found}
 
     def versions(self, stream: str, name: str) -> list[EventType]:
         """The schemas that are kept of a type, the newest last; at least the present one, if any."""
         current = self.get(stream, name)
         found = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
-        kept = [EventType(**decode(body, f"a version of the type {name!r}")) for body in found]
+        kept = [read_record(EventType, body, f"a version of the type {name!r}") for body in found]
         return [one for one in kept if one.name == name] or [current]
 
-    def _record(self, stream: str) -> bytes:
-        body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
-        if body is None:
-            raise UnknownStream.named(stream)
-        return body
+    def _apply(self, stream: str, name: str, written: Callable[[int], bytes | None]) -> None:
+        """Change a stream's record and, in the same step, the schema of a type.
 
-    def _apply(self, stream: str, written: Callable[[SchemaUse], list[str | bytes] | None]) -> None:
-        """Change a stream's record and, in the same step, its schemas; repeated if another writer came first.
-
-        ``written`` gets the use of schemas before the change and returns fields and values, or None to change nothing.
+        ``written`` gets the next version of the schemas; it returns the record of the type, empty to remove it, or None
+        to change nothing.
         """
-        for _ in range(_ATTEMPTS):
-            body = self._record(stream)
-            record = decode(body, f"the stream {stream!r}")
-            known = read_use(record)
-            changed = encode(**{**record, "schemas": asdict(replace(known, version=known.version + 1))})
-            arguments = written(known)
-            if arguments is None:
-                return
-            is_changed = self._change(
-                streams=STREAMS_KEY,
-                types=TYPES_KEY + stream,
-                versions=versions_key(stream),
-                kept=_VERSIONS_KEPT,
-                stream=stream,
-                before=body,
-                after=changed,
-                written=arguments,
-            )
-            if is_changed:
-                return
-        raise RegistryContended(f"the schemas of {stream!r} are being changed by other clients; try again")
+        what = f"the stream {stream!r}"
+
+        def changed(body: bytes | None) -> Change | None:
+            if body is None:
+                raise UnknownStream.named(stream)
+            record = decode(body, what)
+            use = read_use(record)
+            if (new := written(use.version + 1)) is None:
+                return None
+            commands: list[tuple[str | bytes | int, ...]] = [("HDEL", TYPES_KEY + stream, name)]
+            if new:
+                commands = [
+                    ("HSET", TYPES_KEY + stream, name, new),
+                    ("RPUSH", versions_key(stream), new),
+                    ("LTRIM", versions_key(stream), -_VERSIONS_KEPT, -1),
+                ]
+            after = encode(**{**record, "schemas": asdict(replace(use, version=use.version + 1))})
+            return Change(record=after, commands=tuple(commands))
+
+        self._book.apply(STREAMS_KEY, stream, changed, f"the set of schemas of {stream!r}")

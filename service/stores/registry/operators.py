@@ -1,61 +1,67 @@
-"""The operators of one kind: registered, looked up, moved from state to state, deleted; with all their versions.
+"""The operators of a kind: registered, looked up, moved from state to state, deleted; with all their versions.
 
-All kinds have the same life cycle. Their differences are in a ``Form``: how a record is read, which control records
-it gives, and the errors.
+All kinds have the same life cycle. Patterns differ from the others in the form of their records, their control records
+and their errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from service.errors import MigrationRefused, NotFound, OperatorExists, ServiceError
+from service.errors import (
+    MigrationRefused,
+    NotFound,
+    OperatorExists,
+    OperatorOnOtherStream,
+    PatternOnOtherStream,
+    ServiceError,
+    UnknownOperator,
+    UnknownPatternName,
+)
 from service.stores.conditions import ANY, Condition
+from service.stores.connection import PREFIX
+from service.stores.record_books import Change, LogChange, RecordBook, Records
 from service.stores.records import encode
-from service.stores.registry.changes import Change, PartChange, RecordBook, version_of
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
-from service.stores.registry.registered import OperatorDraft, RegisteredOperator
+from service.stores.registry.registered import (
+    PATTERN,
+    OperatorDraft,
+    OperatorPart,
+    RegisteredOperator,
+    read_pattern,
+)
 from service.stores.severities import USUAL_SEVERITY, Severity
-from streams import ControlRecord, Start
+from shards import SUPPRESSION
+from streams import (
+    ControlRecord,
+    OperatorOff,
+    OperatorOn,
+    OperatorPause,
+    PatternOff,
+    PatternOn,
+    PatternPause,
+    Start,
+    WorkBudget,
+)
+
+PATTERNS_KEY = PREFIX + "patterns"
+OPERATORS_KEY = PREFIX + "operators"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """The form of one kind of operators.
+class Operators(Records[RegisteredOperator]):
+    """The operators of one kind; an empty ``kind``: of all kinds but patterns, for reading only."""
 
-    Attributes:
-        key: Redis key of the current records, by name.
-        prefix: Prefix of the fields, if kinds share a hash.
-        read: Reads a stored record, the JSON form of ``RegisteredOperator.tagged``.
-        on: The control record by which an operator runs.
-        pause: The control record by which it sees no events for the time being.
-        unknown: The error for an unknown operator; takes a text and its name.
-        elsewhere: The error for an operator on another stream; takes a text, its name and its stream.
-        parts: The changes of an operator's parts; takes its record, the record before, and its own control record.
-    """
+    key = OPERATORS_KEY
+    versions_key = PREFIX + "operator-versions"
+    form = RegisteredOperator
 
-    one: str
-    key: str
-    versions_key: str
-    prefix: str
-    read: Callable[[bytes, str], RegisteredOperator]
-    on: Callable[[RegisteredOperator, Start], ControlRecord]
-    pause: Callable[[str], ControlRecord]
-    off: Callable[[str], ControlRecord]
-    unknown: Callable[[str, str], NotFound]
-    elsewhere: Callable[[str, str, str], ServiceError]
-    parts: Callable[[RegisteredOperator, RegisteredOperator | None, ControlRecord | None], tuple[PartChange, ...]] = (
-        lambda *_: ()
-    )
-
-
-class Operators:
-    """The operators of one kind; ``book`` writes records and control records together."""
-
-    def __init__(self, book: RecordBook, form: Form) -> None:
-        self._book = book
-        self._form: Form = form
+    def __init__(self, book: RecordBook, kind: str) -> None:
+        super().__init__(book)
+        self._kind = kind
+        self.prefix = f"{kind}/" if kind else ""
+        self.one = f"the {kind or 'operator'}"
 
     def put(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
         """Register an operator: a different one is the next version, the same again changes nothing.
@@ -68,8 +74,7 @@ class Operators:
         version that is to finish its partial matches but listens by another key.
         """
 
-        def change(current: bytes | None) -> Change | None:
-            known = None if current is None else self._form.read(current, draft.name)
+        def change(known: RegisteredOperator | None) -> Change | None:
             there = known if known is not None and known.is_active else None
             draft.condition.check_record(there)
             if there is not None:
@@ -94,9 +99,9 @@ class Operators:
             running = there if there is not None and there.is_running else None
             start = self._start(draft, running)
             fresh = begun(fresh, running if start == "keep" else None)
-            return self._change(fresh, None if draft.is_draft else self._form.on(fresh, start), running)
+            return self._change(fresh, None if draft.is_draft else self._on(fresh, start), running)
 
-        return self._apply(draft.name, change)
+        return self.apply(draft.name, change)
 
     def move(
         self,
@@ -114,25 +119,25 @@ class Operators:
         after the call, and whether it changed.
         """
 
-        def change(current: bytes | None) -> Change | None:
-            known = self.existing(current, name)
+        def change(found: RegisteredOperator | None) -> Change | None:
+            known = self.require(found, name)
             condition.check_record(known)
             if stops and action == "pause":
                 paused = moved(known, action, now_us)
-                return replace(self._change(paused, self._form.pause(name)), stops=True)
+                return replace(self._change(paused, self._pause(name)), stops=True)
             return self._moved_change(known, action, now_us)
 
-        return self._apply(name, change)
+        return self.apply(name, change)
 
     def grade(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredOperator:
         """Change the severity of an operator's new alerts; the operator continues."""
 
-        def change(current: bytes | None) -> Change | None:
-            known = self.existing(current, name)
+        def change(found: RegisteredOperator | None) -> Change | None:
+            known = self.require(found, name)
             condition.check_record(known)
             return None if known.severity == severity else self._change(replace(known, severity=severity), None)
 
-        return self._apply(name, change)[0]
+        return self.apply(name, change)[0]
 
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after one shard reports that its version cost too much work.
@@ -144,15 +149,15 @@ class Operators:
         operator has another version, is deleted, paused or retired.
         """
 
-        def change(current: bytes | None) -> Change | None:
-            known = self.existing(current, name)
+        def change(found: RegisteredOperator | None) -> Change | None:
+            known = self.require(found, name)
             if known.version != suspension["version"] or known.state != "active":
                 return None
-            change = self._change(replace(known, suspension=suspension), self._form.pause(name))
+            change = self._change(replace(known, suspension=suspension), self._pause(name))
             return replace(change, stops=True, spared=suspension.get("shard"))
 
         try:
-            record, _ = self._apply(name, change)
+            record, _ = self.apply(name, change)
         except NotFound:
             return False
         return record.suspension == suspension
@@ -160,61 +165,53 @@ class Operators:
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete an operator; its results are kept."""
 
-        def change(current: bytes | None) -> Change | None:
-            known = self.existing(current, name)
+        def change(found: RegisteredOperator | None) -> Change | None:
+            known = self.require(found, name)
             condition.check_record(known)
-            return self._change(replace(known, is_active=False), self._form.off(name) if known.is_running else None)
+            return self._change(replace(known, is_active=False), self._off(name) if known.is_running else None)
 
-        self._apply(name, change)
+        self.apply(name, change)
 
-    def get(self, name: str) -> RegisteredOperator:
-        """An operator that is not deleted."""
-        return self.existing(self._book.get(self._form.key, self._form.prefix + name), name)
+    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+        """The error for a name that no operator has, or a version."""
+        return UnknownOperator(why or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)
 
-    def version(self, name: str, version: int | None = None) -> RegisteredOperator:
-        """A version of an operator that is not deleted, by default the current one."""
-        current = self.get(name)
-        if version in (None, current.version):
-            return current
-        field = version_of(self._form.prefix + name, version or current.version)
-        body = self._book.get(self._form.versions_key, field)
-        if body is None:
-            message = f"the {self._form.one} {name!r} has no version {version}; it has 1 to {current.version}"
-            raise self._form.unknown(message, name)
-        return self._form.read(body, name)
+    def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
+        """The control record by which an operator runs."""
+        return OperatorOn(record.definition, start)
 
-    def versions(self, name: str) -> list[RegisteredOperator]:
-        """Every version of an operator, the current one last."""
-        last, field = self.get(name).version, self._form.prefix + name
-        return [self._form.read(body, name) for body in self._book.versions(self._form.versions_key, field, last)]
+    def _pause(self, name: str) -> ControlRecord:
+        """The control record by which an operator sees no events for the time being."""
+        return OperatorPause(self._kind, name)
 
-    def all(self, stream: str | None = None) -> list[RegisteredOperator]:
-        """All operators that are not deleted, in any state, by name."""
-        return [record for record in self.ever() if record.is_active and stream in (None, record.stream)]
+    def _off(self, name: str) -> ControlRecord:
+        return OperatorOff(self._kind, name)
 
-    def ever(self) -> list[RegisteredOperator]:
-        """All operators by name, including deleted ones."""
-        records = self._book.all(self._form.key)
-        return [self._form.read(body, field) for field, body in records if field.startswith(self._form.prefix)]
+    def _elsewhere(self, message: str, there: RegisteredOperator) -> ServiceError:
+        return OperatorOnOtherStream(message, kind=self._kind, name=there.name, stream=there.stream)
 
-    def _apply(self, name: str, change: Callable[[bytes | None], Change | None]) -> tuple[RegisteredOperator, bool]:
-        record, is_new = self._book.apply(self._form.key, self._form.versions_key, self._form.prefix + name, change)
-        return self._form.read(record, name), is_new
+    def _parts(
+        self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
+    ) -> list[LogChange]:
+        """The changes of an operator's parts; parts that only the version before had on a stream are switched off.
 
-    def existing(self, body: bytes | None, name: str) -> RegisteredOperator:
-        """The operator of a record; raises if there is none, or it is deleted."""
-        record = None if body is None else self._form.read(body, name)
-        if record is None or not record.is_active:
-            raise self._form.unknown(f"there is no {self._form.one} {name!r}", name)
-        return record
+        ``control`` is the operator's own control record.
+        """
+        is_seeing = record.is_active and record.state == "active"
+        kept = {(part.kind, part.name, part.stream) for part in record.parts}
+        gone = [] if before is None else [one for one in before.parts if (one.kind, one.name, one.stream) not in kept]
+        return [
+            *(_part_change(part, OperatorOff(part.kind, part.name), "") for part in gone),
+            *(_part_change(part, _like(control, part, record.version), part.key * is_seeing) for part in record.parts),
+        ]
 
     def _check_same_stream(self, there: RegisteredOperator, stream: str) -> None:
         if there.stream != stream:
             message = (
-                f"the {self._form.one} {there.name!r} is registered on the stream {there.stream!r}; delete it there "
+                f"{self.one} {there.name!r} is registered on the stream {there.stream!r}; delete it there "
                 "first, or give this one another name"
             )
-            raise self._form.elsewhere(message, there.name, there.stream)
+            raise self._elsewhere(message, there)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
         """The start of a draft as it takes effect: ``fresh`` if there is no active version to continue."""
@@ -222,7 +219,7 @@ class Operators:
             return "fresh"
         if start == "migrate" and running.route != draft.route:
             raise MigrationRefused(
-                f"the {self._form.one} {draft.name!r} is matched by {_named(running.route)} and would be "
+                f"{self.one} {draft.name!r} is matched by {_named(running.route)} and would be "
                 f"matched by {_named(draft.route)}, so its partial matches cannot be continued; register it with "
                 "'start': 'fresh'",
                 pattern=draft.name,
@@ -244,11 +241,11 @@ class Operators:
         control: ControlRecord | None
         if after.state == "active":
             after = begun(after, None, now_us)
-            control = self._form.on(after, "fresh")
+            control = self._on(after, "fresh")
         elif after.state == "paused":
-            control = self._form.pause(after.name)
+            control = self._pause(after.name)
         else:
-            control = self._form.off(after.name) if record.state == "active" else None
+            control = self._off(after.name) if record.state == "active" else None
         return self._change(after, control)
 
     def _change(
@@ -256,14 +253,78 @@ class Operators:
     ) -> Change:
         """The change of an operator's record; the operator uses its route only while it sees events."""
         is_seeing = record.is_active and record.state == "active"
+        user, route = self.prefix + record.name, record.route if is_seeing else ""
+        own = LogChange(stream=record.stream, control=control, user=user, route=route)
         return Change(
             record=encode(**record.tagged()),
             version=record.version,
-            stream=record.stream,
-            control=control,
-            route=record.route if is_seeing else "",
-            parts=self._form.parts(record, before, control),
+            log=(own, *self._parts(record, before, control)),
         )
+
+
+class PatternOperators(Operators):
+    """The patterns; ``budget`` limits the work of one that is registered or resumed from now on."""
+
+    key = PATTERNS_KEY
+    versions_key = PREFIX + "pattern-versions"
+
+    def __init__(self, book: RecordBook, budget: WorkBudget) -> None:
+        super().__init__(book, PATTERN)
+        self._budget = budget
+        self.prefix = ""
+
+    def read(self, body: bytes, name: str) -> RegisteredOperator:
+        """Read a stored pattern, whose record has another form."""
+        return read_pattern(body, name)
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+        """The error for a name that no pattern has, or a version."""
+        message = why or f"there is no pattern {name!r}"
+        return UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name)
+
+    def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
+        return PatternOn(
+            name=record.name,
+            version=record.version,
+            text=record.text,
+            is_guarded=record.is_guarded,
+            start=start,
+            route=record.route,
+            budget=self._budget,
+            suppression=record.body.get(SUPPRESSION),
+        )
+
+    def _pause(self, name: str) -> ControlRecord:
+        return PatternPause(name)
+
+    def _off(self, name: str) -> ControlRecord:
+        return PatternOff(name)
+
+    def _elsewhere(self, message: str, there: RegisteredOperator) -> ServiceError:
+        return PatternOnOtherStream(message, pattern=there.name, stream=there.stream)
+
+    def _parts(
+        self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
+    ) -> list[LogChange]:
+        """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 72).
+
+        Open incidents continue in another version, or are closed by it (ADR 75).
+        """
+        parts = record.parts if isinstance(control, PatternOn) else ()
+        return [_part_change(one, OperatorOn(one.definition(record.version), "keep"), "") for one in parts]
+
+
+def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) -> LogChange:
+    return LogChange(stream=part.stream, control=control, user=f"{part.kind}/{part.name}", route=route)
+
+
+def _like(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
+    """The operator's control record, rewritten for one of its parts."""
+    if isinstance(control, OperatorOn):
+        return OperatorOn(part.definition(version), control.start)
+    if isinstance(control, OperatorPause | OperatorOff):
+        return type(control)(part.kind, part.name)
+    return None
 
 
 def _named(route: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import cast
+from typing import Any
 
 from service.errors import TooManyProjects, UnknownProject
-from service.stores.connection import PREFIX, Client
-from service.stores.records import decode, encode
-
-PROJECTS_KEY = PREFIX + "projects"
+from service.stores.connection import PREFIX
+from service.stores.record_books import Records
+from service.stores.records import encode
 
 _MOST_PROJECTS = 1_000
 
@@ -24,34 +23,22 @@ class ProjectRecord:
     applied_us: int
 
 
-class ProjectStore:
+class ProjectStore(Records[ProjectRecord]):
     """The projects of a service, by name."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    key = PREFIX + "projects"
+    one = "the project"
+    form = ProjectRecord
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownProject:
+        """The error for a name of no project."""
+        return UnknownProject(f"no project {name[:200]!r} was applied", name=name)
 
     def put(self, record: ProjectRecord) -> None:
         """Write a project; one without resources is removed. A full store raises ``TooManyProjects``."""
         if not record.resources:
-            self._client.hdel(PROJECTS_KEY, record.name)
+            self._client.hdel(self.key, record.name)
             return
-        if not self._client.hexists(PROJECTS_KEY, record.name) and self._client.hlen(PROJECTS_KEY) >= _MOST_PROJECTS:
+        if not self._client.hexists(self.key, record.name) and self._client.hlen(self.key) >= _MOST_PROJECTS:
             raise TooManyProjects(f"there are {_MOST_PROJECTS} projects, the maximum; apply one of them as empty first")
-        self._client.hset(PROJECTS_KEY, record.name, encode(**asdict(record)))
-
-    def get(self, name: str) -> ProjectRecord:
-        """The record of a project; raises ``UnknownProject``."""
-        body = cast("bytes | None", self._client.hget(PROJECTS_KEY, name))
-        if body is None:
-            raise UnknownProject(f"no project {name[:200]!r} was applied", name=name)
-        return _read(name, body)
-
-    def all(self) -> list[ProjectRecord]:
-        """All projects, by name."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(PROJECTS_KEY))
-        return [_read(name.decode(), body) for name, body in sorted(found.items())]
-
-
-def _read(name: str, body: bytes) -> ProjectRecord:
-    fields = decode(body, f"the project {name!r}")
-    return ProjectRecord(**{**fields, "resources": [(kind, one) for kind, one in fields["resources"]]})
+        self._client.hset(self.key, record.name, encode(**asdict(record)))

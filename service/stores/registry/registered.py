@@ -313,24 +313,3 @@ def pattern_parts(definition: Definition) -> tuple[OperatorPart, ...]:
         OperatorPart(kind=one.kind, name=one.name, stream=one.inputs[0].stream, key="", into="", body=one.body)
         for one in PatternKind().parts(definition)
     )
-
-
-def read_operator(body: bytes, name: str) -> RegisteredOperator:
-    """Read a stored operator."""
-    fields = decode(body, f"the operator {name!r}")
-    inputs = tuple((stream, key) for stream, key in fields["inputs"])
-    parts = tuple(OperatorPart(**part) for part in fields.get("parts", ()))
-    return RegisteredOperator(**{**fields, "inputs": inputs, "parts": parts})
-
-
-def read_constraints(body: bytes, stream: str) -> RegisteredConstraints:
-    """Read a stored constraint set."""
-    fields = decode(body, f"the constraint set of {stream!r}")
-    following = fields.get("following")
-    return RegisteredConstraints(
-        **{
-            **fields,
-            "notices": tuple(fields["notices"]),
-            "following": None if following is None else Following(**following),
-        }
-    )

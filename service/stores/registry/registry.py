@@ -1,31 +1,24 @@
 """The registry: streams, patterns, other operators and constraint sets, each with its versions.
 
 Every change is one atomic script that writes the registry and appends the control record to every shard of the log, so
-the two never disagree (``service.stores.registry.changes``).
+the two never disagree (``service.stores.record_books``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
-from service.errors import StreamExists, UnknownConstraints, UnknownStream
+from service.errors import NotFound, StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.log.stream_times import TIME_PARTS, StreamTimes
+from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
 from service.stores.records import decode, encode
-from service.stores.registry.changes import (
-    CONSTRAINT_VERSIONS_KEY,
-    CONSTRAINTS_KEY,
-    Change,
-    RecordBook,
-    StreamBook,
-)
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
-from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY, operator_form, pattern_form
-from service.stores.registry.operators import Operators
+from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY, Operators, PatternOperators
 from service.stores.registry.registered import (
     PATTERN,
     ConstraintsDraft,
@@ -34,10 +27,9 @@ from service.stores.registry.registered import (
     RegisteredConstraints,
     RegisteredOperator,
     StreamRecord,
-    read_constraints,
     read_stream,
 )
-from service.stores.registry.removal import STREAM_VERSIONS_KEY, StreamRemoval
+from service.stores.registry.removal import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, STREAM_VERSIONS_KEY, StreamRemoval
 from service.stores.server_facts import server_time_us
 from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import KINDS_BY_NAME
@@ -53,13 +45,13 @@ class Registry:
     """The registry, together with the log into which it writes control records."""
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
-        self.event_types = EventTypeStore(client)
         self._client = client
         self._read_asked = register(client, "registry/read_asked")
+        self._book = RecordBook(client, log.layout.append)
         self.removal = StreamRemoval(client, log)
-        self._book = RecordBook(client, log)
-        self._streams = StreamBook(client, log)
-        self.pattern_operators = Operators(self._book, pattern_form(budget))
+        self.event_types = EventTypeStore(client)
+        self.constraints = ConstraintSets(self._book)
+        self.pattern_operators = PatternOperators(self._book, budget)
 
     # Streams
 
@@ -78,9 +70,8 @@ class Registry:
             if known is None:
                 schemas = {"schemas": asdict(SchemaUse(version=1, is_checked=True))} if is_checked else {}
                 record = encode(declaration=declaration.to_json(), since_ms=since_ms, **schemas)
-                return Change(
-                    record=record, version=1, stream=declaration.name, control=StreamOn(declaration), route=""
-                )
+                declared = LogChange(stream=declaration.name, control=StreamOn(declaration), user=declaration.name)
+                return Change(record=record, version=1, log=(declared,))
             if known.declaration != declaration or is_checked not in (None, known.schemas.is_checked):
                 raise StreamExists(
                     f"the stream {declaration.name!r} exists with another declaration; use another name, send the "
@@ -89,8 +80,8 @@ class Registry:
                 )
             return None
 
-        _, is_new = self._book.apply(STREAMS_KEY, STREAM_VERSIONS_KEY, declaration.name, change)
-        return is_new
+        what = f"the stream {declaration.name!r}"
+        return self._book.apply(STREAMS_KEY, declaration.name, change, what, STREAM_VERSIONS_KEY)[1]
 
     def change_stream(
         self,
@@ -106,11 +97,15 @@ class Registry:
         ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise.
         ``is_checked``: whether events are checked against schemas; None: as before. Returns the stream after the call.
         """
+        what = f"the stream {name!r}"
 
-        def changed(current: bytes, rules: bytes | None) -> tuple[Change, Change | None] | None:
+        def changed(current: bytes | None) -> Change | None:
+            if current is None:
+                raise UnknownStream.named(name)
             before = read_stream(current, name)
             condition.check_record(before)
-            known = None if rules is None else read_constraints(rules, name)
+            rules = self._book.get(CONSTRAINTS_KEY, name) or b""
+            known = self.constraints.read(rules, name) if rules else None
             wanted, draft = change(before.declaration, known)
             use = before.schemas
             if is_checked not in (None, use.is_checked):
@@ -118,12 +113,16 @@ class Registry:
             if (wanted, use) == before:
                 return None
             members = {"declaration": wanted.to_json(), "schemas": asdict(use)}
-            record = encode(**{**decode(current, f"the stream {name!r}"), **members})
-            control = None if wanted == before.declaration else StreamOn(wanted)
-            first = Change(record=record, version=1, stream=name, control=control)
-            return first, None if draft is None else _constraints_change(name, known, draft, now_us)
+            record = encode(**{**decode(current, what), **members})
+            log = () if wanted == before.declaration else (LogChange(stream=name, control=StreamOn(wanted)),)
+            made = Change(record=record, log=log, checks=((CONSTRAINTS_KEY, name, rules),))
+            if draft is None or (other := _next_constraints(name, known, draft, now_us)) is None:
+                return made
+            places = (CONSTRAINTS_KEY, name), (CONSTRAINT_VERSIONS_KEY, version_of(name, other.version))
+            commands = tuple(("HSET", *place, other.record) for place in places)
+            return replace(made, log=(*log, *other.log), commands=commands)
 
-        return read_stream(self._streams.apply(name, changed), name)
+        return read_stream(self._book.apply(STREAMS_KEY, name, changed, what)[0], name)
 
     def stream(self, name: str) -> StreamDeclaration:
         """The declaration of a stream; raises ``UnknownStream``."""
@@ -174,7 +173,7 @@ class Registry:
 
     def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
         """All patterns that are not deleted, in any state, by name."""
-        return self.pattern_operators.all(stream)
+        return [one for one in self.pattern_operators.all() if stream in (None, one.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
         """The patterns whose INTO feeds derived streams, or only ``into``, by name; also paused and suspended ones."""
@@ -206,17 +205,17 @@ class Registry:
 
     def operators(self, kind: str) -> Operators:
         """The operators of a kind; an empty name: of all kinds but patterns, for reading only."""
-        return self.pattern_operators if kind == PATTERN else Operators(self._book, operator_form(kind))
+        return self.pattern_operators if kind == PATTERN else Operators(self._book, kind)
 
     def asked(self, kind: str, name: str) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes]:
         """An operator that is not deleted, its stream, and the times of the stream, read at once."""
-        form = operator_form(kind)
-        field = form.prefix + name
+        asked = self.operators(kind)
+        field = asked.prefix + name
         found = self._read_asked(
-            operators=form.key, streams=STREAMS_KEY, times=STREAM_TIMES_KEY, field=field, parts=TIME_PARTS
+            operators=asked.key, streams=STREAMS_KEY, times=STREAM_TIMES_KEY, field=field, parts=TIME_PARTS
         )
         body, stream, times = found or (None, None, ())
-        record = self.operators(kind).existing(body, name)
+        record = asked.require(None if body is None else asked.read(body, name), name)
         if stream is None:
             raise UnknownStream.named(record.stream)
         return record, read_stream(stream, record.stream)[0], StreamTimes.read(times)
@@ -226,9 +225,22 @@ class Registry:
         others = [operator for operator in self.operators("").all() if operator.name == name]
         return others[0] if others else self.pattern(name)
 
-    # Constraint sets
 
-    def change_constraints(
+class ConstraintSets(Records[RegisteredConstraints]):
+    """The constraint sets, by their streams."""
+
+    key = CONSTRAINTS_KEY
+    versions_key = CONSTRAINT_VERSIONS_KEY
+    one = "the constraint set of"
+    form = RegisteredConstraints
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+        """The error for a stream without a constraint set."""
+        return UnknownConstraints(
+            why or f"the stream {name!r} has no constraint set; upload one (POST /v1/constraints)", stream=name
+        )
+
+    def put(
         self,
         stream: str,
         change: Callable[[RegisteredConstraints | None], ConstraintsDraft],
@@ -237,39 +249,14 @@ class Registry:
     ) -> tuple[RegisteredConstraints, bool]:
         """Change the constraint set of a stream, if different; ``change`` may be called again, and may raise."""
 
-        def changed(current: bytes | None) -> Change | None:
-            known = None if current is None else read_constraints(current, stream)
+        def changed(known: RegisteredConstraints | None) -> Change | None:
             condition.check_record(known)
-            return _constraints_change(stream, known, change(known), now_us)
+            return _next_constraints(stream, known, change(known), now_us)
 
-        record, is_new = self._book.apply(CONSTRAINTS_KEY, CONSTRAINT_VERSIONS_KEY, stream, changed)
-        return read_constraints(record, stream), is_new
-
-    def constraints(self, stream: str) -> RegisteredConstraints:
-        """The current constraint set of a stream; raises ``UnknownConstraints`` if it has none."""
-        if (found := self.find_constraints(stream)) is None:
-            raise UnknownConstraints(
-                f"the stream {stream!r} has no constraint set; upload one (POST /v1/constraints)", stream=stream
-            )
-        return found
-
-    def find_constraints(self, stream: str) -> RegisteredConstraints | None:
-        """The current constraint set of a stream; None if it has none."""
-        body = self._book.get(CONSTRAINTS_KEY, stream)
-        return None if body is None else read_constraints(body, stream)
-
-    def constraint_versions(self, stream: str) -> list[RegisteredConstraints]:
-        """Every constraint set that a stream has had, the current one last."""
-        last = self.constraints(stream).version
-        bodies = self._book.versions(CONSTRAINT_VERSIONS_KEY, stream, last)
-        return [read_constraints(body, stream) for body in bodies]
-
-    def constraint_sets(self) -> list[RegisteredConstraints]:
-        """The current constraint set of every stream that has one, by name."""
-        return [read_constraints(body, name) for name, body in self._book.all(CONSTRAINTS_KEY)]
+        return self.apply(stream, changed)
 
 
-def _constraints_change(
+def _next_constraints(
     stream: str, known: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
 ) -> Change | None:
     """The next version of a constraint set; None if it is unchanged."""
@@ -278,4 +265,4 @@ def _constraints_change(
     version = 1 if known is None else known.version + 1
     record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
     control = ConstraintsOn(name=stream, version=version, document=draft.document)
-    return Change(record=record, version=version, stream=stream, control=control)
+    return Change(record=record, version=version, log=(LogChange(stream=stream, control=control),))

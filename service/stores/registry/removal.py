@@ -20,16 +20,18 @@ from service.stores.log.deciders import DECIDERS_KEY, decider_fields
 from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.feeds import FEED_STREAMS_KEY, mark_key
-from service.stores.log.routes import GONE, users_key
 from service.stores.log.stream_times import times_of
-from service.stores.records import decode, encode
-from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, version_of
+from service.stores.record_books import version_of
+from service.stores.records import decode, encode, read_record
 from service.stores.registry.event_types import TYPES_KEY, versions_key
-from service.stores.registry.forms import OPERATORS_KEY, PATTERNS_KEY
-from service.stores.registry.registered import read_constraints, read_operator, read_pattern, read_stream
+from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY
+from service.stores.registry.registered import RegisteredConstraints, RegisteredOperator, read_pattern, read_stream
+from service.stores.routes import GONE, users_key
 from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, StreamOff, encode_control, log_key
 
 STREAM_VERSIONS_KEY = STREAMS_KEY + ":versions"
+CONSTRAINTS_KEY = PREFIX + "constraints"
+CONSTRAINT_VERSIONS_KEY = PREFIX + "constraint-versions"
 
 _ATTEMPTS = 5
 _CALL_MS = 60_000
@@ -207,7 +209,7 @@ def _plan_pattern(planned: _Removal, stream: str, field: str, body: bytes) -> No
 
 
 def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> None:
-    record = read_operator(body, field)
+    record = read_record(RegisteredOperator, body, f"the operator {field!r}")
     fed = {feeder.into for feeder in record.feeders}
     if record.is_active and stream in record.listens_to | fed:
         is_elsewhere = bool(fed)  # with the stream only a part of it would be removed
@@ -226,7 +228,7 @@ def _plan_webhook(planned: _Removal, stream: str, field: str, body: bytes) -> No
 def _plan_constraints(planned: _Removal, stream: str, field: str, body: bytes) -> None:
     if field != stream:
         return
-    record = read_constraints(body, field)
+    record = read_record(RegisteredConstraints, body, f"the constraint set of {field!r}")
     if any(record.written.values()):
         planned.uses.append(StreamUse(kind="constraints", name=field))
     if record.following is not None:

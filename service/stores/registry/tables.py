@@ -11,21 +11,16 @@ from uuid import uuid4
 
 import orjson
 
-from service.errors import RegistryContended, UnknownTable
+from service.errors import UnknownTable
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import PREFIX, Client, register
+from service.stores.connection import PREFIX, Client
 from service.stores.log.event_log import EventLog
-from service.stores.log.layout import arguments_of
-from service.stores.records import decode, encode
-from service.stores.registry.changes import Change, RecordBook, version_of
+from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
+from service.stores.records import encode
 from service.stores.server_facts import server_time_us
-from streams import TableOff, TableOn, TableRow, log_key
+from streams import ControlRecord, TableOff, TableOn, TableRow, log_key
 from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching, pieces_of_file, title_of
 
-TABLES_KEY = PREFIX + "tables"
-TABLE_VERSIONS_KEY = PREFIX + "table-versions"
-
-_ATTEMPTS = 5
 _DRAFT_LIFE_S = 3_600
 _GRACE_S = 86_400
 _LATEST_MS = 600_000  # from the time in a version's record to its entry in the log
@@ -66,15 +61,23 @@ class RegisteredTable:
         return TableVersion(name=self.name, version=self.version, form=form, digest=self.digest, rows=self.rows)
 
 
-class TableStore:
-    """Stores the tables."""
+class TableStore(Records[RegisteredTable]):
+    """The tables, by name."""
+
+    key = PREFIX + "tables"
+    versions_key = PREFIX + "table-versions"
+    one = "the table"
+    form = RegisteredTable
 
     def __init__(self, client: Client, log: EventLog) -> None:
-        self._client = client
+        super().__init__(RecordBook(client, log.layout.append))
         self._log = log
-        self._book = RecordBook(client, log)
-        self._change_row = register(client, "registry/change_row")
         self.files = TableFiles(fetching(self._piece))
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownTable:
+        """The error for a name of no table, or no calendar."""
+        title = title_of(name)
+        return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)
 
     def put(
         self, version: TableVersion, path: Path, now_us: int, condition: Condition = ANY
@@ -82,8 +85,7 @@ class TableStore:
         """Register the rows of a file as the next version, if they differ; returns it and whether it changed."""
         self._keep(version.digest, path)
 
-        def changed(current: bytes | None) -> Change | None:
-            known = None if current is None else _record(current, version.name)
+        def changed(known: RegisteredTable | None) -> Change | None:
             is_active = known is not None and known.is_active
             condition.check(known.tag if known is not None and is_active else None)
             if known is not None and is_active and (known.digest, known.changes) == (version.digest, 0):
@@ -100,66 +102,40 @@ class TableStore:
                 size_bytes=path.stat().st_size,
                 since_ms=server_time_us(self._client) // 1_000,
             )
-            return Change(record=encode(**asdict(made)), version=made.version, stream="", control=TableOn(made.table))
+            return _change(made, TableOn(made.table), version=made.version)
 
-        body, is_new = self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, version.name, changed)
+        record, is_new = self.apply(version.name, changed)
         self._client.persist(STORED + version.digest)
         self._forget_old()
-        return _record(body, version.name), is_new
+        return record, is_new
 
     def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
         """Change one row, or remove it (None); ``key`` as ``streams.tables.key_texts`` makes it."""
-        for _ in range(_ATTEMPTS):
-            known = self.get(name)
+
+        def changed(found: RegisteredTable | None) -> Change:
+            known = self.require(found, name)
             condition.check(known.tag)
-            made = replace(known, changes=known.changes + 1)
-            is_changed = self._log.layout.append(
-                self._change_row,
-                records=TABLES_KEY,
-                changes=_changes_key(known),
-                field=name,
-                before=encode(**asdict(known)),
-                after=encode(**asdict(made)),
-                key=key,
-                row=orjson.dumps(row),
-                **arguments_of(TableRow(name=name, version=known.version, key=key, row=row)),
-            )
-            if is_changed:
-                return made
-        raise RegistryContended.over(f"the table {name!r}")
+            control = TableRow(name=name, version=known.version, key=key, row=row)
+            made = _change(replace(known, changes=known.changes + 1), control)
+            return replace(made, commands=(("HSET", _changes_key(known), key, orjson.dumps(row)),))
+
+        return self.apply(name, changed)[0]
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a table; its version numbers are not reused."""
 
-        def changed(current: bytes | None) -> Change | None:
-            known = None if current is None else _record(current, name)
-            if known is None or not known.is_active:
-                raise _unknown(name)
+        def changed(found: RegisteredTable | None) -> Change:
+            known = self.require(found, name)
             condition.check(known.tag)
-            gone = encode(**asdict(replace(known, is_active=False, since_ms=server_time_us(self._client) // 1_000)))
-            return Change(record=gone, version=known.version, stream="", control=TableOff(name))
+            gone = replace(known, is_active=False, since_ms=server_time_us(self._client) // 1_000)
+            return _change(gone, TableOff(name), version=known.version)
 
-        self._book.apply(TABLES_KEY, TABLE_VERSIONS_KEY, name, changed)
+        self.apply(name, changed)
         self._forget_old()
-
-    def get(self, name: str) -> RegisteredTable:
-        """A table that is not deleted; raises ``UnknownTable``."""
-        body = self._book.get(TABLES_KEY, name)
-        record = None if body is None else _record(body, name)
-        if record is None or not record.is_active:
-            raise _unknown(name)
-        return record
-
-    def all(self) -> list[RegisteredTable]:
-        """The tables that are not deleted, by name."""
-        found = [_record(body, name) for name, body in self._book.all(TABLES_KEY)]
-        return [record for record in found if record.is_active]
 
     def versions(self, name: str) -> list[RegisteredTable]:
         """The versions of a table that are not forgotten, the current one last; raises ``UnknownTable``."""
-        current = self.get(name)
-        bodies = self._book.versions(TABLE_VERSIONS_KEY, name, current.version)
-        return [*(_record(body, name) for body in bodies[:-1]), current]
+        return [*super().versions(name)[:-1], self.get(name)]  # changes of rows are in the current record only
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
         """The rows that were changed since a version was registered, by key; None: removed."""
@@ -176,7 +152,7 @@ class TableStore:
         ends_ms |= {one.tag: one.since_ms for one in known if not one.is_active}
         old = [one for one in known if 0 < ends_ms.get(one.tag, 0) < needed_ms]
         for one in old:
-            self._client.hdel(TABLE_VERSIONS_KEY, version_of(one.name, one.version))
+            self._client.hdel(self.versions_key, version_of(one.name, one.version))
             self._client.delete(_changes_key(one))
             self._client.expire(STORED + one.digest, _GRACE_S)
         if old:
@@ -185,7 +161,7 @@ class TableStore:
 
     def _every_version(self) -> list[RegisteredTable]:
         """All versions of all tables that are not forgotten, by name and version."""
-        found = [_record(body, field) for field, body in self._book.all(TABLE_VERSIONS_KEY)]
+        found = [self.read(body, field) for field, body in self._book.all(self.versions_key)]
         return sorted(found, key=lambda one: (one.name, one.version))
 
     def _oldest_ms(self) -> int:
@@ -213,11 +189,5 @@ def _changes_key(record: RegisteredTable) -> str:
     return f"{PREFIX}table-changes:{record.version}@{record.name}"
 
 
-def _record(body: bytes, name: str) -> RegisteredTable:
-    fields = decode(body, f"the table {name!r}")
-    return RegisteredTable(**{**fields, "key": tuple(fields["key"])})
-
-
-def _unknown(name: str) -> UnknownTable:
-    title = title_of(name)
-    return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)
+def _change(record: RegisteredTable, control: ControlRecord, version: int = 0) -> Change:
+    return Change(record=encode(**asdict(record)), version=version, log=(LogChange(stream="", control=control),))

@@ -9,17 +9,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from service.errors import RegistryContended, UnknownWorkflow
+from service.errors import UnknownWorkflow
 from service.stores.conditions import ANY, Condition
-from service.stores.connection import PREFIX, Client, register
+from service.stores.connection import PREFIX
+from service.stores.record_books import Change, Records, version_of
 from service.stores.records import decode, encode
 
-WORKFLOWS_KEY = PREFIX + "workflows"
-WORKFLOW_VERSIONS_KEY = PREFIX + "workflow-versions"
 WORKFLOW_MODELS_KEY = PREFIX + "workflow-models"
 WORKFLOW_FINDINGS_KEY = PREFIX + "workflow-findings"
-
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +61,18 @@ class RegisteredWorkflow:
         return f"{self.name}@{self.version}"
 
 
-class WorkflowStore:
-    """Stores the workflows."""
+class WorkflowStore(Records[RegisteredWorkflow]):
+    """The workflows, by name."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._commit = register(client, "registry/commit_workflow")
+    key = PREFIX + "workflows"
+    versions_key = PREFIX + "workflow-versions"
+    one = "the workflow"
+    form = RegisteredWorkflow
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWorkflow:
+        """The error for a name of no workflow, or a version that it does not have."""
+        message = why or f"there is no workflow {name!r}; GET /v1/workflows lists them"
+        return UnknownWorkflow(message, workflow=name, **details)
 
     def put(
         self, wanted: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
@@ -78,63 +81,36 @@ class WorkflowStore:
 
         ``findings`` are the constraints and the automaton, as plain JSON. Returns the workflow, and whether it changed.
         """
-        for _ in range(_ATTEMPTS):
-            current = self._current(wanted.name)
-            known = None if current is None else _record(current, wanted.name)
+
+        def changed(known: RegisteredWorkflow | None) -> Change | None:
             condition.check(None if known is None or not known.is_active else known.tag)
+            if known is not None and self._equals(known, wanted, model, findings):
+                return None
             record = replace(wanted, version=1 if known is None else known.version + 1)
-            if known is not None and self._equals(known, record, model, findings):
-                return known, False
-            body = encode(**asdict(record))
-            version = _field(record), model, encode(**findings)
-            if self._commit(**_KEYS, name=wanted.name, before=current or b"", after=body, version=version):
-                return record, True
-            if self._client.hget(WORKFLOW_VERSIONS_KEY, _field(record)) == body:
-                return record, True
-        raise RegistryContended.over(f"the workflow {wanted.name!r}")
+            return Change(
+                record=encode(**asdict(record)),
+                version=record.version,
+                commands=(
+                    ("HSET", WORKFLOW_MODELS_KEY, _field(record), model),
+                    ("HSET", WORKFLOW_FINDINGS_KEY, _field(record), encode(**findings)),
+                ),
+            )
+
+        return self.apply(wanted.name, changed)
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused."""
-        for _ in range(_ATTEMPTS):
-            current = self._current(name)
-            known = None if current is None else _record(current, name)
-            if current is None or known is None or not known.is_active:
-                raise _unknown(name)
+
+        def changed(known: RegisteredWorkflow) -> RegisteredWorkflow:
             condition.check(known.tag)
-            gone = encode(**asdict(replace(known, is_active=False)))
-            is_gone = self._commit(**_KEYS, name=name, before=current, after=gone, version=())
-            if is_gone or self._current(name) == gone:
-                return
-        raise RegistryContended.over(f"the workflow {name!r}")
+            return replace(known, is_active=False)
 
-    def get(self, name: str, version: int | None = None, *, is_deleted_too: bool = False) -> RegisteredWorkflow:
-        """A version (default: current) of a workflow, perhaps of a deleted one; raises ``UnknownWorkflow``."""
-        current = self._current(name)
-        known = None if current is None else _record(current, name)
-        if known is None or not (known.is_active or is_deleted_too):
-            raise _unknown(name)
-        if version in (None, known.version):
-            return known
-        body = cast("bytes | None", self._client.hget(WORKFLOW_VERSIONS_KEY, f"{version}@{name}"))
-        if body is None:
-            raise UnknownWorkflow(
-                f"the workflow {name!r} has no version {version}; it has 1 to {known.version}",
-                workflow=name,
-                version=version,
-            )
-        return _record(body, name)
+        self.change(name, changed)
 
-    def versions(self, name: str) -> list[RegisteredWorkflow]:
-        """Every version of a workflow that is not deleted, the current one last."""
-        fields = [f"{version}@{name}" for version in range(1, self.get(name).version + 1)]
-        bodies = cast("list[bytes | None]", self._client.hmget(WORKFLOW_VERSIONS_KEY, fields))
-        return [_record(body, name) for body in bodies if body is not None]
-
-    def all(self) -> list[RegisteredWorkflow]:
-        """The workflows that are not deleted, by name."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(WORKFLOWS_KEY))
-        records = (_record(body, name.decode()) for name, body in sorted(found.items()))
-        return [record for record in records if record.is_active]
+    def followed(self, name: str, version: int) -> RegisteredWorkflow:
+        """A version of a workflow, perhaps of a deleted one."""
+        body = self._book.get(self.versions_key, version_of(name, version))
+        return self.require(None if body is None else self.read(body, name), name)
 
     def model(self, record: RegisteredWorkflow) -> bytes:
         """The model as uploaded."""
@@ -154,34 +130,6 @@ class WorkflowStore:
         stored = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(known))
         return self.model(known) == model and stored == encode(**findings)
 
-    def _current(self, name: str) -> bytes | None:
-        return cast("bytes | None", self._client.hget(WORKFLOWS_KEY, name))
-
-
-_KEYS = {
-    "workflows": WORKFLOWS_KEY,
-    "versions": WORKFLOW_VERSIONS_KEY,
-    "models": WORKFLOW_MODELS_KEY,
-    "findings": WORKFLOW_FINDINGS_KEY,
-}
-
 
 def _field(record: RegisteredWorkflow) -> str:
-    return f"{record.version}@{record.name}"
-
-
-def _record(body: bytes, name: str) -> RegisteredWorkflow:
-    fields = decode(body, f"the workflow {name!r}")
-    members = fields["summary"]
-    summary = WorkflowSummary(
-        **{
-            **members,
-            **{part: tuple(members[part]) for part in ("events", "end", "warnings")},
-            "notices": tuple((element, message) for element, message in members["notices"]),
-        }
-    )
-    return RegisteredWorkflow(**{**fields, "summary": summary})
-
-
-def _unknown(name: str) -> UnknownWorkflow:
-    return UnknownWorkflow(f"there is no workflow {name!r}; GET /v1/workflows lists them", workflow=name)
+    return version_of(record.name, record.version)

@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeAlias, cast
 
 import orjson
 
-from service.errors import RegistryContended, TooManyBacktests, UnknownBacktest
+from service.errors import TooManyBacktests, UnknownBacktest
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, Page, require_cursor
-from service.stores.records import decode, encode, surplus
+from service.stores.record_books import Change, Records, surplus
+from service.stores.records import decode, encode
 
-BACKTESTS_KEY = PREFIX + "backtests"
 ORDER_KEY = PREFIX + "backtests:order"
 NUMBER_KEY = PREFIX + "backtests:number"
 LEASE_KEY = PREFIX + "backtests:lease"
@@ -26,7 +26,6 @@ BACKTEST_KEY = PREFIX + "backtest:"
 BacktestStatus: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 OVER: tuple[BacktestStatus, ...] = ("done", "failed", "cancelled")
 
-_ATTEMPTS = 5
 _CHUNK_ALERTS = 200
 
 
@@ -55,15 +54,21 @@ class Backtest:
         return self.status in OVER
 
 
-class BacktestStore:
-    """Stores the backtests; beyond the number ``kept``, the oldest ended ones are removed."""
+class BacktestStore(Records[Backtest]):
+    """The backtests by id; beyond the number ``kept``, the oldest ended ones are removed."""
+
+    key = PREFIX + "backtests"
+    one = "the backtest"
+    form = Backtest
 
     def __init__(self, client: Client, *, kept: int = 100) -> None:
-        self._client = client
+        super().__init__(client)
         self._kept = kept
-        self._create = register(client, "registry/add_backtest")
-        self._change = register(client, "registry/replace_record")
         self._lease = register(client, "locks/take_lease")
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownBacktest:
+        """The error for an id of no backtest."""
+        return UnknownBacktest(f"there is no backtest {name!r}; GET /v1/backtests lists them", id=name)
 
     def add(self, backtest: Backtest) -> None:
         """Queue a backtest; raises ``TooManyBacktests`` if the store is full and too few backtests have ended."""
@@ -76,38 +81,24 @@ class BacktestStore:
             )
         for old in over:
             self.remove(old.id)
-        self._create(
-            backtests=BACKTESTS_KEY,
-            order=ORDER_KEY,
-            number=NUMBER_KEY,
-            id=backtest.id,
-            record=encode(**asdict(backtest)),
-        )
-
-    def get(self, backtest_id: str) -> Backtest:
-        """The backtest with an id."""
-        return _record(self._stored(backtest_id), backtest_id)
+        self.insert(backtest.id, backtest, ("ZADD", ORDER_KEY, self._client.incr(NUMBER_KEY), backtest.id))
 
     def all(self) -> list[Backtest]:
         """All backtests, newest first."""
+        known = {backtest.id: backtest for backtest in super().all()}
         ids = cast("list[bytes]", self._client.zrevrange(ORDER_KEY, 0, -1))
-        if not ids:
-            return []
-        bodies = cast("list[bytes | None]", self._client.hmget(BACKTESTS_KEY, cast("list[str]", ids)))
-        return [_record(body, name.decode()) for name, body in zip(ids, bodies, strict=True) if body is not None]
+        return [known[name.decode()] for name in ids if name.decode() in known]
 
-    def change(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
+    def advance(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
         """Change fields of a backtest whose status is one of ``expected``; None for any other status."""
-        for _ in range(_ATTEMPTS):
-            current = self._stored(backtest_id)
-            known = _record(current, backtest_id)
-            if known.status not in expected:
-                return None
-            changed = replace(known, **fields)
-            body = encode(**asdict(changed))
-            if self._change(records=BACKTESTS_KEY, id=backtest_id, before=current, after=body):
-                return changed
-        raise RegistryContended.over(f"the backtest {backtest_id!r}")
+
+        def changed(found: Backtest | None) -> Change | None:
+            known = self.require(found, backtest_id)
+            is_expected = known.status in expected
+            return Change(record=encode(**asdict(replace(known, **fields)))) if is_expected else None
+
+        changed_form, is_changed = self.apply(backtest_id, changed)
+        return changed_form if is_changed else None
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
         """Store the result of a backtest, in place of an earlier attempt's."""
@@ -139,20 +130,10 @@ class BacktestStore:
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.zrem(ORDER_KEY, backtest_id)
-            commands.hdel(BACKTESTS_KEY, backtest_id)
+            commands.hdel(self.key, backtest_id)
             commands.delete(f"{key}:alerts", f"{key}:summary")
             commands.execute()
 
     def lease(self, holder: str, life_ms: int) -> bool:
         """Take or renew the exclusive right to run backtests; returns whether the holder has it now."""
         return bool(self._lease(lease=LEASE_KEY, holder=holder, life_ms=life_ms))
-
-    def _stored(self, backtest_id: str) -> bytes:
-        body = cast("bytes | None", self._client.hget(BACKTESTS_KEY, backtest_id))
-        if body is None:
-            raise UnknownBacktest(f"there is no backtest {backtest_id!r}; GET /v1/backtests lists them", id=backtest_id)
-        return body
-
-
-def _record(body: bytes, backtest_id: str) -> Backtest:
-    return Backtest(**decode(body, f"the backtest {backtest_id!r}"))

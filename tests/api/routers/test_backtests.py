@@ -52,7 +52,7 @@ def test_a_backtest_that_is_done_shows_its_result_and_alerts_in_pages(orders, as
     alert = {"id": "x", "pattern": "p", "version": 1, "key": "k", "start": time, "end": time, "detected_at": time}
     alert |= {"change": "added", "compared_with": ["against"], "bindings": {"a": ["e1"]}, "returns": {}, "why": "so"}
     stores.backtests.keep_result(asked["id"], summary, [{**alert, "id": str(n), "type": "alert"} for n in range(3)])
-    stores.backtests.change(asked["id"], ("queued",), status="done", progress=1.0)
+    stores.backtests.advance(asked["id"], ("queued",), status="done", progress=1.0)
     place = f"/v1/backtests/{asked['id']}"
     assert orders.get(place).json()["result"] == summary
     first = orders.get(f"{place}/alerts", params={"limit": 2}).json()

@@ -114,7 +114,7 @@ def test_a_backtest_of_a_text_suppresses_its_alerts(orders, stores, settings, ch
         return orders.post("/v1/backtests", json=wanted)
 
     asked = ask({"text": ONE, "suppress": {"by": ["customer"], "for": "1 h"}}).json()["id"]
-    stores.backtests.change(asked, ("queued",), status="running")
+    stores.backtests.advance(asked, ("queued",), status="running")
     BacktestRun(stores=stores, settings=settings, clock=clock).run(asked)
     (found,) = orders.get(f"/v1/backtests/{asked}").json()["result"]["variants"]
     assert (found["alerts"], found["suppressed_alerts"]) == (2, 1)

@@ -106,7 +106,7 @@ def test_a_backtest_over_the_log_finds_what_was_found_live(
     library = BacktestLibrary(stores, settings, clock)
     asked = library.ask(BacktestDraft(stream="orders", pattern=PatternChoice(name="p")))
     log.rng.choice([log.upload, log.row])()
-    stores.backtests.change(asked.id, ("queued",), status="running")
+    stores.backtests.advance(asked.id, ("queued",), status="running")
     BacktestRun(stores=stores, settings=settings, clock=clock).run(asked.id)
     backtest, _ = library.get(asked.id)
     assert backtest.status == "done", backtest.error

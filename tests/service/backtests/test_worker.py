@@ -72,7 +72,7 @@ def test_a_cancelled_backtest_loses_its_process(stores, clock):
     name = add(stores, 0)
     worker.step()
     pid = worker._process.pid
-    stores.backtests.change(name, ("running",), status="cancelled")
+    stores.backtests.advance(name, ("running",), status="cancelled")
     worker.step()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -29,7 +29,7 @@ def test_the_oldest_that_is_over_makes_room(store):
         store.add(backtest(number))
     with pytest.raises(TooManyBacktests, match="3 backtests are already waiting"):
         store.add(backtest(3))
-    store.change("bt_1", ("queued",), status="done")
+    store.advance("bt_1", ("queued",), status="done")
     store.keep_result("bt_1", {"events": 1}, [{"id": "a"}])
     store.add(backtest(3))
     assert [one.id for one in store.all()] == ["bt_3", "bt_2", "bt_0"]
@@ -39,11 +39,11 @@ def test_the_oldest_that_is_over_makes_room(store):
 
 def test_a_change_needs_the_status_that_is_expected(store):
     store.add(backtest(0))
-    assert store.change("bt_0", ("running",), progress=0.5) is None
-    assert store.change("bt_0", ("queued",), status="running") == backtest(0, status="running")
+    assert store.advance("bt_0", ("running",), progress=0.5) is None
+    assert store.advance("bt_0", ("queued",), status="running") == backtest(0, status="running")
     assert store.get("bt_0").is_over is False
     with pytest.raises(UnknownBacktest, match="bt_9"):
-        store.change("bt_9", ("queued",), status="running")
+        store.advance("bt_9", ("queued",), status="running")
 
 
 def test_alerts_come_in_pages(store):

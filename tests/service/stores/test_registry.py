@@ -15,7 +15,8 @@ from service.errors import (
 )
 from service.stores import Registry, pattern_draft, tag_of
 from service.stores.connection import PREFIX
-from service.stores.registry.changes import CONSTRAINT_VERSIONS_KEY, RecordBook
+from service.stores.record_books import RecordBook
+from service.stores.registry.removal import CONSTRAINT_VERSIONS_KEY
 from streams import ROUTES_KEY, STREAMS_KEY, FieldMapping, PatternOn, StreamDeclaration, decode_control
 from tests.builders.service import put_constraints
 
@@ -118,10 +119,10 @@ def test_another_document_is_the_next_version_and_the_same_is_none(registry, cli
     put_constraints(registry, "orders", {"constraints": []}, (), 1)
     record, is_new = put_constraints(registry, "orders", {"end": ["Z"]}, ("a notice",), 2)
     assert is_new
-    assert registry.constraints("orders") == record
+    assert registry.constraints.get("orders") == record
     assert record.version == 2
     assert put_constraints(registry, "orders", {"end": ["Z"]}, (), 3) == (record, False)
-    assert registry.constraint_sets() == [record]
+    assert registry.constraints.all() == [record]
     assert sorted(client.hkeys(CONSTRAINT_VERSIONS_KEY)) == [b"1@orders", b"2@orders"]
 
 
@@ -130,18 +131,18 @@ def test_every_version_of_a_constraint_set_is_kept(registry):
     for number, document in enumerate(documents):
         put_constraints(registry, "orders", document, (), number)
         put_constraints(registry, "payments", {"end": ["P"]}, (), 9)
-    versions = registry.constraint_versions("orders")
+    versions = registry.constraints.versions("orders")
     assert [(record.version, record.document, record.uploaded_us) for record in versions] == [
         (number + 1, document, number) for number, document in enumerate(documents)
     ]
-    assert versions[-1] == registry.constraints("orders")
+    assert versions[-1] == registry.constraints.get("orders")
 
 
 def test_a_missing_constraint_set_is_named(registry):
     with pytest.raises(UnknownConstraints, match="'orders'"):
-        registry.constraint_versions("orders")
+        registry.constraints.versions("orders")
     with pytest.raises(UnknownConstraints, match="'orders'"):
-        registry.constraints("orders")
+        registry.constraints.get("orders")
 
 
 @pytest.mark.parametrize("body", [b'{"format": 2}', b"{}", b"[]", b"not json", b'{"format": 1}'])
@@ -165,7 +166,7 @@ def test_a_change_from_a_stale_record_is_computed_again(registry, client, stores
             return current
 
     late = Registry(client, stores.log)
-    late.pattern_operators._book = Interrupted(client, stores.log)
+    late.pattern_operators._book = Interrupted(client, stores.log.layout.append)
     pattern, is_new = late.put_pattern("orders", draft(TEXT + " [x > 1]"), 2)
     assert (pattern.version, is_new) == (2, True)
     assert controls(stores) == ["pattern-on", "pattern-on"]
@@ -215,7 +216,7 @@ def test_endless_contention_is_told(registry, client, stores):
 
     registry.put_pattern("orders", draft(TEXT), 1)
     stale = Registry(client, stores.log)
-    stale.pattern_operators._book = Stale(client, stores.log)
+    stale.pattern_operators._book = Stale(client, stores.log.layout.append)
     with pytest.raises(RegistryContended) as caught:
         stale.put_pattern("orders", draft(TEXT), 2)
     assert caught.value.is_retryable

@@ -243,122 +243,50 @@ def test_log_switch_layout(run, client):
 # The registry.
 
 
-def test_registry_commit_record(run, client):
-    def commit(before, after, **given):
-        keys = {"records": "records", "versions": "versions", "routes": "routes", "users": "users", "layout": "layout"}
-        usual = {"field": "p", "before": before, "after": after, "version_field": f"{after}@p", "kind": "on"}
-        usual |= {"stream": "s", "body": "b", "is_routed": "1", "route": "by", "shard_count": 2, "parts": []}
-        places = ["log:0", "log:1", *given.pop("more", [])]
-        return run("registry/commit_record", **keys, places=places, **{"stop": "", "spared": "", **usual, **given})
+def test_registry_commit(run, client):
+    def commit(before, *commands, routes=(), controls=("s", "on", "b"), stops=(), shards=("log:0", "log:1"), count=2):
+        parts = ["records", "p", before], routes, controls, stops, *commands
+        words = [word for part in parts for word in (len(part), *part)]
+        keys = {"layout": "layout", "routes": "routes", "shards": list(shards)}
+        return run("registry/commit", **keys, shard_count=count, stop="[1]", words=words)
 
-    assert commit("other", "1") == 0
-    assert commit("", "1") == 1
+    def set_to(record):
+        return "HSET", "records", "p", record
+
+    assert commit("other", set_to("1")) == 0
+    assert commit("", set_to("1"), routes=["users", "s", "p", "by"]) == 1
     assert client.hgetall("records") == {b"p": b"1"}
     assert (client.hgetall("users"), client.hgetall("routes")) == ({b"p": b"by"}, {b"s": b"by"})
     for shard in (0, 1):
         assert [fields for _, fields in client.xrange(f"log:{shard}")] == [
             {b"kind": b"on", b"stream": b"s", b"body": b"b"}
         ]
-    assert commit("1", "2", kind="", is_routed="") == 1
-    assert client.xlen("log:0") == 1
+    assert commit("1", set_to("2"), ("SET", "model", b"\x00model"), controls=()) == 1
+    assert (client.xlen("log:0"), client.get("model")) == (1, b"\x00model")
     assert client.hget("routes", "s") == b"by"
-    assert commit("2", "3", route="") == 1
+    assert commit("2", set_to("3"), routes=["users", "s", "p", ""]) == 1
     assert not client.exists("users", "routes")
-    parts = ["s2", "part/1", "k", "on", "b1", "s3", "part/2", "", "", ""]
-    assert commit("3", "3", more=["users:2", "users:3"], parts=parts) == 1
+    parts = {
+        "routes": ["users:2", "s2", "part/1", "k", "users:3", "s3", "part/2", ""],
+        "controls": ["s", "on", "b", "s2", "on", "b1"],
+    }
+    assert commit("3", **parts) == 1
     assert (client.hgetall("users:2"), client.hget("routes", "s2")) == ({b"part/1": b"k"}, b"k")
     assert [fields[b"body"] for _, fields in client.xrange("log:1")][-2:] == [b"b", b"b1"]
-    assert commit("3", "3", more=["users:2", "users:3", "stops:0", "stops:1"], parts=parts, stop="[1]", spared="0") == 1
-    assert not client.exists("stops:0")
+    assert commit("3", **parts, stops=["", "stops:1"]) == 1
     assert client.hgetall("stops:1") == {client.xrevrange("log:1", count=1)[0][0]: b"[1]"}
     client.hset("routes", "s3", "-")
-    assert commit("3", "4", more=["users:2", "users:3"], parts=parts) == b"gone"
-    client.hdel("routes", "s", "s2", "s3")
-    client.delete("users")
-    assert client.hgetall("versions") == {b"1@p": b"1", b"2@p": b"2", b"3@p": b"3"}
+    assert commit("3", set_to("4"), **parts) == b"gone"
+    client.delete("routes", "users")
     client.hset("routes", "s", "-")
-    assert commit("3", "4") == b"gone"
-    assert commit("", "4", kind="stream-on", field="s", version_field="1@s", route="") == 1
+    assert commit("3", set_to("4")) == b"gone"
+    assert commit("3", routes=["users", "s", "s", ""], controls=["s", "stream-on", "b"]) == 1
     assert not client.exists("routes")
-    client.hdel("records", "s")
     client.hset("layout", "resharding", "token")
-    assert commit("3", "4") == b"resharding"
+    assert commit("3", set_to("4")) == b"resharding"
     assert client.hgetall("records") == {b"p": b"3"}
-
-
-def test_registry_commit_workflow(run, client):
-    keys = {"workflows": "workflows", "versions": "versions", "models": "models", "findings": "findings"}
-    version = ["1@w", b"\x00model", "found"]
-    assert run("registry/commit_workflow", **keys, name="w", before="other", after="1", version=version) == 0
-    assert run("registry/commit_workflow", **keys, name="w", before="", after="1", version=version) == 1
-    assert run("registry/commit_workflow", **keys, name="w", before="1", after="gone", version=[]) == 1
-    assert client.hgetall("workflows") == {b"w": b"gone"}
-    found = [client.hgetall(key) for key in ("versions", "models", "findings")]
-    assert found == [{b"1@w": b"1"}, {b"1@w": b"\x00model"}, {b"1@w": b"found"}]
-
-
-def test_registry_change_schemas(run, client):
-    def change(before, after, *written):
-        return run(
-            "registry/change_schemas",
-            streams="streams",
-            types="types",
-            versions="versions",
-            kept=2,
-            stream="s",
-            before=before,
-            after=after,
-            written=written,
-        )
-
-    client.hset("streams", "s", "1")
-    assert change("other", "2") == 0
-    assert change("1", "2", "t", "schema") == 1
-    assert client.hgetall("types") == {b"t": b"schema"}
-    assert change("2", "3") == 1
-    assert client.hgetall("types") == {b"t": b"schema"}
-    assert change("3", "4", "t", "") == 1
-    assert not client.exists("types")
-    assert [change("4", "4", "t", text) for text in ("second", "third")] == [1, 1]
-    assert client.lrange("versions", 0, -1) == [b"second", b"third"]
-    assert client.hgetall("streams") == {b"s": b"4"}
-
-
-def test_registry_replace_record(run, client):
-    client.hset("records", "a", "1")
-    replies = [
-        run("registry/replace_record", records="records", id="a", before=old, after="2") for old in ("x", "1", "1")
-    ]
-    assert replies == [0, 1, 1]
-    assert client.hgetall("records") == {b"a": b"2"}
-
-
-def test_registry_change_row(run, client):
-    client.hset("records", "t", "1")
-
-    def change(before, after, shard_count="2"):
-        return run(
-            "registry/change_row",
-            records="records",
-            changes="changes",
-            layout="layout",
-            shards=["log:0", "log:1"],
-            field="t",
-            before=before,
-            after=after,
-            key="k",
-            row=after,
-            kind="table-row",
-            body=after,
-            shard_count=shard_count,
-        )
-
-    assert [change("x", "2"), change("1", "2"), change("1", "2"), change("2", "3")] == [0, 1, 1, 1]
-    assert (client.hgetall("records"), client.hgetall("changes")) == ({b"t": b"3"}, {b"k": b"3"})
-    bodies = [[(one[b"stream"], one[b"body"]) for _, one in client.xrange(shard)] for shard in ("log:0", "log:1")]
-    assert bodies == [[(b"", b"2"), (b"", b"3")]] * 2
-    client.hset("layout", "shards", "4")
-    assert (change("3", "4"), client.hget("records", "t")) == (b"moved", b"3")
+    assert commit("3", ("HDEL", "records", "p"), controls=(), shards=(), count="") == 1
+    assert not client.exists("records")
 
 
 def test_registry_put_webhook(run, client):
@@ -371,28 +299,6 @@ def test_registry_put_webhook(run, client):
     client.hdel("webhooks", "a")
     assert put("b", "desk", "6") == 1
     assert client.hgetall("names") == {b"desk": b"b"}
-
-
-def test_registry_delete_webhook(run, client):
-    client.hset("webhooks", "w", "1")
-    client.set("stats", "s")
-    given = {"webhooks": "webhooks", "turns": "turns", "belongings": ["stats", "log"], "id": "w"}
-    assert [run("registry/delete_webhook", **given, before=before) for before in ("x", "1", "1")] == [0, 1, 0]
-    assert client.keys() == [b"turns"]
-    assert client.zscore("turns", "w") == 0
-
-
-def test_registry_add_key(run, client):
-    for record in ("1", "2"):
-        run("registry/add_key", records="records", created="created", id="k", record=record)
-    assert (client.hgetall("records"), client.get("created")) == ({b"k": b"1"}, b"1")
-
-
-def test_registry_add_backtest(run, client):
-    for id_ in ("b", "a", "b"):
-        run("registry/add_backtest", backtests="backtests", order="order", number="number", id=id_, record=id_)
-    assert client.zrange("order", 0, -1) == [b"b", b"a"]
-    assert client.hgetall("backtests") == {b"a": b"a", b"b": b"b"}
 
 
 # Locks.

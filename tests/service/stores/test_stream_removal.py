@@ -138,7 +138,7 @@ def test_a_cascade_leaves_nothing_of_it_and_everything_else(registry, stores, cl
     assert registry.operators("").all() == []
     assert [one.name for one in stores.webhooks.all()] == ["other"]
     assert stores.feeds.mark("f") is None
-    assert registry.constraint_sets() == []
+    assert registry.constraints.all() == []
     assert stores.stream_times.read()[1] == {}
 
 
@@ -218,7 +218,7 @@ def test_a_change_is_in_the_log_once(registry, library, stores):
 def test_other_end_events_are_in_the_constraint_set_too(registry, library, stores):
     library.constraint_sets.upload("orders", {"constraints": [{"prior": ["A", "B"]}]})
     library.change_stream("orders", {"end_events": ("Q",)})
-    record = registry.constraints("orders")
+    record = registry.constraints.get("orders")
     assert (record.version, record.document["end"], record.written.get("end", [])) == (2, ["Q"], [])
     assert [type(control).__name__ for control in controls(stores)] == [
         "StreamOn",
@@ -227,7 +227,7 @@ def test_other_end_events_are_in_the_constraint_set_too(registry, library, store
         "ConstraintsOn",
     ]
     library.change_stream("orders", {"lateness": 3})
-    assert registry.constraints("orders").version == 2
+    assert registry.constraints.get("orders").version == 2
 
 
 def test_a_pattern_that_waits_for_the_end_of_its_trace_keeps_it(registry, library):

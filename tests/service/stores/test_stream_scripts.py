@@ -15,28 +15,6 @@ def run(client):
     return lambda script, **given: register(client, script)(**given)
 
 
-def test_registry_change_stream(run, client):
-    def change(before, after, rules_before="", rules_after="", controls=("stream-on", "b")):
-        keys = {"streams": "streams", "constraints": "rules", "constraint_versions": "versions", "layout": "layout"}
-        given = {"stream": "s", "version_field": "2@s", "shard_count": 2, "before": before, "after": after}
-        given |= {"rules_before": rules_before, "rules_after": rules_after, "controls": list(controls)}
-        return run("registry/change_stream", **keys, shards=["log:0", "log:1"], **given)
-
-    client.hset("streams", "s", "1")
-    assert change("other", "2") == 0
-    assert change("1", "2", "none", "r2") == 0
-    assert [change("1", "2"), change("1", "2")] == [1, 1]
-    client.hset("rules", "s", "r1")
-    assert change("2", "3") == 0
-    assert change("2", "3", "r1", "r2", ("stream-on", "c", "constraints-on", "d")) == 1
-    assert (client.hgetall("rules"), client.hgetall("versions")) == ({b"s": b"r2"}, {b"2@s": b"r2"})
-    for shard in (0, 1):
-        found = [(fields[b"kind"], fields[b"body"]) for _, fields in client.xrange(f"log:{shard}")]
-        assert found == [(b"stream-on", b"b"), (b"stream-on", b"c"), (b"constraints-on", b"d")]
-    client.hset("layout", "resharding", "token")
-    assert change("3", "4", "r2") == b"resharding"
-
-
 def test_registry_remove_stream(run, client):
     def remove(call, known, changes, before="1"):
         keys = {"call": call, "streams": "streams", "layout": "layout", "event_ids": "ids", "turns": "turns"}

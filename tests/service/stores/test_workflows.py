@@ -4,7 +4,7 @@ import pytest
 
 from service.errors import RecordFormatError, RegistryContended, UnknownWorkflow
 from service.stores import RegisteredWorkflow, WorkflowStore, WorkflowSummary
-from service.stores.registry.workflows import WORKFLOW_VERSIONS_KEY, WORKFLOWS_KEY
+from service.stores.record_books import RecordBook
 
 pytestmark = pytest.mark.redis
 
@@ -69,7 +69,7 @@ def test_whatever_is_different_is_the_next_version_and_the_same_is_none(store, c
     second, is_new = put(store, 3, **change)
     assert (second.version, second.registered_us, is_new) == (2, 3, True)
     assert store.versions("order") == [first, second]
-    assert (store.get("order"), store.get("order", 1)) == (second, first)
+    assert (store.get("order"), store.version("order", 1)) == (second, first)
     assert store.model(first) == MODEL
     assert store.findings(first) == FINDINGS
 
@@ -81,7 +81,7 @@ def test_a_deleted_workflow_keeps_its_versions_and_goes_on_counting(store):
     for call in (store.get, store.versions, store.remove):
         with pytest.raises(UnknownWorkflow, match="'order'"):
             call("order")
-    assert store.get("order", 1, is_deleted_too=True).summary == SUMMARY
+    assert store.followed("order", 1).summary == SUMMARY
     again, is_new = put(store, 2)
     assert (again.version, is_new, first.version) == (2, True, 1)
 
@@ -89,42 +89,42 @@ def test_a_deleted_workflow_keeps_its_versions_and_goes_on_counting(store):
 def test_an_unknown_version_is_named(store):
     put(store, 1)
     with pytest.raises(UnknownWorkflow, match=r"no version 2; it has 1 to 1"):
-        store.get("order", 2)
+        store.version("order", 2)
 
 
 @pytest.mark.parametrize("body", [b'{"format": 2}', b"[]", b"not json"])
 def test_records_of_unknown_form_are_refused(store, client, body):
-    client.hset(WORKFLOWS_KEY, "order", body)
+    client.hset(WorkflowStore.key, "order", body)
     with pytest.raises(RecordFormatError, match="order"):
         store.get("order")
 
 
-class Interrupted(WorkflowStore):
-    """A store in which another writer intervenes between reading and writing, ``rounds`` times."""
+class Interrupted(RecordBook):
+    """A book in which another writer intervenes between reading and writing, ``rounds`` times."""
 
     rounds = 1
 
-    def _current(self, name):
-        found = super()._current(name)
+    def get(self, key, field):
+        found = super().get(key, field)
         if self.rounds:
             self.rounds -= 1
             model = f"other {self.rounds}".encode()
-            put(WorkflowStore(self._client), 1, model=model)
+            put(WorkflowStore(self.client), 1, model=model)
         return found
 
 
 def test_a_change_from_a_stale_record_is_computed_again(client, store):
-    record, is_new = put(Interrupted(client), 2)
+    record, is_new = put(WorkflowStore(Interrupted(client)), 2)
     assert (record.version, is_new) == (2, True)
-    interrupted = Interrupted(client)
-    interrupted.remove("order")
+    WorkflowStore(Interrupted(client)).remove("order")
     assert store.all() == []
-    assert len(client.hkeys(WORKFLOW_VERSIONS_KEY)) == 3
+    assert len(client.hkeys(WorkflowStore.versions_key)) == 3
 
 
 def test_endless_contention_is_told(client):
-    interrupted = Interrupted(client)
-    interrupted.rounds = 1000
+    book = Interrupted(client)
+    book.rounds = 1000
+    interrupted = WorkflowStore(book)
     with pytest.raises(RegistryContended, match="order"):
         put(interrupted, 2)
     with pytest.raises(RegistryContended, match="order"):
@@ -132,14 +132,11 @@ def test_endless_contention_is_told(client):
 
 
 def test_a_script_whose_answer_was_lost_has_written_once(client, store):
-    class Deaf(WorkflowStore):
-        def __init__(self, of):
-            super().__init__(of)
-            commit = self._commit
-            self._commit = lambda **given: commit(**given) and 0
-
-    record, is_new = put(Deaf(client), 2)
+    deaf = RecordBook(client)
+    commit = deaf._commit
+    deaf._commit = lambda **given: commit(**given) and 0
+    record, is_new = put(WorkflowStore(deaf), 2)
     assert (record.version, is_new) == (1, True)
     assert store.versions("order") == [record]
-    Deaf(client).remove("order")
+    WorkflowStore(deaf).remove("order")
     assert store.all() == []

@@ -1,0 +1,272 @@
+"""Records: JSON objects in hashes by name, changed by one script together with everything that depends on them.
+
+A change is computed from the record that was read, and is committed only if this record is still stored; otherwise the
+change is computed again. Control records that announce the change are appended to the log in the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+
+import orjson
+
+from service.errors import NotFound, RegistryContended
+from service.stores.conditions import ANY, Condition
+from service.stores.connection import Client, register
+from service.stores.records import encode, read_record
+from service.stores.routes import require_there, users_key
+from streams import LAYOUT_KEY, ROUTES_KEY, ControlRecord, ScriptValue, encode_control, stops_key
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_ATTEMPTS = 5
+
+_Form = TypeVar("_Form", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChange:
+    """The part of a change that the log gets: a control record, and the route under which an operator listens.
+
+    ``control`` is None if the log need not know. The route, empty for the correlation key, is kept under ``user``; with
+    an empty ``user``, no route changes.
+    """
+
+    stream: str
+    control: ControlRecord | None
+    user: str = ""
+    route: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of a record, with everything that is made in the same step.
+
+    Attributes:
+        record: The new record; empty: it is removed.
+        version: Number of the version under which the record is kept, too; 0: the change makes none.
+        log: What the log gets, in order.
+        commands: Further commands of Redis.
+        checks: Further hashes, fields and values that were read, and must not have changed; an empty value: none.
+        stops: Whether the log's control records take effect before the backlog.
+        spared: The shard that has suspended the operator by itself; None: no shard has.
+    """
+
+    record: bytes
+    version: int = 0
+    log: tuple[LogChange, ...] = ()
+    commands: tuple[tuple[ScriptValue, ...], ...] = ()
+    checks: tuple[tuple[str, str, bytes], ...] = ()
+    stops: bool = False
+    spared: int | None = None
+
+
+Changing: TypeAlias = Callable[[bytes | None], Change | None]
+
+
+class RecordBook:
+    """Current records by hash and field, and their versions.
+
+    ``append`` is that of the log's layout; without it, no change may have a part for the log.
+    """
+
+    def __init__(self, client: Client, append: Callable[..., Any] | None = None) -> None:
+        self.client = client
+        self._append = append
+        self._commit = register(client, "registry/commit")
+
+    def apply(self, key: str, field: str, change: Changing, what: str, versions_key: str = "") -> tuple[bytes, bool]:
+        """Compute a change and commit it; repeated if another writer came first. None leaves the record unchanged.
+
+        Returns the record after the call, and whether it changed; ``what`` names the record for errors.
+
+        A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
+        if exactly the wanted record or version is stored, the change has been committed.
+        """
+        for _ in range(_ATTEMPTS):
+            current = self.get(key, field)
+            wanted = change(current)
+            if wanted is None:
+                assert current is not None, "only an existing record can stay as it is"
+                return current, False
+            places = [(key, field)]
+            if wanted.version:
+                places.append((versions_key, version_of(field, wanted.version)))
+            commands = [_written(place, wanted.record) for place in places] + list(wanted.commands)
+            commit = partial(self._sent, wanted, [(key, field, current or b""), *wanted.checks], commands)
+            reply = commit() if self._append is None else self._append(commit)
+            for one in wanted.log:
+                require_there(one.stream, reply)
+            if reply or (self.client.hget(*places[-1]) or b"") == wanted.record:
+                return wanted.record, True
+        raise RegistryContended.over(what)
+
+    def get(self, key: str, field: str) -> bytes | None:
+        """A current record; None if there is none."""
+        return cast("bytes | None", self.client.hget(key, field))
+
+    def all(self, key: str) -> list[tuple[str, bytes]]:
+        """Every current record, by field."""
+        records = cast("dict[bytes, bytes]", self.client.hgetall(key))
+        return sorted((field.decode(), body) for field, body in records.items())
+
+    def versions(self, key: str, field: str, last: int) -> list[bytes]:
+        """Every version of a record up to the last."""
+        fields = [version_of(field, version) for version in range(1, last + 1)]
+        bodies = cast("list[bytes | None]", self.client.hmget(key, fields))
+        return [body for body in bodies if body is not None]
+
+    def _sent(
+        self,
+        wanted: Change,
+        checks: Sequence[Sequence[ScriptValue]],
+        commands: Sequence[Sequence[ScriptValue]],
+        *,
+        layout: str = LAYOUT_KEY,
+        shards: Sequence[str] = (),
+        shard_count: int | str = "",
+    ) -> Any:
+        """The script's reply to a change under a layout of the log."""
+        routes = [(users_key(one.stream), one.stream, one.user, one.route) for one in wanted.log if one.user]
+        controls = [
+            (one.stream, one.control.KIND.value, encode_control(one.control))
+            for one in wanted.log
+            if one.control is not None
+        ]
+        stops = [("" if shard == wanted.spared else stops_key(shard),) for shard in range(len(shards) * wanted.stops)]
+        listed = [[word for one in part for word in one] for part in (checks, routes, controls, stops)]
+        stop = [[stream, kind, body.decode()] for stream, kind, body in controls] if wanted.stops else []
+        return self._commit(
+            layout=layout,
+            routes=ROUTES_KEY,
+            shards=shards,
+            shard_count=shard_count,
+            stop=orjson.dumps(stop),
+            words=[word for part in (*listed, *commands) for word in (len(part), *part)],
+        )
+
+
+def version_of(field: str, version: int) -> str:
+    """Field of one version of a record."""
+    return f"{version}@{field}"
+
+
+def _written(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:
+    return ("HSET", *place, record) if record else ("HDEL", *place)
+
+
+class Records(Generic[_Form]):
+    """The records of one kind by name, each read as a dataclass; a subclass declares the kind.
+
+    ``key`` is the hash of the current records, whose fields begin with ``prefix`` where kinds share a hash;
+    ``versions_key`` is the hash of all versions, if they are kept; ``one`` is what a record is, in words. A record that
+    has ``is_active`` and is not active is deleted, and its versions continue to count.
+    """
+
+    key: str
+    versions_key = ""
+    prefix = ""
+    one: str
+    form: type[_Form]
+
+    def __init__(self, place: Client | RecordBook) -> None:
+        self._book = place if isinstance(place, RecordBook) else RecordBook(place)
+        self._client = self._book.client
+
+    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+        """The error for a name without a record, or without the record that the caller wants."""
+        raise NotImplementedError
+
+    def read(self, body: bytes, name: str) -> _Form:
+        """Read a stored record."""
+        return read_record(self.form, body, f"{self.one} {name!r}")
+
+    def stored(self, name: str) -> _Form | None:
+        """The record with a name, also a deleted one."""
+        body = self._book.get(self.key, self.prefix + name)
+        return None if body is None else self.read(body, name)
+
+    def find(self, name: str) -> _Form | None:
+        """The record with a name; None if there is none."""
+        found = self.stored(name)
+        return found if _is_active(found) else None
+
+    def get(self, name: str) -> _Form:
+        """The record with a name; raises the error of ``unknown``."""
+        return self.require(self.stored(name), name)
+
+    def require(self, found: _Form | None, name: str) -> _Form:
+        """The record that was found; raises the error of ``unknown`` if there is none, or it is deleted."""
+        if found is None or not _is_active(found):
+            raise self.unknown(name)
+        return found
+
+    def ever(self) -> list[_Form]:
+        """All records by name, including deleted ones."""
+        found = self._book.all(self.key)
+        start = len(self.prefix)
+        return [self.read(body, field[start:]) for field, body in found if field.startswith(self.prefix)]
+
+    def all(self) -> list[_Form]:
+        """All records, by name."""
+        return [record for record in self.ever() if _is_active(record)]
+
+    def version(self, name: str, version: int | None = None) -> _Form:
+        """A version of a record, by default the current one."""
+        current: Any = self.get(name)
+        if version in (None, current.version):
+            return cast(_Form, current)
+        body = self._book.get(self.versions_key, version_of(self.prefix + name, version or 0))
+        if body is None:
+            why = f"{self.one} {name!r} has no version {version}; it has 1 to {current.version}"
+            raise self.unknown(name, why, version=version)
+        return self.read(body, name)
+
+    def versions(self, name: str) -> list[_Form]:
+        """The versions of a record that are kept, the current one last."""
+        current: Any = self.get(name)
+        bodies = self._book.versions(self.versions_key, self.prefix + name, current.version)
+        return [self.read(body, name) for body in bodies]
+
+    def insert(self, name: str, record: _Form, *commands: tuple[ScriptValue, ...]) -> None:
+        """Store a new record, and run further commands with it; an existing record is unchanged."""
+        new = Change(record=encode(**asdict(record)), commands=commands)
+        self.apply(name, lambda known: new if known is None else None)
+
+    def change(self, name: str, change: Callable[[_Form], _Form]) -> _Form:
+        """Replace a record by a changed form and return it; ``change`` may be called again, and may raise."""
+        return self.apply(name, lambda known: Change(record=encode(**asdict(change(self.require(known, name))))))[0]
+
+    def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
+        """Change a record from what is stored, also of a deleted one; returns it after the call, and if it changed."""
+
+        def changed(body: bytes | None) -> Change | None:
+            return change(None if body is None else self.read(body, name))
+
+        what, field = f"{self.one} {name!r}", self.prefix + name
+        body, is_new = self._book.apply(self.key, field, changed, what, self.versions_key)
+        return self.read(body, name), is_new
+
+    def drop(self, name: str, condition: Condition = ANY, *commands: tuple[ScriptValue, ...]) -> None:
+        """Remove a record, and run further commands with it."""
+
+        def changed(body: bytes | None) -> Change:
+            condition.check_record(self.require(None if body is None else self.read(body, name), name))
+            return Change(record=b"", commands=commands)
+
+        self._book.apply(self.key, self.prefix + name, changed, f"{self.one} {name!r}")
+
+
+def _is_active(record: object) -> bool:
+    return record is not None and getattr(record, "is_active", True)
+
+
+def surplus(known: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
+    """The oldest ended records (``is_over``) to remove before another is stored; None if too few have ended."""
+    wanted = max(0, len(known) - kept + 1)
+    over = [record for record in known if is_over(record)][:wanted]
+    return over if len(over) == wanted else None
