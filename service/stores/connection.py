@@ -11,10 +11,31 @@ from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, 
 from redis.retry import Retry
 
 from service.errors import StoreFull, StoreUnavailable
-from streams import ScriptInput, read_script
+from streams import (
+    APPENDED_KEY,
+    DERIVED_PROMISES_KEY,
+    LAYOUT_KEY,
+    NOTED_KEY,
+    ROUTES_KEY,
+    STREAM_TIMES_KEY,
+    STREAMS_KEY,
+    TASKS_JOB_KEY,
+    ScriptInput,
+    read_script,
+)
 
 PREFIX = "forestall:"
 
+_LOG_KEYS = {
+    "appended": APPENDED_KEY,
+    "job": TASKS_JOB_KEY,
+    "layout": LAYOUT_KEY,
+    "noted": NOTED_KEY,
+    "promises": DERIVED_PROMISES_KEY,
+    "routes": ROUTES_KEY,
+    "streams": STREAMS_KEY,
+    "times": STREAM_TIMES_KEY,
+}
 _CONNECT_TIMEOUT_S = 2.0
 _ANSWER_TIMEOUT_S = 10.0
 _BACKOFF_BASE_S = 0.05
@@ -70,16 +91,19 @@ def connect(url: str, *, retries: int = 3) -> Client:
         raise StoreUnavailable(f"the Redis URL cannot be read: {error}") from error
 
 
-def register(client: Client, name: str) -> Callable[..., Any]:
+def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
     """The script ``scripts/<name>.lua`` as a function of its keys and arguments by name.
 
-    The text is sent to a server that does not have it. A missing or unknown name raises ``TypeError``.
+    The caller leaves out the keys of the log that all scripts name alike, and the ``keys`` that are given here; a
+    script takes those of them that it names. The text is sent to a server that does not have it. A missing or unknown
+    name raises ``TypeError``.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)
+    usual = {one: key for one, key in {**_LOG_KEYS, **keys}.items() if one in script.names}
 
     def call(**given: ScriptInput) -> Any:
-        return run(*script.bind(given))
+        return run(*script.bind({**usual, **given}))
 
     return call
 

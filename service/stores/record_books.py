@@ -18,7 +18,7 @@ from service.stores.conditions import ANY, Condition
 from service.stores.connection import Client, register
 from service.stores.records import encode, read_record
 from service.stores.routes import require_there, users_key
-from streams import LAYOUT_KEY, ROUTES_KEY, ControlRecord, ScriptValue, encode_control, stops_key
+from streams import ControlRecord, ScriptValue, encode_control, stops_key
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -126,7 +126,6 @@ class RecordBook:
         checks: Sequence[Sequence[ScriptValue]],
         commands: Sequence[Sequence[ScriptValue]],
         *,
-        layout: str = LAYOUT_KEY,
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
@@ -141,8 +140,6 @@ class RecordBook:
         listed = [[word for one in part for word in one] for part in (checks, routes, controls, stops)]
         stop = [[stream, kind, body.decode()] for stream, kind, body in controls] if wanted.stops else []
         return self._commit(
-            layout=layout,
-            routes=ROUTES_KEY,
             shards=shards,
             shard_count=shard_count,
             stop=orjson.dumps(stop),

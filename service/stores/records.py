@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -43,7 +42,7 @@ def read_record(form: type[_Record], body: bytes, what: str, **usual: Any) -> _R
     """
     fields = {**usual, **decode(body, what)}
     try:
-        found: _Record = _reader(cast(Hashable, form)).validate_python(fields)
+        found: _Record = _reader(cast(Any, form)).validate_python(fields)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = ".".join(map(str, fault["loc"]))
@@ -52,5 +51,5 @@ def read_record(form: type[_Record], body: bytes, what: str, **usual: Any) -> _R
 
 
 @cache
-def _reader(form: Hashable) -> TypeAdapter[Any]:
+def _reader(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)

@@ -49,6 +49,20 @@ WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
 COLLECTED_KEY = PREFIX + "deliveries:collected:"
 DIGESTS_KEY = PREFIX + "deliveries:digests"  # when the digest of each webhook is due
+_KEYS = {
+    "new": DUE_KEY,
+    "records": RECORDS_KEY,
+    "turns": TURNS_KEY,
+    "webhooks": WEBHOOKS_KEY,
+    "digests": DIGESTS_KEY,
+    "waiting_key": WAITING_KEY,
+    "sending_key": SENDING_KEY,
+    "circuit_key": CIRCUIT_KEY,
+    "stats_key": STATS_KEY,
+    "given_up_key": GIVEN_UP_KEY,
+    "given_up_records_key": GIVEN_UP_RECORDS_KEY,
+    "collected_key": COLLECTED_KEY,
+}
 _LOG_PAGE = 500
 _MOST_LOGGED = 250_000  # characters; a longer body is kept only while its delivery waits or is abandoned
 
@@ -93,10 +107,10 @@ class DeliveryStore:
         self._client = client
         self._settings = settings
         self._given_up_kept = given_up_kept
-        self._claim = register(client, "deliveries/claim")
-        self._settle = register(client, "deliveries/settle")
-        self._again = register(client, "deliveries/send_again")
-        self._close = register(client, "deliveries/close_digest")
+        self._claim = register(client, "deliveries/claim", **_KEYS)
+        self._settle = register(client, "deliveries/settle", **_KEYS)
+        self._again = register(client, "deliveries/send_again", **_KEYS)
+        self._close = register(client, "deliveries/close_digest", **_KEYS)
         self._latencies = LatencyStore(client)
 
     def claim(
@@ -111,25 +125,13 @@ class DeliveryStore:
         found, due = cast(
             "tuple[list[tuple[bytes, bytes]], list[bytes]]",
             self._claim(
-                new=DUE_KEY,
-                records=RECORDS_KEY,
-                turns=TURNS_KEY,
-                webhooks=WEBHOOKS_KEY,
-                digests=DIGESTS_KEY,
                 now_us=now_us,
                 lease_us=end_us,
                 limit=limit,
                 most_waiting=settings.max_waiting,
                 per_target=settings.target_concurrency,
                 circuit_failures=settings.circuit_failures,
-                waiting_key=WAITING_KEY,
-                sending_key=SENDING_KEY,
-                circuit_key=CIRCUIT_KEY,
-                stats_key=STATS_KEY,
-                given_up_key=GIVEN_UP_KEY,
-                given_up_records_key=GIVEN_UP_RECORDS_KEY,
                 given_up_kept=self._given_up_kept,
-                collected_key=COLLECTED_KEY,
             ),
         )
         for webhook in due:
@@ -157,10 +159,7 @@ class DeliveryStore:
         )
         is_closed = self._close(
             collected=COLLECTED_KEY + webhook_id,
-            records=RECORDS_KEY,
             waiting=WAITING_KEY + webhook_id,
-            digests=DIGESTS_KEY,
-            turns=TURNS_KEY,
             webhook=webhook_id,
             now_us=now_us,
             id=delivery.id,
@@ -186,14 +185,11 @@ class DeliveryStore:
         is_counted = self._settle(
             waiting=WAITING_KEY + one,
             sending=SENDING_KEY + one,
-            records=RECORDS_KEY,
-            webhooks=WEBHOOKS_KEY,
             stats=STATS_KEY + one,
             circuit=CIRCUIT_KEY + one,
             log=LOG_KEY + one,
             given_up=GIVEN_UP_KEY + one,
             given_up_records=GIVEN_UP_RECORDS_KEY + one,
-            turns=TURNS_KEY,
             id=delivery.id,
             lease_us=delivery.lease_us,
             verdict=outcome.verdict,
@@ -225,11 +221,9 @@ class DeliveryStore:
         queued = self._again(
             waiting=WAITING_KEY + webhook_id,
             sending=SENDING_KEY + webhook_id,
-            records=RECORDS_KEY,
             given_up=GIVEN_UP_KEY + webhook_id,
             given_up_records=GIVEN_UP_RECORDS_KEY + webhook_id,
             collected=COLLECTED_KEY + webhook_id,
-            turns=TURNS_KEY,
             webhook=webhook_id,
             now_us=now_us,
             fresh=[part for delivery in deliveries for part in (delivery.id, delivery.record(0))],

@@ -10,9 +10,6 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.routes import require_there
 from streams import (
-    LAYOUT_KEY,
-    ROUTES_KEY,
-    TASKS_JOB_KEY,
     Ask,
     ControlRecord,
     ScriptInput,
@@ -49,7 +46,6 @@ class Announcements:
         questions are dropped after ``life_s``.
         """
         given: Mapping[str, ScriptInput] = {
-            "job": TASKS_JOB_KEY,
             "life_ms": round(1_000 * life_s),
             "asked": [part for one in asked for part in (one.id, encode_control(one))],
         }
@@ -67,8 +63,6 @@ class Announcements:
             chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
             reached = len(chosen)
             return script(
-                layout=LAYOUT_KEY,
-                routes=ROUTES_KEY,
                 shards=[log_key(shard) for shard in chosen],
                 stream=stream,
                 shard_count=shards,

@@ -20,7 +20,6 @@ import orjson
 
 from service.errors import LogFull
 from service.stores.connection import PREFIX, Client, register
-from streams import APPENDED_KEY
 
 MATCHED_KEY = PREFIX + "log:matched"
 MARKS_KEY = PREFIX + "log:drain"
@@ -79,7 +78,7 @@ class BacklogStore:
 
     def read(self) -> Backlog:
         """The appended and the matched volume; their difference is the backlog."""
-        appended, matched = self._read(appended=APPENDED_KEY, matched=MATCHED_KEY)
+        appended, matched = self._read(matched=MATCHED_KEY)
         return Backlog(appended=_volume(appended), matched=_volume(matched))
 
     def drain_rate(self) -> Volume | None:

@@ -10,7 +10,7 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.layout import LayoutStore, arguments_of
 from service.stores.log.stream_times import since_of
 from service.stores.records import decode, encode
-from streams import ROUTES_KEY, STREAMS_KEY, ControlRecord
+from streams import ControlRecord
 
 DECIDERS_KEY = PREFIX + "deciders"
 
@@ -95,8 +95,6 @@ class DeciderStore:
         reply = self._layout.append(
             self._decide,
             deciders=DECIDERS_KEY,
-            routes=ROUTES_KEY,
-            streams=STREAMS_KEY,
             field=_field(stream, name),
             before=before.stored,
             after=body,

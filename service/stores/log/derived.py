@@ -21,12 +21,7 @@ from service.stores.log.backlog import MATCHED_KEY
 from service.stores.log.layout import DERIVED_MARKS_KEY, LayoutStore
 from service.stores.log.stream_times import since_of
 from streams import (
-    APPENDED_KEY,
     DERIVED_PROMISES_KEY,
-    LAYOUT_KEY,
-    ROUTES_KEY,
-    STREAM_TIMES_KEY,
-    STREAMS_KEY,
     EventBatch,
     Tick,
     encode_control,
@@ -162,7 +157,6 @@ class DerivedEventStore:
         found = cast(
             "list[Any]",
             self._read(
-                streams=STREAMS_KEY,
                 marks=DERIVED_MARKS_KEY,
                 matched=MATCHED_KEY,
                 positions=orjson.dumps(shards),
@@ -189,12 +183,6 @@ class DerivedEventStore:
             appends.append(one)
         reply = self._append(
             marks=DERIVED_MARKS_KEY,
-            appended=APPENDED_KEY,
-            times=STREAM_TIMES_KEY,
-            layout=LAYOUT_KEY,
-            streams=STREAMS_KEY,
-            routes=ROUTES_KEY,
-            promises=DERIVED_PROMISES_KEY,
             shards=[log_key(shard) for shard in range(shards)],
             appends=orjson.dumps(appends),
             promising=orjson.dumps(promised),

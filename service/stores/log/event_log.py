@@ -22,10 +22,7 @@ from service.stores.request_contexts import CONTEXTS_KEY, events_of, packed_cont
 from service.stores.results.recent import COUNTS_SUFFIX, SIZE_SUFFIX
 from service.stores.routes import GONE, as_text, from_text
 from streams import (
-    APPENDED_KEY,
-    LAYOUT_KEY,
     ROUTES_KEY,
-    STREAM_TIMES_KEY,
     AttributePath,
     EventBatch,
     LogEntry,
@@ -201,11 +198,7 @@ class EventLog:
             dead_letters=DEAD_LETTERS_KEY,
             dead_letter_size=DEAD_LETTERS_KEY + SIZE_SUFFIX,
             dead_letter_counts=DEAD_LETTERS_KEY + COUNTS_SUFFIX,
-            appended=APPENDED_KEY,
             matched=MATCHED_KEY,
-            routes=ROUTES_KEY,
-            times=STREAM_TIMES_KEY,
-            layout=LAYOUT_KEY,
             contexts=CONTEXTS_KEY + submission.stream,
             event_ids=EVENT_IDS_KEY + submission.stream,
             duplicates=DUPLICATES_KEY,

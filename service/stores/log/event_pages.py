@@ -25,7 +25,6 @@ from service.stores.connection import Client, register
 from service.stores.cursors import Page, require_cursor
 from service.stores.log.layout import LayoutStore
 from streams import (
-    APPENDED_KEY,
     EventBatch,
     RecordKind,
     key_hash,
@@ -200,7 +199,7 @@ class LogEventPages:
         than asked for although more follow.
         """
         shards = self._layout.read().shards
-        kept, newest = self._kept(appended=APPENDED_KEY, shards=[log_key(shard) for shard in range(shards)])
+        kept, newest = self._kept(shards=[log_key(shard) for shard in range(shards)])
         ends = [position_order(last.decode()) for _, last, _ in kept]
         end = position_order(newest.decode()) if newest else max(ends)
         if after is None:

@@ -70,9 +70,7 @@ class LayoutStore:
 
     def read(self) -> Layout:
         """The present layout; raises ``RecordFormatError`` for a log in a format that this release does not know."""
-        found = self._open(
-            layout=LAYOUT_KEY, format=FORMAT_VERSION, shards=self._wanted_shards, identity=uuid.uuid4().hex
-        )
+        found = self._open(format=FORMAT_VERSION, shards=self._wanted_shards, identity=uuid.uuid4().hex)
         form, shards, identity, generation, former = found
         if int(form) not in _FORMATS:
             raise RecordFormatError(
@@ -106,7 +104,7 @@ class LayoutStore:
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
-            return script(layout=LAYOUT_KEY, shards=places, shard_count=shards, **given)
+            return script(shards=places, shard_count=shards, **given)
 
         return self.fitted(append)
 
@@ -131,7 +129,7 @@ class LayoutStore:
         """Let entries be appended again, under the unchanged layout; does nothing if another process holds the log."""
         if token == self.token:
             self.token = ""
-        self._release(layout=LAYOUT_KEY, token=token)
+        self._release(token=token)
 
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
         """Switch the log to another number of shards, and release it.
@@ -141,7 +139,6 @@ class LayoutStore:
         """
         before, shards = self.known().shards, len(rows)
         is_switched = self._switch(
-            layout=LAYOUT_KEY,
             reports=SHARDS_KEY,
             derived_marks=DERIVED_MARKS_KEY,
             derived_promises=DERIVED_PROMISES_KEY,

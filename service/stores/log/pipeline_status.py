@@ -17,7 +17,7 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.backlog import MARKS_KEPT, MARKS_KEY, MATCHED_KEY
 from service.stores.records import decode, encode
 from shards import COUNTED, OutputRow
-from streams import APPENDED_KEY, TASKS_JOB_KEY, TASKS_OWNERS_KEY, log_key
+from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, log_key
 
 SHARDS_KEY = PREFIX + "pipeline:shards"
 TOTALS_KEY = PREFIX + "pipeline:totals"
@@ -110,7 +110,6 @@ class PipelineStatus:
         if costs:
             self._client.hset(COSTS_KEY, mapping=costs)
         fresh = self._note(
-            appended=APPENDED_KEY,
             matched=MATCHED_KEY,
             marks=MARKS_KEY,
             reports=SHARDS_KEY,

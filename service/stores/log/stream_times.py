@@ -12,7 +12,7 @@ from typing import Self, cast
 from service.stores.connection import Client, register
 from service.stores.log.layout import LayoutStore, arguments_of
 from service.stores.records import decode
-from streams import ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Tick
+from streams import STREAMS_KEY, Tick
 
 ANY_LIFE = "*"
 
@@ -50,7 +50,7 @@ class StreamTimesStore:
 
     def read(self) -> tuple[int, dict[str, StreamTimes]]:
         """The clock of Redis, and the times of every stream that has had events or ticks."""
-        (seconds, micros), pairs = self._read(times=STREAM_TIMES_KEY)
+        (seconds, micros), pairs = self._read()
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
         streams = {name.rpartition(":")[0] for name in values}
@@ -76,9 +76,6 @@ class StreamTimesStore:
         """
         reply = layout.append(
             self._tick,
-            times=STREAM_TIMES_KEY,
-            routes=ROUTES_KEY,
-            streams=STREAMS_KEY,
             stream=stream,
             time_us=tick.time_us,
             since=since,

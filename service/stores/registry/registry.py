@@ -33,7 +33,7 @@ from service.stores.registry.removal import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS
 from service.stores.server_facts import server_time_us
 from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import KINDS_BY_NAME
-from streams import STREAM_TIMES_KEY, STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
+from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
@@ -211,9 +211,7 @@ class Registry:
         """An operator that is not deleted, its stream, and the times of the stream, read at once."""
         asked = self.operators(kind)
         field = asked.prefix + name
-        found = self._read_asked(
-            operators=asked.key, streams=STREAMS_KEY, times=STREAM_TIMES_KEY, field=field, parts=TIME_PARTS
-        )
+        found = self._read_asked(operators=asked.key, field=field, parts=TIME_PARTS)
         body, stream, times = found or (None, None, ())
         record = asked.require(None if body is None else asked.read(body, name), name)
         if stream is None:

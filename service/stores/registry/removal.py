@@ -27,7 +27,7 @@ from service.stores.registry.event_types import TYPES_KEY, versions_key
 from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY
 from service.stores.registry.registered import RegisteredConstraints, RegisteredOperator, read_pattern, read_stream
 from service.stores.routes import GONE, users_key
-from streams import LAYOUT_KEY, ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, StreamOff, encode_control, log_key
+from streams import ROUTES_KEY, STREAM_TIMES_KEY, STREAMS_KEY, StreamOff, encode_control, log_key
 
 STREAM_VERSIONS_KEY = STREAMS_KEY + ":versions"
 CONSTRAINTS_KEY = PREFIX + "constraints"
@@ -154,8 +154,6 @@ class StreamRemoval:
         def remove(shards: int) -> Any:
             return self._remove(
                 call=token,
-                streams=STREAMS_KEY,
-                layout=LAYOUT_KEY,
                 event_ids=EVENT_IDS_KEY + stream,
                 turns=TURNS_KEY,
                 places=[*(log_key(shard) for shard in range(shards)), *_HASHES, *planned.dropped],

@@ -30,7 +30,7 @@ from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
 from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
 from service.stores.results.writing import Writing
 from shards import ALERT, OutputRow
-from streams import NOTED_KEY, parse_time
+from streams import parse_time
 
 PLACES_KEY = PREFIX + "alerts:places"
 BLOCKS_KEY = PREFIX + "alerts:blocks"
@@ -127,7 +127,6 @@ class AlertStore:
             by_stream.setdefault(row.stream, []).append(at)
         bodies = writing.bodies(rows)
         known = self._append(
-            noted=NOTED_KEY,
             places=PLACES_KEY,
             blocks=BLOCKS_KEY,
             number=NUMBER_KEY,

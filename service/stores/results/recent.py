@@ -26,7 +26,6 @@ from service.stores.results.blocks import in_parts, pack, unpack
 from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
 from service.stores.results.writing import Writing
 from shards import OutputRow, ResultKind
-from streams import NOTED_KEY
 
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
 SIZE_SUFFIX = ":size"  # the key of the number of its records; missing in lists of earlier releases
@@ -137,7 +136,6 @@ class RecentStore(RecentList):
             for row in rows:
                 counts[row.counter] += orjson.loads(row.body)["count"]
         known = self._append(
-            noted=NOTED_KEY,
             entries=self.key,
             size=self.key + SIZE_SUFFIX,
             counts=self.key + COUNTS_SUFFIX,

@@ -26,7 +26,7 @@ OF_THE_PIPELINE = sorted(PIPELINE.rglob("*.lua"))  # tested where they are used
 FILES = [*OF_THE_PIPELINE, *PARTS, *(STORES / f"scripts/{name}.lua" for name in SCRIPTS)]
 EVERY = [("service.stores", f"scripts/{name}") for name in SCRIPTS]
 EVERY += [(".".join(("pipeline", *path.parent.relative_to(PIPELINE).parts)), path.stem) for path in OF_THE_PIPELINE]
-CALL = re.compile(r"\bregister\(\w+, \"([\w/]+)\"\)")
+CALL = re.compile(r"\bregister\(\w+, \"([\w/]+)\"[,)]")
 
 
 def body(text):
