@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -23,12 +24,11 @@ import orjson
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import NUMBER, OLDEST, Cursor, Order, Page
-from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
-from service.stores.results.blocks import StoredAlert, in_parts, pack_alerts, unpack_alerts, unpack_body
-from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
+from service.stores.results.blocks import StoredAlert, pack_alerts, unpack_alerts, unpack_body
+from service.stores.results.hours import by_hour
 from service.stores.results.marks import ACKNOWLEDGED_KEY, NOTES_KEY, AlertMarks, unknown_alert
-from service.stores.results.writing import Writing
+from service.stores.results.writing import Writing, write_rows
 from shards import ALERT, OutputRow
 from streams import parse_time
 
@@ -116,34 +116,26 @@ class AlertStore:
             traceparents=traceparents,
             created_us=now_us,
         )
-        new = list({row.id: row for row in rows}.values())
-        chunks = in_parts(new, [len(row.body) for row in new], self._most)
-        return sum(self._put(chunk, writing) for chunk in chunks)
+        return write_rows(rows, self._most, partial(self._put, writing))
 
-    def _put(self, rows: Sequence[OutputRow], writing: Writing) -> int:
-        """Write a chunk without the alerts that are stored already; returns the number of the others."""
+    def _put(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
+        """Write a chunk, unless alerts of it are stored already; returns the numbers of these."""
         by_stream: dict[str, list[int]] = {}
         for at, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(at)
         bodies = writing.bodies(rows)
-        known = self._append(
+        known: list[int] = self._append(
             places=PLACES_KEY,
             blocks=BLOCKS_KEY,
             number=NUMBER_KEY,
-            due=DUE_KEY,
-            deliveries=RECORDS_KEY,
             counts=COUNTS_KEY,
             lost_counts=LOST_COUNTS_KEY,
             sizes=SIZES_KEY,
             trimmed=TRIMMED_KEY,
             trimmed_counts=TRIMMED_COUNTS_KEY,
             acknowledged=ACKNOWLEDGED_KEY,
-            hours=hours_key(ALERT),
-            kept_hours=KEPT_HOURS,
-            epoch=f"epoch:{writing.epoch}",
             kept=self._kept,
             most_trimmed=_TRIMMED_AT_ONCE,
-            now_us=writing.now_us,
             index_key=INDEX_KEY,
             notes_key=NOTES_KEY,
             chunk=_chunk(rows, by_stream, writing),
@@ -153,11 +145,9 @@ class AlertStore:
                 )
                 for chosen in by_stream.values()
             ],
+            **writing.arguments(ALERT),
         )
-        if not known:
-            return len(rows)
-        left = [row for at, row in enumerate(rows, start=1) if at not in set(known)]
-        return self._put(left, writing) if left else 0
+        return known
 
     def body(self, alert_id: str) -> bytes:
         """The alert as JSON, byte for byte as it was written; raises ``UnknownAlert`` if it is not kept."""

@@ -19,12 +19,11 @@ import orjson
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.cursors import ROW_PLACE, Cursor, Order, Page, page_of
-from service.stores.deliveries.delivery import DUE_KEY, RECORDS_KEY
 from service.stores.deliveries.webhooks import RegisteredWebhook
 from service.stores.records import decode, encode
-from service.stores.results.blocks import in_parts, pack, unpack
-from service.stores.results.hours import KEPT_HOURS, by_hour, hours_key
-from service.stores.results.writing import Writing
+from service.stores.results.blocks import pack, unpack
+from service.stores.results.hours import by_hour
+from service.stores.results.writing import Writing, write_rows
 from shards import OutputRow, ResultKind
 
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
@@ -116,37 +115,26 @@ class RecentStore(RecentList):
         """
         writing = Writing(epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities)
         most = min(_CHUNK_ROWS, max(1, self._kept // _PARTS_KEPT))
-        return self._put_all(rows, most, writing, is_listed=True)
+        return write_rows(rows, most, partial(self._put, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
         """Add the ``count`` of unlisted rows, once per epoch (number of the micro-batch); returns how many were new."""
-        return self._put_all(rows, _CHUNK_ROWS, Writing(epoch=epoch), is_listed=False)
+        return write_rows(rows, _CHUNK_ROWS, partial(self._put, Writing(epoch=epoch), is_listed=False))
 
-    def _put_all(self, rows: Sequence[OutputRow], most: int, writing: Writing, *, is_listed: bool) -> int:
-        """Pass rows to the script in chunks; returns the number of new ones."""
-        new = list({row.id: row for row in rows}.values())
-        chunks = in_parts(new, [len(row.body) for row in new], most)
-        return sum(self._put(chunk, writing, is_listed=is_listed) for chunk in chunks)
-
-    def _put(self, rows: Sequence[OutputRow], writing: Writing, *, is_listed: bool) -> int:
+    def _put(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
+        """Write a chunk, unless rows of it are stored already; returns the numbers of these."""
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
         else:
             for row in rows:
                 counts[row.counter] += orjson.loads(row.body)["count"]
-        known = self._append(
+        known: list[int] = self._append(
             entries=self.key,
             size=self.key + SIZE_SUFFIX,
             counts=self.key + COUNTS_SUFFIX,
             seen=self.key + ":seen",
-            due=DUE_KEY,
-            deliveries=RECORDS_KEY,
-            hours=hours_key(self.kind),
-            kept_hours=KEPT_HOURS,
-            epoch=f"epoch:{writing.epoch}",
             kept=self._kept,
-            now_us=writing.now_us,
             chunk=orjson.dumps(
                 {
                     "ids": [row.id for row in rows],
@@ -156,11 +144,9 @@ class RecentStore(RecentList):
                 }
             ),
             block=pack(writing.bodies(rows)) if is_listed else b"",
+            **writing.arguments(self.kind),
         )
-        if not known:
-            return len(rows)
-        left = [row for at, row in enumerate(rows, start=1) if at not in set(known)]
-        return self._put(left, writing, is_listed=is_listed) if left else 0
+        return known
 
     def counts(self, **chosen: str) -> list[dict[str, Any]]:
         """Counters with the chosen values since the store began, sorted: the fields counted by, and ``count``."""

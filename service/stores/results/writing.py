@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from service.stores.deliveries.delivery import COLLECTED, Delivery
+from service.stores.deliveries.delivery import COLLECTED, DUE_KEY, RECORDS_KEY, Delivery
 from service.stores.deliveries.webhooks import RegisteredWebhook
+from service.stores.results.blocks import in_parts
+from service.stores.results.hours import KEPT_HOURS, hours_key
 from service.stores.severities import USUAL_SEVERITY
 from shards import ALERT, OutputRow, ResultKind
 from streams import format_time
@@ -34,6 +36,17 @@ class Writing:
         created = b"" if self.created_us is None else b',"created_at":"%b"' % format_time(self.created_us).encode()
         ends = {name: created + self._graded(name) + b"}" for name in {row.subject for row in rows}}
         return [row.body[:-1] + ends[row.subject] for row in rows]
+
+    def arguments(self, kind: ResultKind) -> dict[str, str | int]:
+        """The arguments that the scripts of all stores of results take."""
+        return {
+            "due": DUE_KEY,
+            "deliveries": RECORDS_KEY,
+            "hours": hours_key(kind),
+            "kept_hours": KEPT_HOURS,
+            "epoch": f"epoch:{self.epoch}",
+            "now_us": self.now_us,
+        }
 
     def _graded(self, name: str) -> bytes:
         """The member with the severity of an operator, if results of the kind have one."""
@@ -72,3 +85,20 @@ class Writing:
 def _sent(kind: ResultKind, body: bytes) -> bytes:
     """The body that receivers get: with its type, which stored early terminations do not have."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
+
+
+def write_rows(rows: Sequence[OutputRow], most: int, put: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
+    """Write rows, each once, in chunks of ``most`` rows; returns the number of new ones.
+
+    ``put`` writes a chunk, or nothing if rows of it are stored already, and returns the numbers of these, from 1.
+    """
+    new = list({row.id: row for row in rows}.values())
+    return sum(_write_chunk(chunk, put) for chunk in in_parts(new, [len(row.body) for row in new], most))
+
+
+def _write_chunk(rows: Sequence[OutputRow], put: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
+    known = set(put(rows))
+    if not known:
+        return len(rows)
+    left = [row for at, row in enumerate(rows, start=1) if at not in known]
+    return _write_chunk(left, put) if left else 0
