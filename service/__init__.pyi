@@ -24,6 +24,9 @@ from .delivery.results_feed import ResultsFeed as ResultsFeed
 from .delivery.sink import AlertSink as AlertSink
 from .embedded import find_server as find_server
 from .errors import (
+    AnswersLate as AnswersLate,
+    PipelineAway as PipelineAway,
+    TooManyQuestions as TooManyQuestions,
     BatchTooLarge as BatchTooLarge,
     Conflict as Conflict,
     IdempotencyKeyReused as IdempotencyKeyReused,
@@ -51,7 +54,7 @@ from .errors import (
     UnknownWebhook as UnknownWebhook,
 )
 from .intake.announcing import Announcing as Announcing
-from .intake.event_schemas import EventSchema as EventSchema
+from .intake.event_schemas import EventSchema as EventSchema, unknown_words as unknown_words
 from .intake.posting import (
     EventShape as EventShape,
     Intake as Intake,
@@ -61,7 +64,6 @@ from .intake.posting import (
 )
 from .intake.rates import Allowance as Allowance, TokenBuckets as TokenBuckets
 from .intake.resending import DeadLetters as DeadLetters, Replayed as Replayed
-from .intake.schema_words import unknown_words as unknown_words
 from .observing.http_times import HttpTimes as HttpTimes
 from .observing.logs import configure_logs as configure_logs
 from .observing.measured_lateness import MeasuredLateness as MeasuredLateness
@@ -84,11 +86,6 @@ from .process import run_process as run_process
 from .processes.supervisor import CHILDREN as CHILDREN, CONSOLE as CONSOLE
 from .projects.documents import document_schema as document_schema
 from .questions.asking import Questions as Questions
-from .questions.errors import (
-    AnswersLate as AnswersLate,
-    PipelineAway as PipelineAway,
-    TooManyQuestions as TooManyQuestions,
-)
 from .questions.open_cases import (
     CaseFilter as CaseFilter,
     OpenCaseLibrary as OpenCaseLibrary,

@@ -385,3 +385,27 @@ class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
 
 class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
     """A service was changed by another client, or refused a change, while a project was applied to it."""
+
+
+class TooManyQuestions(ServiceError, code="too-many-questions", fault="external", is_retryable=True):
+    """This process already asks the maximum number of questions."""
+
+
+class PipelineAway(ServiceError, code="pipeline-not-running", fault="external", is_retryable=True):
+    """The pipeline, which alone can answer, does not run."""
+
+
+class AnswersLate(ServiceError, code="answers-late", fault="external", is_retryable=True):
+    """Not all shards have answered a question in time."""
+
+
+class OperatorAway(RequestRefused, code="operator-not-running"):
+    """An operator is asked that does not run."""
+
+
+class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
+    """A filter of open transactions names a pattern that has no partial matches there, or no duration."""
+
+
+class QuestionRefused(RequestRefused, code="question-refused"):
+    """A shard cannot answer a question."""

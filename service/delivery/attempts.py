@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +32,30 @@ USER_AGENT = f"forestall/{version('forestall')}"
 _SECRET_BYTES = (24, 64)
 _LONGEST_ERROR = 300
 _MOST_DIGITS = 12
+
+_MOST_HEADERS = 10
+_LONGEST_VALUE = 2_000
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_VALUE = re.compile(r"[!-~]([ !-~]*[!-~])?")  # visible ASCII, blanks inside: neither line ends nor other controls
+_OURS = {
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "via",
+}
+_OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +153,28 @@ def check_secret(secret: str) -> None:
             "leave it out to have one generated",
             field="secret",
         )
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Check a webhook's headers: not too many, valid, not repeated, and none that the service sets."""
+    if len(headers) > _MOST_HEADERS:
+        raise _refused_headers(f"a webhook adds at most {_MOST_HEADERS} headers, not {len(headers)}")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise _refused_headers("a header is given twice; upper and lower case are the same")
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise _refused_headers(f"{name[:100]!r} is not the name of a header; write letters, digits and hyphens")
+        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
+            raise _refused_headers(f"the header {name!r} cannot be set by a webhook")
+        if not _VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
+            raise _refused_headers(
+                f"the value of the header {name!r} is not 1 to {_LONGEST_VALUE} visible ASCII characters, with spaces "
+                "between"
+            )
+
+
+def _refused_headers(message: str) -> WebhookRefused:
+    return WebhookRefused(message, field="headers")
 
 
 _FAILURES = (

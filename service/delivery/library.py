@@ -12,9 +12,8 @@ from typing import Any
 
 import orjson
 
-from service.delivery.attempts import SECRET_PREFIX, Reply, check_secret, message_of, send
+from service.delivery.attempts import SECRET_PREFIX, Reply, check_headers, check_secret, message_of, send
 from service.delivery.digests import DIGEST_MEMBERS
-from service.delivery.headers import check_headers
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong, check_template
 from service.delivery.transports.transport import (

@@ -7,7 +7,7 @@ computed before it begins (``schema_weights``), and all faults of an event are l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ import orjson
 
 from service.errors import SchemaRefused
 from service.intake.schema_weights import Extent, Plan, Weights, extent_of
-from streams import Event, EventBreaksSchema
+from streams import Event, EventBreaksSchema, did_you_mean
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -28,6 +28,25 @@ _SHOWN_CHARS = 200
 _MOST_PER_CHARACTER = 125_000  # regular expressions of a million states, some 200 MB
 _MOST_LISTED = 200_000
 _COLLECTING = ("anyOf", "oneOf")  # a fault of these contains every fault of their alternatives
+
+# The words of draft 2020-12; others are permitted and have no effect, so a typing error is silent.
+_OF_SCHEMAS = frozenset("properties patternProperties $defs definitions dependentSchemas".split())
+_ONE = frozenset(
+    "items contains additionalProperties propertyNames not if then else unevaluatedItems unevaluatedProperties "
+    "contentSchema additionalItems".split()
+)
+_SEVERAL = frozenset("allOf anyOf oneOf prefixItems".split())
+_WORDS = (
+    _OF_SCHEMAS
+    | _ONE
+    | _SEVERAL
+    | frozenset(
+        "$schema $id $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment type enum const multipleOf maximum "
+        "exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems minItems uniqueItems "
+        "maxContains minContains maxProperties minProperties required dependentRequired dependencies format "
+        "contentEncoding contentMediaType title description default deprecated readOnly writeOnly examples".split()
+    )
+)
 
 
 @dataclass(slots=True)
@@ -137,3 +156,27 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
     if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
         raise SchemaRefused(f"$schema: {schema['$schema']!r} is not supported; write {DIALECT!r}, or leave it out")
     return schema, Weights(schema).plan()
+
+
+def unknown_words(schema: object) -> list[str]:
+    """A sentence for each word of a schema that JSON Schema does not have; those with ``x-`` are the user's own."""
+    found = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
+    return [
+        f"{word!r} is not a word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}"
+        for word in found
+    ]
+
+
+def _words(schema: Any) -> Iterator[str]:
+    if not isinstance(schema, Mapping):
+        return
+    yield from schema
+    for word, value in schema.items():
+        if word in _OF_SCHEMAS and isinstance(value, Mapping):
+            parts: list[Any] = list(value.values())
+        elif word in _SEVERAL and isinstance(value, list):
+            parts = value
+        else:
+            parts = [value] if word in _ONE else []
+        for part in parts:
+            yield from _words(part)

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from service.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
 from service.observing.overview import missing_parts
-from service.questions.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
 from service.questions.inbox import Inbox
 from service.runtime import Stores
 from service.settings import Settings

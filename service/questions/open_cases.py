@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nfa import parse_pattern
+from service.errors import CaseFilterRefused
 from service.questions.asking import Questions, ShardQuestion
-from service.questions.errors import CaseFilterRefused
 from service.runtime import Stores
 from shards import route_of
 from workflows import InvalidWorkflow, parse_duration_us

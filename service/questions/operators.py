@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from service.errors import OperatorAway
 from service.questions.asking import Questions, Readings, ShardQuestion
-from service.questions.errors import OperatorAway
 from service.runtime import Stores
 from service.stores import RegisteredOperator, StreamTimes
 from shards import DocumentKind

@@ -25,7 +25,7 @@ from .deliveries.webhooks import (
 from .heartbeat import Heartbeat as Heartbeat
 from .keyspace import KeyPart as KeyPart, Keyspace as Keyspace
 from .latencies import BOUNDS_S as BOUNDS_S, Latencies as Latencies, LatencyStore as LatencyStore
-from .log.announcements import Announcements as Announcements
+from .log.announcements import Announcements as Announcements, QuestionStore as QuestionStore
 from .log.backlog import BacklogStore as BacklogStore
 from .log.dead_letters import (
     DeadLetter as DeadLetter,
@@ -48,7 +48,6 @@ from .log.pipeline_status import (
     StreamReport as StreamReport,
 )
 from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as StreamTimesStore
-from .questions import QuestionStore as QuestionStore
 from .registry.event_types import EventType as EventType, SchemaUse as SchemaUse
 from .registry.keys import ApiKey as ApiKey, KeyStore as KeyStore, Scope as Scope
 from .registry.life_cycle import Action as Action

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.delivery.headers import check_headers
+from service.delivery.attempts import check_headers
 from service.errors import WebhookRefused
 
 

@@ -1,18 +1,25 @@
-"""Control records that change nothing registered: announcements about event time and the end of traces, questions."""
+"""Control records that change nothing registered: announcements about event time and the end of traces, questions.
+
+Answers of the shards to questions are kept until the process that asked takes them.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import orjson
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.routes import require_there
+from shards import OutputRow
 from streams import (
     Ask,
     ControlRecord,
     ScriptInput,
+    answers_key,
     encode_control,
     key_hash,
     log_key,
@@ -20,6 +27,8 @@ from streams import (
 )
 
 _TOKEN_MS = 60_000
+_LIFE_MS = 60_000  # of answers
+_PAGE = 100
 
 
 class Announcements:
@@ -72,3 +81,28 @@ class Announcements:
         reply = self._log.layout.fitted(send)
         require_there(stream, reply)
         return reply, reached
+
+
+class QuestionStore:
+    """Keeps answers until the asker takes them, for ``life_ms`` at most; an answer may come twice."""
+
+    def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
+        self._client = client
+        self._life_ms = life_ms
+
+    def keep(self, rows: Iterable[OutputRow]) -> None:
+        """Store answers that came through the log."""
+        pipe = self._client.pipeline(transaction=False)
+        for row in rows:
+            key = answers_key(orjson.loads(row.body)["question"])
+            pipe.rpush(key, row.body)
+            pipe.pexpire(key, self._life_ms)
+        pipe.execute()
+
+    def take(self, question: str, wait_s: float) -> list[Mapping[str, Any]]:
+        """The answers to all questions of the asker of a question, taken once; waits for the first."""
+        found = cast(
+            "tuple[bytes, list[bytes]] | None",
+            self._client.blmpop(wait_s, 1, answers_key(question), direction="LEFT", count=_PAGE),
+        )
+        return [] if found is None else [orjson.loads(body) for body in found[1]]
