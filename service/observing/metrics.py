@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -166,18 +167,14 @@ def _histogram(name: str, meaning: str, found: Latencies) -> Metric:
     return histogram
 
 
-def _counter(name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    found = CounterMetricFamily(f"forestall_{name}", meaning, labels=labels)
+def _family(family: Any, name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    found = family(f"forestall_{name}", meaning, labels=labels)
     for values, value in samples:
         found.add_metric(values, value)
-    return found
+    return cast(Metric, found)
 
 
-def _gauge(name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    found = GaugeMetricFamily(f"forestall_{name}", meaning, labels=labels)
-    for values, value in samples:
-        found.add_metric(values, value)
-    return found
+_counter, _gauge = partial(_family, CounterMetricFamily), partial(_family, GaugeMetricFamily)
 
 
 def _value(name: str, meaning: str, value: float | None) -> Metric:
