@@ -84,7 +84,6 @@ class KeyLibrary:
         secret = secrets.token_hex(_SECRET_BYTES)
 
         def rotated(key: ApiKey) -> ApiKey:
-            condition.check_record(key)
             if not key.is_usable(now_us):
                 raise KeyUnusable(
                     f"the API key {key.id} is revoked or has expired; create another one (POST /v1/keys)", key=key.id
@@ -92,7 +91,7 @@ class KeyLibrary:
             until_us = now_us + grace_s * 1_000_000
             return replace(key, digest=digest_of(secret), former_digest=key.digest, former_until_us=until_us)
 
-        key = self._keys.change(key_id, rotated)
+        key = self._keys.change(key_id, rotated, condition)
         self._ring.forget(key_id)
         return key, token_of(key_id, secret)
 
@@ -101,10 +100,9 @@ class KeyLibrary:
         now_us = self._clock.now_us()
 
         def revoked(key: ApiKey) -> ApiKey:
-            condition.check_record(key)
             return key if key.revoked_us is not None else replace(key, revoked_us=now_us)
 
-        self._keys.change(key_id, revoked)
+        self._keys.change(key_id, revoked, condition)
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:

@@ -128,7 +128,6 @@ class WebhookLibrary:
             changes = {**changes, "digest": read_digest(_digest_of(sink, changes["digest"]))}
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
-            condition.check_record(found)
             webhook = replace(found, **changes)
             if "sink" in changes:
                 sink = {**(found.sink or {}), **changes["sink"]}
@@ -142,7 +141,7 @@ class WebhookLibrary:
             self._check(webhook, found)
             return webhook
 
-        webhook = self._stores.webhooks.change(webhook_id, changed)
+        webhook = self._stores.webhooks.change(webhook_id, changed, condition)
         if webhook.is_enabled and changes.keys() & {"is_enabled", "url", "sink", "secret"}:
             self._stores.deliveries.wake(webhook_id, self._clock.now_us())
         return webhook
@@ -156,14 +155,13 @@ class WebhookLibrary:
         fresh, now_us = secret or _fresh_secret(), self._clock.now_us()
 
         def changed(found: RegisteredWebhook) -> RegisteredWebhook:
-            condition.check_record(found)
             if found.secret == fresh:
                 return found
             before = RetiringSecret(secret=found.secret, until_us=now_us + grace_s * _SECOND_US)
             valid = [old for old in (before, *found.retiring) if now_us < old.until_us and old.secret != fresh]
             return replace(found, secret=fresh, retiring=tuple(valid[:_RETIRING_KEPT]))
 
-        return self._stores.webhooks.change(webhook_id, changed)
+        return self._stores.webhooks.change(webhook_id, changed, condition)
 
     def health(self, webhook_id: str) -> WebhookHealth:
         """The state of a webhook."""

@@ -65,6 +65,8 @@ ANY = Condition()
 
 
 def tag_of(record: Record) -> str:
-    """The entity tag of a record: a digest of all its members."""
+    """The entity tag of a record: its ``tag``, if it has one, or a digest of all its members."""
+    if (tag := getattr(record, "tag", None)) is not None:
+        return str(tag)
     fields = record.tagged() if isinstance(record, Tagged) else asdict(record)
     return blake2b(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS), digest_size=_TAG_BYTES).hexdigest()

@@ -196,10 +196,11 @@ class Records(Generic[_Form]):
         """The record with a name; raises the error of ``unknown``."""
         return self.require(self.stored(name), name)
 
-    def require(self, found: _Form | None, name: str) -> _Form:
+    def require(self, found: _Form | None, name: str, condition: Condition = ANY) -> _Form:
         """The record that was found; raises the error of ``unknown`` if there is none, or it is deleted."""
         if found is None or not _is_active(found):
             raise self.unknown(name)
+        condition.check_record(found)
         return found
 
     def ever(self) -> list[_Form]:
@@ -234,9 +235,13 @@ class Records(Generic[_Form]):
         new = Change(record=encode(**asdict(record)), commands=commands)
         self.apply(name, lambda known: new if known is None else None)
 
-    def change(self, name: str, change: Callable[[_Form], _Form]) -> _Form:
+    def change(self, name: str, change: Callable[[_Form], _Form], condition: Condition = ANY) -> _Form:
         """Replace a record by a changed form and return it; ``change`` may be called again, and may raise."""
-        return self.apply(name, lambda known: Change(record=encode(**asdict(change(self.require(known, name))))))[0]
+
+        def changed(known: _Form | None) -> Change:
+            return Change(record=encode(**asdict(change(self.require(known, name, condition)))))
+
+        return self.apply(name, changed)[0]
 
     def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
         """Change a record from what is stored, also of a deleted one; returns it after the call, and if it changed."""
@@ -252,7 +257,7 @@ class Records(Generic[_Form]):
         """Remove a record, and run further commands with it."""
 
         def changed(body: bytes | None) -> Change:
-            condition.check_record(self.require(None if body is None else self.read(body, name), name))
+            self.require(None if body is None else self.read(body, name), name, condition)
             return Change(record=b"", commands=commands)
 
         self._book.apply(self.key, self.prefix + name, changed, f"{self.one} {name!r}")

@@ -9,7 +9,7 @@ from typing import Any, cast
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.layout import LayoutStore, arguments_of
 from service.stores.log.stream_times import since_of
-from service.stores.records import decode, encode
+from service.stores.records import encode, read_record
 from streams import ControlRecord
 
 DECIDERS_KEY = PREFIX + "deciders"
@@ -110,11 +110,5 @@ def _field(stream: str, name: str) -> str:
 
 
 def _read(stored: bytes, stream: str, name: str) -> DeciderRecord:
-    members = decode(stored, f"what decides {name} of the stream {stream!r}")
-    return DeciderRecord(
-        state=members["state"],
-        positions=members["positions"],
-        total=members["total"],
-        decisions=tuple(Decision(**one) for one in members["decisions"]),
-        stored=stored,
-    )
+    record = read_record(DeciderRecord, stored, f"what decides {name} of the stream {stream!r}")
+    return replace(record, stored=stored)

@@ -120,8 +120,7 @@ class Operators(Records[RegisteredOperator]):
         """
 
         def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name)
-            condition.check_record(known)
+            known = self.require(found, name, condition)
             if stops and action == "pause":
                 paused = moved(known, action, now_us)
                 return replace(self._change(paused, self._pause(name)), stops=True)
@@ -133,8 +132,7 @@ class Operators(Records[RegisteredOperator]):
         """Change the severity of an operator's new alerts; the operator continues."""
 
         def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name)
-            condition.check_record(known)
+            known = self.require(found, name, condition)
             return None if known.severity == severity else self._change(replace(known, severity=severity), None)
 
         return self.apply(name, change)[0]
@@ -166,8 +164,7 @@ class Operators(Records[RegisteredOperator]):
         """Delete an operator; its results are kept."""
 
         def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name)
-            condition.check_record(known)
+            known = self.require(found, name, condition)
             return self._change(replace(known, is_active=False), self._off(name) if known.is_running else None)
 
         self.apply(name, change)

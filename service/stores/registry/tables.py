@@ -86,9 +86,9 @@ class TableStore(Records[RegisteredTable]):
         self._keep(version.digest, path)
 
         def changed(known: RegisteredTable | None) -> Change | None:
-            is_active = known is not None and known.is_active
-            condition.check(known.tag if known is not None and is_active else None)
-            if known is not None and is_active and (known.digest, known.changes) == (version.digest, 0):
+            present = known if known is not None and known.is_active else None
+            condition.check_record(present)
+            if present is not None and (present.digest, present.changes) == (version.digest, 0):
                 return None
             made = RegisteredTable(
                 name=version.name,
@@ -113,8 +113,7 @@ class TableStore(Records[RegisteredTable]):
         """Change one row, or remove it (None); ``key`` as ``streams.tables.key_texts`` makes it."""
 
         def changed(found: RegisteredTable | None) -> Change:
-            known = self.require(found, name)
-            condition.check(known.tag)
+            known = self.require(found, name, condition)
             control = TableRow(name=name, version=known.version, key=key, row=row)
             made = _change(replace(known, changes=known.changes + 1), control)
             return replace(made, commands=(("HSET", _changes_key(known), key, orjson.dumps(row)),))
@@ -125,8 +124,7 @@ class TableStore(Records[RegisteredTable]):
         """Delete a table; its version numbers are not reused."""
 
         def changed(found: RegisteredTable | None) -> Change:
-            known = self.require(found, name)
-            condition.check(known.tag)
+            known = self.require(found, name, condition)
             gone = replace(known, is_active=False, since_ms=server_time_us(self._client) // 1_000)
             return _change(gone, TableOff(name), version=known.version)
 

@@ -83,7 +83,7 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         """
 
         def changed(known: RegisteredWorkflow | None) -> Change | None:
-            condition.check(None if known is None or not known.is_active else known.tag)
+            condition.check_record(known if known is not None and known.is_active else None)
             if known is not None and self._equals(known, wanted, model, findings):
                 return None
             record = replace(wanted, version=1 if known is None else known.version + 1)
@@ -100,12 +100,7 @@ class WorkflowStore(Records[RegisteredWorkflow]):
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused."""
-
-        def changed(known: RegisteredWorkflow) -> RegisteredWorkflow:
-            condition.check(known.tag)
-            return replace(known, is_active=False)
-
-        self.change(name, changed)
+        self.change(name, lambda known: replace(known, is_active=False), condition)
 
     def followed(self, name: str, version: int) -> RegisteredWorkflow:
         """A version of a workflow, perhaps of a deleted one."""
