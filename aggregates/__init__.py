@@ -27,7 +27,7 @@ from aggregates.asking import (
     merged,
     read_question,
 )
-from aggregates.columns import COUNTS, ENDS, EventColumns, ScalarColumn, group_hash
+from aggregates.columns import COUNTS, ENDS, RETRACTS, EventColumns, ScalarColumn, group_hash, tuples_of, values_at
 from aggregates.document import AggregateBody, read_aggregate
 from aggregates.emitting import Emission, events_of
 from aggregates.errors import AggregateRefused, AggregateStateError
@@ -35,48 +35,9 @@ from aggregates.exercises import AGGREGATE_EXERCISE
 from aggregates.explaining import explain, why_moved
 from aggregates.kernels.tables import TEXT
 from aggregates.row_windows import RowWindows
-from aggregates.rows import EventRows, Row, Scalar, group_text
 from aggregates.running import AggregateRun, Bound
+from aggregates.scalars import Scalar, group_text
 from aggregates.steps import Holds
 from aggregates.table_groups import TableGroups
 from aggregates.values import AggregateValue
 from aggregates.windows import Window
-
-__all__ = [
-    "AGGREGATE_EXERCISE",
-    "COUNTS",
-    "ENDS",
-    "KEY",
-    "TEXT",
-    "AggregateBody",
-    "AggregateRefused",
-    "AggregateRun",
-    "AggregateStateError",
-    "AggregateValue",
-    "Answer",
-    "AskedValue",
-    "Bound",
-    "Emission",
-    "EventColumns",
-    "EventRows",
-    "HeldWindow",
-    "Holds",
-    "Question",
-    "QuestionIndex",
-    "Row",
-    "RowWindows",
-    "Scalar",
-    "ScalarColumn",
-    "TableGroups",
-    "Window",
-    "columns_of",
-    "events_of",
-    "explain",
-    "group_hash",
-    "group_text",
-    "held_window",
-    "merged",
-    "read_aggregate",
-    "read_question",
-    "why_moved",
-]

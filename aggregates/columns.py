@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from aggregates.document import AggregateBody
-from aggregates.kernels.tables import BOOLEAN, FLOAT, INTEGER, TEXT
-from aggregates.rows import EventRows, Scalar, group_text, normal_group
-from streams import key_hash
+from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, INTEGER, INTEGRAL, TEXT
+from aggregates.scalars import Scalar, group_text
+from streams import column_of, key_hash, shown_texts
 
 COUNTS, ENDS, RETRACTS = 1, 2, 4
 """What a row is: an event that counts; the end of a transaction, after the event if it counts; a retraction."""
 
+_EXACT = 2.0**53  # integers below are exact as floats
 _OTHERS = 0x9E3779B97F4A7C15  # keeps the hash of a group of several values apart from that of a text
 
 
 class ScalarColumn(NamedTuple):
-    """Values by kind: integers (booleans as 0 and 1), numbers of both kinds as floats; objects where texts matter."""
+    """Values by kind: integers, numbers of all kinds as floats; objects where texts matter."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -30,10 +30,21 @@ class ScalarColumn(NamedTuple):
     objects: Sequence[Scalar] | None = None
 
     @classmethod
+    def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
+        """Values whose kinds are not yet ``FALSE`` or ``INTEGRAL``; booleans are the integers 0 and 1."""
+        kinds = np.where((kinds == BOOLEAN) & (integers == 0), np.uint8(FALSE), kinds)
+        is_small = (kinds == FLOAT) & (np.abs(floats) < _EXACT)
+        if is_small.any():
+            found = np.where(is_small, floats, 0.5).astype(np.int64)
+            is_whole = is_small & (found.astype(np.float64).view(np.int64) == floats.view(np.int64))  # but not -0.0
+            kinds, integers = np.where(is_whole, np.uint8(INTEGRAL), kinds), np.where(is_whole, found, integers)
+        return cls(kinds, integers, floats)
+
+    @classmethod
     def of(cls, values: Sequence[Scalar]) -> ScalarColumn:
         """The column of some values."""
         size = len(values)
-        found = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size), values)
+        found = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
         for row, value in enumerate(values):
             match value:
                 case bool():
@@ -44,7 +55,18 @@ class ScalarColumn(NamedTuple):
                     found.kinds[row], found.floats[row] = FLOAT, value
                 case str():
                     found.kinds[row] = TEXT
-        return found
+        return cls.of_kinds(*found[:3])._replace(objects=values)
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The numbers, and NaN in place of other values."""
+        return np.where(np.isin(self.kinds, (INTEGER, FLOAT, INTEGRAL)), self.floats, np.nan)
+
+    def to_list(self) -> list[Scalar]:
+        """The values; texts are empty where they do not matter."""
+        texts = [""] * len(self.kinds) if self.objects is None else self.objects
+        columns = (self.kinds.tolist(), self.integers.tolist(), self.floats.tolist(), texts)
+        return [scalar_of(*one) for one in zip(*columns, strict=True)]
 
     def at(self, rows: NDArray[np.intp]) -> ScalarColumn:
         """Some of the values."""
@@ -66,8 +88,10 @@ class EventColumns:
         arguments: The column of each of ``AggregateBody.arguments``.
         newest_us: The newest time of the batch, including events that do not count.
         ops: What the rows are; None: all count.
-        retracted: The ids that retractions name.
+        retracted: The ids that retractions name; empty: no event can be retracted.
         shown: What derived events show of each event, if the aggregate has ``events``.
+        asked: The values of each attribute of ``ask``.
+        arrivals: Their arrival numbers, if these are known.
     """
 
     times_us: NDArray[np.int64]
@@ -81,32 +105,11 @@ class EventColumns:
     ops: NDArray[np.uint8] | None = None
     retracted: Sequence[str] = ()
     shown: Sequence[Mapping[str, Any] | None] = ()
+    asked: Sequence[Sequence[Scalar]] = ()
+    arrivals: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.times_us)
-
-    @classmethod
-    def of(cls, body: AggregateBody, events: EventRows) -> EventColumns:
-        """The events of some rows."""
-        rows = events.rows
-        ops = [(RETRACTS if row.retracts else COUNTS if row.id else 0) | (ENDS if row.ends else 0) for row in rows]
-        places = {one.argument: place for place, one in enumerate(body.values)}
-        return cls(
-            times_us=np.array([row.time_us for row in rows], np.int64),
-            hashes=np.array([group_hash(row.group) for row in rows], np.uint64),
-            by=[[row.group[place] if row.group else None for row in rows] for place in range(len(body.by))],
-            keys=[row.key for row in rows],
-            key_hashes=np.array([row.key_hash for row in rows], np.uint64),
-            ids=[row.id for row in rows],
-            arguments=[
-                ScalarColumn.of([row.arguments[places[one]] if row.arguments else None for row in rows])
-                for one in body.arguments
-            ],
-            newest_us=events.newest_us,
-            ops=np.array(ops, np.uint8) if any(op != COUNTS for op in ops) else None,
-            retracted=[row.retracts for row in rows],
-            shown=[row.event for row in rows] if body.events else (),
-        )
 
     def at(self, rows: NDArray[np.int64]) -> EventColumns:
         """Some of the events, up to the same newest time."""
@@ -122,12 +125,18 @@ class EventColumns:
             ops=None if self.ops is None else self.ops[rows],
             retracted=values_at(self.retracted, rows) if self.retracted else (),
             shown=values_at(self.shown, rows) if self.shown else (),
+            asked=[values_at(column, rows) for column in self.asked],
+            arrivals=None if self.arrivals is None else self.arrivals[rows],
         )
+
+    @property
+    def counting(self) -> EventColumns:
+        """The events that count, without retractions and the ends of transactions."""
+        return self if self.ops is None else self.at(np.flatnonzero(self.ops & COUNTS))
 
     def groups_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:
         """The groups of some events."""
-        columns = [values_at(column, rows) for column in self.by]
-        return list(map(normal_group, zip(*columns, strict=True))) if columns else [()] * len(rows)
+        return tuples_of([values_at(column, rows) for column in self.by], len(rows))
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
@@ -137,8 +146,25 @@ def group_hash(group: Sequence[Scalar]) -> int:
     return key_hash(group_text(group)) ^ _OTHERS
 
 
+def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
+    """A value by its kind."""
+    if kind == INTEGRAL:
+        return float(integer)
+    return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)
+
+
+def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ...]]:
+    """The rows of columns; without columns, empty rows."""
+    return list(zip(*columns, strict=True)) if columns else [()] * size
+
+
 def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
     """Some values of a list or an Arrow array."""
     if isinstance(column, pa.Array):
         return list(column.take(pa.array(rows)).to_pylist())
     return [column[row] for row in rows.tolist()]
+
+
+def texts_at(column: Any, rows: NDArray[np.int64]) -> pa.Array | list[str]:
+    """Some texts of a list, or of an Arrow array as another one."""
+    return shown_texts(column.take(column_of(rows))) if isinstance(column, pa.Array) else values_at(column, rows)

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from aggregates.asking import AskedValue, HeldWindow, Question, QuestionIndex
-from aggregates.columns import EventColumns
+from aggregates.columns import EventColumns, ScalarColumn, group_hash
 from aggregates.document import read_aggregate
-from aggregates.rows import EventRows, Row
 from aggregates.running import AggregateRun
 from aggregates.windows import Window
 
@@ -25,10 +24,25 @@ def aggregated() -> int:
     fixed.load(*fixed.dump())
     count = asked()
     for first in (0, 10):
-        rows = [Row(first + n // 4, (n % 3,), "k", 1, f"e{n}", (True, n / 8, n / 8)) for n in range(20)]
-        count += len(run.process(EventColumns.of(body, EventRows(rows, rows[-1].time_us))))
+        count += len(run.process(_events(first)))
         run.load(*run.dump())
     return count + len(run.advance_time(40))
+
+
+def _events(first_us: int) -> EventColumns:
+    """Events of three groups."""
+    numbers = np.arange(20)
+    groups, ids = [n % 3 for n in range(20)], [f"e{n}" for n in range(20)]
+    return EventColumns(
+        times_us=first_us + numbers // 4,
+        hashes=np.array([group_hash((one,)) for one in groups], np.uint64),
+        by=[groups],
+        keys=["k"] * 20,
+        key_hashes=np.ones(20, np.uint64),
+        ids=ids,
+        arguments=[ScalarColumn.of([n / 8 for n in range(20)])],
+        newest_us=first_us + 4,
+    )
 
 
 def asked() -> int:

@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from aggregates.columns import EventColumns, group_hash, values_at
+from aggregates.columns import EventColumns, group_hash, texts_at
 from aggregates.kernels.groups import find_codes
-from aggregates.rows import Scalar, group_text
+from aggregates.scalars import Scalar, group_text
 from aggregates.texts import TextPool
 
 EVERY = ("all",) * 17
@@ -95,7 +95,7 @@ class KnownGroups:
         codes, fresh = self._found(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
         if len(fresh):
             chosen = np.where(rows[fresh] < 0, ~rows[fresh], rows[fresh])
-            self._keys.append(values_at(events.keys, chosen))
+            self._keys.append(texts_at(events.keys, chosen))
             if not self._are_keys:
                 self._key_hashes = np.concatenate([self._key_hashes, events.key_hashes[chosen]])
                 texts = map(group_text, events.groups_at(chosen))

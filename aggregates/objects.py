@@ -17,7 +17,7 @@ import orjson
 from datasketches import hll_sketch, tdigest_double, tgt_hll_type
 from numpy.typing import NDArray
 
-from aggregates.rows import Scalar, normal_value
+from aggregates.scalars import Scalar, canonical
 from aggregates.values import AggregateValue
 
 Order: TypeAlias = tuple[int, int]
@@ -91,7 +91,7 @@ class QuantileSketch:
         """The estimate."""
         digest = self._with_all()
         found = digest.get_quantile(self._share)
-        return normal_value(min(max(found, digest.get_min_value()), digest.get_max_value()))
+        return canonical(min(max(found, digest.get_min_value()), digest.get_max_value()))
 
     def dump(self) -> list[Any]:
         """The state as plain JSON."""

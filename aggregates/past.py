@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from aggregates.rows import Scalar
+from aggregates.scalars import Scalar
 from streams import NEVER_US
 
 Values: TypeAlias = Sequence[Scalar] | None

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from aggregates.columns import EventColumns
 from aggregates.document import AggregateBody
 from aggregates.emitting import Emission, in_order
-from aggregates.rows import Scalar
 from aggregates.running import AggregateRun
+from aggregates.scalars import Scalar
 from streams import NEVER_US
 
 _FEW = 16

@@ -19,7 +19,7 @@ from aggregates.kernels.tables import Steps
 from aggregates.known_groups import KnownGroups
 from aggregates.objects import Found
 from aggregates.past import Past, Values
-from aggregates.rows import Scalar
+from aggregates.scalars import Scalar
 from aggregates.window_tables import WindowTables
 from streams import format_time
 

@@ -8,8 +8,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from aggregates.asking.values import canonical, key_of
-from aggregates.rows import Scalar
+from aggregates.scalars import Scalar, canonical, key_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ from itertools import islice, pairwise
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+
+from streams import borders_of, bytes_of, pieces_of
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -28,21 +31,21 @@ class TextPool:
     def __len__(self) -> int:
         return self._count
 
-    def append(self, texts: Sequence[str]) -> None:
+    def append(self, texts: pa.Array | Sequence[str]) -> None:
         """Add texts, which get the next numbers."""
-        if not texts:
+        if not len(texts):
             return
-        joined = "".join(texts)
-        data, begin, first = joined.encode(errors=_ERRORS), int(self.ends[self._count]), self._count + 1
-        is_ascii = len(data) == len(joined)
-        sizes = [len(text if is_ascii else text.encode(errors=_ERRORS)) for text in texts]
+        if not isinstance(texts, pa.Array):
+            texts = pieces_of([text.encode(errors=_ERRORS) for text in texts], pa.binary())
+        data, borders = bytes_of(texts), borders_of(texts)
+        begin, first = int(self.ends[self._count]), self._count + 1
         self._count += len(texts)
         if begin + len(data) >= 2**32:
             self.ends = self.ends.astype(np.int64)
         self.ends = _with_room(self.ends, self._count + 1)
         self.bytes = _with_room(self.bytes, begin + len(data))
         self.bytes[begin : begin + len(data)] = np.frombuffer(data, np.uint8)
-        self.ends[first : first + len(texts)] = begin + np.cumsum(sizes)
+        self.ends[first : first + len(texts)] = borders[1:] - np.int64(borders[0]) + begin
 
     def text(self, number: int) -> str:
         """The text of a number."""

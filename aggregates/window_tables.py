@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.columns import ScalarColumn
+from aggregates.columns import ScalarColumn, scalar_of
 from aggregates.document import AggregateBody
 from aggregates.kernels import sums
 from aggregates.kernels import tables as kernel
@@ -17,7 +17,7 @@ from aggregates.kernels.groups import forget_values, note_waiting
 from aggregates.kernels.tables import Events, Groups, Steps
 from aggregates.kernels.windows import slide
 from aggregates.objects import EXACT
-from aggregates.rows import Scalar
+from aggregates.scalars import Scalar
 from aggregates.texts import KnownTexts, TextPool
 from aggregates.values import AggregateValue, Function
 
@@ -221,8 +221,7 @@ class WindowTables:
         lows = np.zeros((len(self._numeric), size), np.int32)
         highs = np.zeros((len(wide), size), np.int32)
         for place, column in enumerate(columns):
-            is_false = (column.kinds == kernel.BOOLEAN) & (column.integers == 0)
-            kinds[place] = np.where(is_false, kernel.FALSE, column.kinds)
+            kinds[place] = column.kinds
         for place, source in enumerate(self._numeric):
             column = columns[source]
             numbers = column.integers
@@ -315,9 +314,7 @@ class WindowTables:
 
     def scalar(self, kind: int, integer: int, real: float) -> Scalar:
         """A value as plain JSON."""
-        if kind == kernel.TEXT:
-            return self.texts.text(integer)
-        return {kernel.INTEGER: integer, kernel.FLOAT: real, kernel.BOOLEAN: True, kernel.FALSE: False}.get(kind)
+        return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
         """Whether most texts may have left, so that the tables had better begin again with the others."""

@@ -58,13 +58,13 @@ class EventExpression:
         """The lookups in reference tables."""
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
-    def column(self, columns: BatchColumns, size: int) -> list[Scalar]:
-        """The value for each event of a batch of ``size`` events, as plain JSON; null is None."""
-        return self._values(columns, size).to_list()
+    def column(self, columns: BatchColumns, rows: NDArray[np.intp]) -> list[Scalar]:
+        """The value for each of some events of a batch, as plain JSON; null is None."""
+        return self._values(columns, rows).to_list()
 
-    def holds(self, columns: BatchColumns, size: int) -> NDArray[np.bool_]:
-        """Whether the value is true, and neither false nor null, for each event of a batch."""
-        return self._values(columns, size).is_true
+    def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether the value is true, and neither false nor null, for each of some events of a batch."""
+        return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
         """Whether the value is true for each of ``size`` rows, by name in place of events; lookups read ``tables``.
@@ -90,14 +90,13 @@ class EventExpression:
                     lowest = float(number) if found in ("=", ">", ">=") else -inf
                     yield ".".join(path), lowest, float(number) if found in ("=", "<", "<=") else inf
 
-    def numbers(self, columns: BatchColumns, size: int) -> tuple[NDArray[Any], ...]:
-        """Kinds, integers and floats of the values for a batch of ``size`` events, as those of ``Values``."""
-        found = self._values(columns, size)
+    def numbers(self, columns: BatchColumns, rows: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
+        """Kinds, integers and floats of the values for some events of a batch, as those of ``Values``."""
+        found = self._values(columns, rows)
         return found.kinds, found.integers, found.floats
 
-    def _values(self, columns: BatchColumns, size: int) -> Values:
-        read = columns.read(np.arange(size, dtype=np.intp), set(leaves_of(self._expression)))
-        return evaluate(self._expression, read, size)
+    def _values(self, columns: BatchColumns, rows: NDArray[np.intp]) -> Values:
+        return evaluate(self._expression, columns.read(rows, set(leaves_of(self._expression))), len(rows))
 
 
 def parse_event_expression(text: str) -> EventExpression:

@@ -12,6 +12,7 @@ from .columns.ragged import (
 )
 from .columns.texts import (
     Texts as Texts,
+    borders_of as borders_of,
     bytes_of as bytes_of,
     chosen_texts as chosen_texts,
     flag_texts as flag_texts,

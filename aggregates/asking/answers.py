@@ -9,7 +9,8 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from aggregates.asking.questions import ValueFunction
-from aggregates.asking.values import Scalar, canonical, key_of, sorted_places
+from aggregates.asking.values import sorted_places
+from aggregates.scalars import Scalar, canonical, key_of
 
 Totals: TypeAlias = "list[list[Any]]"
 """What the values of all groups are made from: columns of plain JSON with one entry for each group.

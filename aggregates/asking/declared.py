@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from aggregates.asking.questions import FUNCTIONS, NUMERIC, AskedValue, HeldWindow, Question
 from aggregates.asking.values import Column
+from aggregates.columns import EventColumns
 from aggregates.document import AggregateBody
 from aggregates.errors import AggregateRefused, QuestionRefused
-from aggregates.rows import Row
 from aggregates.windows import read_duration
 from streams import did_you_mean, duration_text, listed, shown
 
@@ -45,16 +45,14 @@ def held_window(body: AggregateBody) -> HeldWindow:
     )
 
 
-def columns_of(body: AggregateBody, rows: Iterable[Row]) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """The times and columns of events, as an index of the aggregate takes them; other rows are left out."""
-    events = [row for row in rows if row.id and not row.retracts]
-    columns: dict[str, Column] = {KEY: [row.key for row in events]}
-    for place, value in enumerate(body.values):
-        if value.argument:
-            columns[value.argument] = [row.arguments[place] for row in events]
-    for place, name in enumerate(body.ask):
-        columns[name] = [row.asked[place] for row in events]
-    return np.array([row.time_us for row in events], np.int64), columns
+def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
+    """The times and columns of events that count, as an index of the aggregate takes them."""
+    counting, window = events.counting, held_window(body)
+    arguments = dict(zip(body.arguments, counting.arguments, strict=True))
+    measures = {name: arguments[name].numbers for name in window.measures}
+    attributes = {name: one.to_list() for name, one in arguments.items() if name in window.attributes}
+    asked = dict(zip(body.ask, counting.asked, strict=True))
+    return counting.times_us, {**measures, **attributes, **asked, KEY: counting.keys}
 
 
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:

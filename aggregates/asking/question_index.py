@@ -15,8 +15,9 @@ from aggregates.asking.questions import HeldWindow, Question
 from aggregates.asking.ring import EventColumns, EventRing, Found
 from aggregates.asking.totals import GroupTotals
 from aggregates.asking.tuning import Tuner
-from aggregates.asking.values import NULL, UNKNOWN, Column, Scalar, ValueCodes, numbers_in
+from aggregates.asking.values import NULL, UNKNOWN, Column, ValueCodes, numbers_in
 from aggregates.errors import AggregateStateError
+from aggregates.scalars import Scalar
 
 _FORMAT = 1
 _MOVED = 4_096  # events that move to another configuration at each call

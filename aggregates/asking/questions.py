@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from aggregates.asking.values import Scalar
+from aggregates.scalars import Scalar
 
 ValueFunction: TypeAlias = Literal["count", "sum", "avg", "min", "max", "distinct"]
 FUNCTIONS: tuple[ValueFunction, ...] = get_args(ValueFunction)

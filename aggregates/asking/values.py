@@ -6,37 +6,21 @@ Codes are given in order of first appearance, so their low bits spread values ev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from aggregates.scalars import Scalar, canonical, key_of
 from streams import column_of, numbers_of
 
-Scalar: TypeAlias = bool | int | float | str | None
 Column: TypeAlias = "pa.Array | NDArray[Any] | Sequence[Any]"
 """Values of one attribute, a row each: an Arrow array, numbers or booleans of NumPy, or any JSON values."""
 
 NULL = 0
 UNKNOWN = -1
-_EXACT = 2**53
 _ORDER: Mapping[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
-
-
-def canonical(value: object) -> Scalar:
-    """A value of an attribute in its only form: whole numbers are ``int``; NaN, lists and objects are null."""
-    if isinstance(value, float):
-        if isnan(value):
-            return None
-        return int(value) if value.is_integer() and abs(value) < _EXACT else value
-    return value if isinstance(value, bool | int | str) else None
-
-
-def key_of(value: Scalar) -> object:
-    """A canonical value as a key of dictionaries, which would take ``True`` for 1."""
-    return (value,) if isinstance(value, bool) else value
 
 
 def sorted_places(groups: Sequence[tuple[Any, ...]]) -> list[int]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from aggregates.kernels.tables import FLOAT, INTEGER
 from streams.kernels.compiling import apart, inlined
 
 UNIT = 96  # digits of floats are in 2**-UNIT, if they are FLOAT_DIGITS
 FLOAT_DIGITS, ALL_DIGITS = 5, 68
-SUM_WORDS = 3  # of a sum before its digits: the count of its numbers, two digits of integers
-SHORT = -1  # in place of the number of digits: integers of 32 bits, whose sum is one word
+SUM_WORDS = 3  # of a sum before its digits: its numbers (low 32 bits) and floats among them, two digits of integers
+SHORT = -1  # in place of the number of digits: integers of 32 bits, whose sum is one word; also floats that are whole
 SHORT_WORDS = 2  # of such a sum: the count and the sum
 SQUARE_DIGITS = 4  # of squares of integers
 SCRATCH = 384
@@ -152,7 +153,7 @@ def deviation(
 
     The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
     """
-    number, unit = words[code, offset], unit_digit(digits)
+    number, unit = words[code, offset] & LOW, unit_digit(digits)
     count = load_sum(words, scratch, code, offset, digits)
     normalise(scratch, count)
     for place in range(count):
@@ -189,16 +190,16 @@ def change_sum(
     code: np.int64,
     offset: np.int64,
     digits: np.int64,
-    is_integer: bool,
+    kind: np.int64,
     number: np.int64,
     sign: np.int64,
 ) -> None:
     """Add a number to the words of a sum, or take it away."""
-    words[code, offset] += sign
+    words[code, offset] += sign * ((np.int64(kind != INTEGER) << 32) | 1)
     if digits == SHORT:
         words[code, offset + 1] += sign * number
         return
-    if is_integer:
+    if kind != FLOAT:
         words[code, offset + 1] += sign * (number & LOW)
         words[code, offset + 2] += sign * (number >> 32)
         return
@@ -234,13 +235,13 @@ def change_squares(
     code: np.int64,
     offset: np.int64,
     digits: np.int64,
-    is_integer: bool,
+    kind: np.int64,
     number: np.int64,
     sign: np.int64,
 ) -> None:
     """Add the square of a number to the words of a sum of squares, or take it away."""
     shift = 64 * unit_digit(digits) if digits > 0 else np.int64(0)
-    if not is_integer:
+    if kind == FLOAT:
         number, shift = mantissa_of(number, digits)
         shift *= 2
     low, high = number & LOW, number >> 32

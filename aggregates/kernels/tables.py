@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from streams.kernels.compiling import inlined
 
-NULL, BOOLEAN, INTEGER, FLOAT, TEXT, FALSE = range(6)  # kinds of arguments and values; BOOLEAN is true here
+NULL, BOOLEAN, INTEGER, FLOAT, TEXT, FALSE, INTEGRAL = range(
+    7
+)  # kinds; BOOLEAN is true here, INTEGRAL an integral float
 ROWS, KNOWN, TRUE, OLDEST_OF, NEWEST_OF, SUM, AVERAGE, DEVIATION, SQUARES, LEAST, GREATEST, QUANTILE = range(12)
 LOWEST_SEEN, GREATEST_SEEN, LOWEST_OF, GREATEST_OF, DISTINCT, FIRST_SEEN, LAST_SEEN = range(12, 19)  # functions
 FUNCTION, CHANGE, COLUMN, NUMBERS, HIGHS, OFFSET, DIGITS, PART, WHOLE, MOST = range(10)  # columns of a plan

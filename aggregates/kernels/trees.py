@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregates.kernels.sums import LOW
-from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, FREE, INTEGER, SKETCHED, SPARE, TEXT, Groups, log
+from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, FREE, INTEGER, INTEGRAL, SKETCHED, SPARE, TEXT, Groups, log
 from streams.kernels.compiling import apart, inlined, routine
 
 _GREATEST = 2.0**63 - 1_024  # float below 2**63, which is greater than every integer
@@ -32,7 +32,7 @@ def real_of(bits: np.int64) -> np.float64:
 @inlined
 def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
     """The pair of a value that is not null; if the value is a float, ``number`` holds its bits."""
-    if kind == INTEGER:
+    if kind in (INTEGER, INTEGRAL):
         return min(float(number), _GREATEST), number
     if kind == FLOAT:
         real = real_of(number)

@@ -39,6 +39,7 @@ from aggregates.kernels.tables import (
     HIGHS,
     IN_SKETCH,
     INTEGER,
+    INTEGRAL,
     KNOWN,
     LAST_SEEN,
     LEAST,
@@ -98,14 +99,14 @@ def put_sum(
 ) -> None:
     """Write the sum or the mean of a group into a step."""
     words, scratch = groups.words, groups.scratch
-    number, is_whole = words[code, offset], True
+    number, is_whole = words[code, offset] & LOW, True
     for place in range(digits):
         is_whole &= words[code, offset + SUM_WORDS + place] == 0
     low, high = whole_digits(words, code, offset, digits)
     is_short = -(2**31) <= high < 2**31
     whole = (high << 32) | low
     if is_whole and is_short and (not is_mean or -_MOST_EXACT <= whole <= _MOST_EXACT):
-        out.kinds[value, step] = FLOAT if is_mean else INTEGER
+        out.kinds[value, step] = FLOAT if is_mean or words[code, offset] > LOW else INTEGER
         out.integers[value, step] = whole
         out.floats[value, step] = whole / number if is_mean else float(whole)
         return
@@ -255,14 +256,14 @@ def change_group(
             words[code, offset] += sign * np.int64(kind != NULL)
         elif function == TRUE:
             words[code, offset] += sign * np.int64(kind == BOOLEAN)
-        elif function <= QUANTILE and kind not in (INTEGER, FLOAT):
+        elif function <= QUANTILE and kind not in (INTEGER, FLOAT, INTEGRAL):
             continue
         elif function in (SUM, AVERAGE, DEVIATION):
             number = number_at(held, plan[value], slot)
-            change_sum(words, code, offset, plan[value, DIGITS], kind == INTEGER, number, sign)
+            change_sum(words, code, offset, plan[value, DIGITS], kind, number, sign)
         elif function == SQUARES:
             number = number_at(held, plan[value], slot)
-            change_squares(words, code, offset, plan[value, DIGITS], kind == INTEGER, number, sign)
+            change_squares(words, code, offset, plan[value, DIGITS], kind, number, sign)
         elif function in (FIRST_SEEN, LAST_SEEN):
             see_end(groups, code, plan[value], held, slot, before == 0)
         elif kind == NULL or (function <= GREATEST_OF and kind in (BOOLEAN, FALSE)):
@@ -319,9 +320,10 @@ def put_end(
     else:
         slot = groups.words[code, HEAD if function == OLDEST_OF else TAIL] - 1
         kind, number = np.int64(held.kinds[plan_row[COLUMN], slot]), number_at(held, plan_row, slot)
-    out.kinds[value, step] = kind
+    out.kinds[value, step] = FLOAT if kind == INTEGRAL else kind
     out.integers[value, step] = number if kind in (INTEGER, TEXT) else 0
-    out.floats[value, step] = float(number) if kind == INTEGER else real_of(number) if kind == FLOAT else 0.0
+    real = real_of(number) if kind == FLOAT else 0.0
+    out.floats[value, step] = float(number) if kind in (INTEGER, INTEGRAL) else real
 
 
 @routine
@@ -369,7 +371,7 @@ def put_deviation(
 ) -> None:
     """Write the standard deviation of a group into a step; null for fewer than two numbers."""
     found, offset = np.inf, plan_row[OFFSET]
-    if groups.words[code, offset] > 1:
+    if groups.words[code, offset] & LOW > 1:
         found = deviation(groups.words, groups.scratch, code, offset, plan_row[PART], plan_row[DIGITS])
     out.kinds[value, step] = FLOAT if found < np.inf else NULL
     out.integers[value, step] = 0

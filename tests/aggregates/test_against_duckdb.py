@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from aggregates import AggregateRun, EventColumns, EventRows, Row
+from aggregates import AggregateRun
 from aggregates import read_aggregate as read
 from aggregates.asking import Question
 from shards.kinds.aggregates.reading import condition_and_bounds
 from streams import key_hash
+from tests.builders.aggregates import columns_of
 from tests.builders.questions import ATTRIBUTES, MEASURES, VALUES, held, index_of, insert
+from tests.references.aggregates import Row
 
 FUNCTIONS = {
     "count()": "count(*)",
@@ -85,7 +87,7 @@ def test_windows_have_the_values_of_duckdb(seed: int) -> None:
     run, found, step = AggregateRun(body, *condition_and_bounds(body)), [], chance.choice([1, 7, 60])
     for first in range(0, len(events), step):
         rows = [_row(chosen, *event) for event in events[first : first + step]]
-        found += run.process(EventColumns.of(body, EventRows(rows, rows[-1].time_us)))
+        found += run.process(columns_of(body, rows))
     found += run.advance_time(10**6)
     e = pa.Table.from_pylist([dict(zip("ntgxy", event, strict=True)) for event in events], _schema(numbers))
     values = ", ".join(f"{FUNCTIONS[one]} AS {name}" for name, one in zip(names, chosen, strict=True))

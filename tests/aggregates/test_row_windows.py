@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import orjson
 import pytest
 
-from aggregates import AggregateRun, EventColumns, EventRows, Row, RowWindows
+from aggregates import AggregateRun, EventColumns, RowWindows
 from aggregates import read_aggregate as read
 from shards.kinds.aggregates.reading import condition_and_bounds
 from streams import key_hash
+from tests.builders.aggregates import columns_of
+from tests.references.aggregates import Row
 
 SECOND_US = 1_000_000
 DOCUMENT = {
@@ -35,7 +37,7 @@ def event(second: int, row: str, within: str) -> Row:
 
 
 def columns(run: RowWindows, rows: Sequence[Row]) -> EventColumns:
-    return EventColumns.of(run.body, EventRows(rows, max(row.time_us for row in rows)))
+    return columns_of(run.body, rows)
 
 
 def reloaded(run: RowWindows) -> RowWindows:

@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from aggregates import AggregateRun, Emission, EventColumns, EventRows, Row, read_aggregate
+from aggregates import AggregateRun, Emission, read_aggregate
 from aggregates.objects import EXACT
 from streams import key_hash
+from tests.builders.aggregates import columns_of
+from tests.references.aggregates import Row
 
 _CHANCE = Random(3)
 NUMBERS = [_CHANCE.gauss(0, 100) for _ in range(3 * EXACT)]
@@ -23,7 +25,7 @@ def run_of(text: str) -> AggregateRun:
 
 def taken(run: AggregateRun, arguments: list[Any], first: int = 0) -> list[Emission]:
     rows = [Row(0, (), "k", key_hash("k"), f"e{n}", (True, one)) for n, one in enumerate(arguments, first)]
-    return run.process(EventColumns.of(run.body, EventRows(rows, 0)))
+    return run.process(columns_of(run.body, rows))
 
 
 def values(text: str, arguments: list[Any]) -> dict[str, Any]:

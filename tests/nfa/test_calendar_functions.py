@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pytest
 
 from nfa import Matcher, PatternRefused, columns_of_events, parse_event_expression, parse_pattern
@@ -53,7 +54,7 @@ def test_columns(tables, text, value):
         with pytest.raises(PatternRefused, match="days of add_business_days"):
             parse_event_expression(text)
         return
-    (found,) = parse_event_expression(text).column(columns_of_events(replace(batch, tables=tables)), 1)
+    (found,) = parse_event_expression(text).column(columns_of_events(replace(batch, tables=tables)), np.arange(1))
     assert found == (None if value is None else value)
 
 

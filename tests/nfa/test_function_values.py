@@ -176,7 +176,7 @@ def event(number, data, kind="A"):
 
 def column(text, rows):
     batch = EventBatch.from_events([event(number, row) for number, row in enumerate(rows)])
-    return parse_event_expression(text).column(columns_of_events(batch), len(rows))
+    return parse_event_expression(text).column(columns_of_events(batch), np.arange(len(rows)))
 
 
 def same(found, wanted):

@@ -6,6 +6,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nfa import (
@@ -32,7 +33,7 @@ EXAMPLES = [(text, value) for function in FUNCTIONS.values() for text, value in 
 def values(text, *rows):
     """The values of an expression for events with the given attributes."""
     events = [Event(id=str(place), type="A", time_us=place, key="k", data=row) for place, row in enumerate(rows)]
-    return parsed(text).column(columns_of_events(EventBatch.from_events(events)), len(rows))
+    return parsed(text).column(columns_of_events(EventBatch.from_events(events)), np.arange(len(rows)))
 
 
 EVENT = {"items": [{"price": 50, "quantity": 2}, {"price": 120, "quantity": 1}], "tags": ["new", "gift"]}

@@ -6,12 +6,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
-from aggregates import AggregateBody, AggregateValue, Holds, Row, Scalar, group_text
+from aggregates import AggregateBody, AggregateValue, Holds, Scalar, group_text
 
 Emitted = tuple[int, str, str, Mapping[str, Any]]
 """Time, change, group and values."""
+
+
+class Row(NamedTuple):
+    """One event.
+
+    Attributes:
+        group: The values of ``by``.
+        key: Correlation key of the event, and its hash.
+        arguments: The argument of each value; True for ``count()``.
+        retracts: The id of the event that this one takes out of the window; empty: it counts itself.
+        ends: Whether the transaction of the key ends after the event, or here (a row without an event has no id).
+    """
+
+    time_us: int
+    group: tuple[Scalar, ...]
+    key: str
+    key_hash: int
+    id: str
+    arguments: tuple[Scalar, ...]
+    retracts: str = ""
+    ends: bool = False
 
 
 @dataclass(frozen=True)

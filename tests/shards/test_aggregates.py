@@ -97,6 +97,13 @@ def test_a_window_holds_a_whole_transaction(shards: int) -> None:
     ]
 
 
+def test_a_transaction_that_is_idle_ends_between_two_events_of_a_batch() -> None:
+    events = [event(1, 0), event(2, 100), event(3, 101)]
+    document = {"by": ["key"], "values": {"n": "count()"}, "window": "transaction"}
+    for batches in ([events], [[one] for one in events]):
+        assert [data["n"] for _, data in run_of(document, batches, idle_timeout=30)] == [1, 2]
+
+
 def test_more_events_than_it_may_hold_suspend_it() -> None:
     document = {**COUNTED, "by": ["key"], "memory": {"rows": 3}}
     found = run_of(document, [[event(n, n, v=1) for n in range(8)]])

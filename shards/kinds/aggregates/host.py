@@ -16,7 +16,6 @@ from aggregates import (
     AggregateRun,
     Emission,
     EventColumns,
-    EventRows,
     QuestionIndex,
     RowWindows,
     columns_of,
@@ -27,8 +26,8 @@ from aggregates import (
 )
 from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
-from shards.kinds.aggregates.reading import EventReader, condition_and_bounds, moved_rows
-from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
+from shards.kinds.aggregates.reading import EventReader, are_revocable, condition_and_bounds, moved_columns
+from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION
 from shards.kinds.aggregates.row_groups import RowGroups
 from shards.kinds.derived_rows import derived_rows
 from shards.operators import KeyChoice, Origin, Output, Result, SavedHost
@@ -92,7 +91,7 @@ class RunningAggregate(Operator):
         super().__init__(definition, declaration)
         self._body: AggregateBody = read_aggregate(definition.body)
         self._reader = EventReader.of(self._body)
-        self._is_moved = declaration.name == moved_stream(definition.name)
+        self._is_moved = declaration.name != self._body.of
         is_simultaneous = declaration.ties == "simultaneous"
         self._tables = Tables()
         holds, bounds = condition_and_bounds(self._body, lambda: self._tables)
@@ -116,19 +115,16 @@ class RunningAggregate(Operator):
     def process(self, batch: EventBatch) -> AggregateResults:
         """Take events in."""
         was_suspended = self._run.is_suspended
-        needs_rows = self._is_moved or self._index is not None or self._run.is_revocable
-        rows = self._rows(batch) if needs_rows else None
-        if rows is not None and not self._run.is_revocable and any(row.is_revocable for row in rows):
-            self._run = self._begin(is_revocable=True)  # the first event that was moved: all are revocable, or none
-        self._see(int(batch.time_us.max()))
-        events = self._reader.columns(batch, self.declaration) if rows is None else EventColumns.of(self._body, rows)
+        if self._is_moved:
+            events = moved_columns(self._body, batch)
+            if are_revocable(batch) and not self._run.is_revocable:  # the first events: all are revocable, or none
+                self._run = self._begin(is_revocable=True)
+        else:
+            events = self._reader.columns(batch, self.declaration)
+        self._see(events.newest_us)
         found = self._run.process(events)
-        if rows is not None:
-            self._hold(rows)
+        self._hold(events)
         return self._results(found, is_suspended=self._run.is_suspended and not was_suspended)
-
-    def _rows(self, batch: EventBatch) -> EventRows:
-        return moved_rows(batch) if self._is_moved else self._reader.rows(batch, self.declaration)
 
     def advance_time(self, watermark_us: int) -> AggregateResults:
         """Let events leave windows, and windows end."""
@@ -188,15 +184,15 @@ class RunningAggregate(Operator):
     def _new_index(self) -> QuestionIndex | None:
         return QuestionIndex(held_window(self._body)) if self._body.ask else None
 
-    def _hold(self, rows: EventRows) -> None:
+    def _hold(self, events: EventColumns) -> None:
         """Let the index have the events that count; a suspended aggregate has none."""
         if self._index is None:
             return
         if self._run.is_suspended:
             self._index = self._new_index()
             return
-        self._index.insert(*columns_of(self._body, rows))
-        self._index.expire(rows.newest_us)
+        self._index.insert(*columns_of(self._body, events))
+        self._index.expire(events.newest_us)
 
     def _see(self, time_us: int) -> None:
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import orjson
 
-from aggregates import Row, Scalar, Window, read_aggregate
+from aggregates import COUNTS, ENDS, RETRACTS, EventColumns, Scalar, Window, read_aggregate
 from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.aggregates.reading import EventReader, moved_events
 from shards.kinds.aggregates.row_groups import RowGroups
@@ -61,25 +61,27 @@ class AggregateInput(Operator):
 
     def _moved(self, batch: EventBatch) -> EventBatch:
         """The events of a batch that count, each once for each of its groups."""
-        rows, numbers = [], []
-        for number, row in self._reader.numbered_rows(batch, self.declaration):
-            for found in self._placed(row) if row.id else ():
-                rows.append(found)
-                numbers.append(number)
-        arrivals = None if batch.arrivals is None else batch.arrivals[numbers].tolist()
-        places = arrivals or [int(bool(row.retracts)) for row in rows]  # without arrivals, retractions come last
-        return moved_events(rows, places, self._body)
+        events = self._reader.columns(batch, self.declaration)
+        found = [*self._groups_of(events)]
+        numbers = np.repeat(np.arange(len(events)), [*map(len, found)])
+        return moved_events(events.at(numbers), [group for groups in found for group in groups], self._body)
 
-    def _placed(self, row: Row) -> Sequence[Row]:
-        """An event with each of its groups; a retraction has the groups of the retracted event, if they are known."""
-        if self._body.rows_of is not None:
-            return [row._replace(group=group) for group in self._table.groups_of(row)]
-        if row.retracts:
-            known = self._groups.pop(row.retracts, None)
-            return () if known is None else (row._replace(group=known[2]),)
-        if self.declaration.derived:
-            self._groups[row.id] = row.time_us, row.key, row.group
-        return (row,)
+    def _groups_of(self, events: EventColumns) -> Iterator[Sequence[tuple[Scalar, ...]]]:
+        """The groups of each event; a retraction has those of the retracted event, if they are known."""
+        ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
+        groups = events.groups_at(np.arange(len(events)))
+        for row, (op, time_us, group) in enumerate(zip(ops, events.times_us.tolist(), groups, strict=True)):
+            if op == ENDS:
+                yield ()
+            elif self._body.rows_of is not None:
+                yield self._table.groups_of(time_us, group)
+            elif op & RETRACTS:
+                known = self._groups.pop(events.retracted[row], None)
+                yield () if known is None else (known[2],)
+            else:
+                if self.declaration.derived:
+                    self._groups[events.ids[row]] = time_us, events.keys[row], group
+                yield (group,)
 
     def _forget(self, now_us: int) -> None:
         """Forget groups of events that have left every window."""

@@ -1,4 +1,4 @@
-"""Events of a stream as rows of an aggregate, also on their way to the shard of their group.
+"""Events of a stream as columns of an aggregate, also on their way to the shard of their group.
 
 Aggregates and patterns know nothing of each other: conditions and arguments are read here, in the condition language of
 patterns.
@@ -6,7 +6,7 @@ patterns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,21 +18,23 @@ from numpy.typing import NDArray
 from aggregates import (
     COUNTS,
     ENDS,
+    RETRACTS,
     TEXT,
     AggregateBody,
     Bound,
     EventColumns,
-    EventRows,
     Holds,
-    Row,
     Scalar,
     ScalarColumn,
     group_hash,
     group_text,
+    tuples_of,
+    values_at,
 )
 from nfa import EventExpression, PatternRefused, columns_of_events, parse_event_expression
 from shards.errors import OperatorRefused
 from streams import (
+    ENDED,
     RETRACTED,
     EventBatch,
     StreamDeclaration,
@@ -88,47 +90,42 @@ class EventReader:
             found |= {Lookup(table, None, None), *(Lookup(table, name, 1) for name in self.body.by[1:])}
         return frozenset(found)
 
-    def rows(self, batch: EventBatch, declaration: StreamDeclaration) -> EventRows:
-        """The events of a batch, and the ends of transactions."""
-        return EventRows([row for _, row in self.numbered_rows(batch, declaration)], int(batch.time_us.max()))
-
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
-        """The events of a batch that count, none of which may be retracted, and the ends of transactions."""
-        size, columns = len(batch), columns_of_events(batch)
-        counts = ~batch.is_ended
+        """The events of a batch that count, the retractions of events, and the ends of transactions."""
+        columns, ops = columns_of_events(batch), _ops(batch, declaration)
+        newest_us = int(batch.time_us.max())
         if self._where is not None:
-            counts &= self._where.holds(columns, size)
-        ops = counts * COUNTS
-        if declaration.end_events:
-            is_end = np.array([name in declaration.end_events for name in batch.type_names])[batch.type_codes]
-            ops += (is_end & ~batch.is_ended) * ENDS
+            ops &= ~np.where(self._where.holds(columns, np.arange(len(batch))), 0, COUNTS).astype(np.uint8)
         rows = np.flatnonzero(ops)
+        if len(rows) < len(batch):
+            batch, ops = batch.take(rows), ops[rows]
         arguments: dict[str, ScalarColumn] = {}
         for value, one in zip(self.body.values, self._arguments, strict=True):
             if one is not None:
-                kinds, integers, floats = one.numbers(columns, size)
-                found = arguments.get(value.argument) or ScalarColumn(kinds, integers, floats).at(rows)
+                found = arguments.get(value.argument) or ScalarColumn.of_kinds(*one.numbers(columns, rows))
                 if value.function in _OF_TEXTS and found.objects is None and (found.kinds == TEXT).any():
-                    texts = one.column(columns, size)
-                    found = found._replace(objects=[texts[row] for row in rows.tolist()])
+                    found = found._replace(objects=one.column(columns, rows))
                 arguments[value.argument] = found
-        ids, keys = (batch.columns.column(name).take(pa.array(rows)) for name in ("id", "key"))
-        hashes, by = batch.key_hashes[rows], [keys]
+        ids, keys = (batch.columns.column(name) for name in ("id", "key"))
+        ids, keys = (ids.to_pylist(), keys.to_pylist()) if declaration.derived else (ids, keys)
+        by, hashes = [keys], batch.key_hashes
         if self.body.by != ("key",):
-            by = [[found[row] for row in rows.tolist()] for found in (one.column(columns, size) for one in self._by)]
-            hashes = np.array([self._hash(group) for group in _transposed(by, len(rows))], np.uint64)
-        times_us = batch.time_us[rows]
+            by = [one.column(columns, rows) for one in self._by]
+            hashes = np.array([self._hash(group) for group in tuples_of(by, len(rows))], np.uint64)
         return EventColumns(
-            times_us=times_us,
+            times_us=batch.time_us,
             hashes=hashes,
             by=by,
             keys=keys,
-            key_hashes=batch.key_hashes[rows],
+            key_hashes=batch.key_hashes,
             ids=ids,
             arguments=[arguments[one] for one in self.body.arguments],
-            newest_us=int(batch.time_us.max()),
-            ops=ops[rows].astype(np.uint8) if declaration.end_events else None,
-            shown=_all_shown(batch, rows) if self.body.events else (),
+            newest_us=newest_us,
+            ops=None if (ops == COUNTS).all() else ops,
+            retracted=_retracted(batch, ops) if declaration.derived else (),
+            shown=_shown(batch) if self.body.events else (),
+            asked=[one.column(columns, rows) for one in self._asked],
+            arrivals=batch.arrivals,
         )
 
     def _hash(self, group: Sequence[Scalar]) -> int:
@@ -141,43 +138,6 @@ class EventReader:
                     self._hashes.clear()
                 self._hashes[group] = known
         return known
-
-    def numbered_rows(self, batch: EventBatch, declaration: StreamDeclaration) -> Iterator[tuple[int, Row]]:
-        """The events of a batch and the ends of transactions, each with its row in the batch."""
-        size, columns = len(batch), columns_of_events(batch)
-        counts = [True] * size if self._where is None else self._where.holds(columns, size).tolist()
-        groups = _transposed([one.column(columns, size) for one in self._by], size)
-        arguments = [[True] * size if one is None else one.column(columns, size) for one in self._arguments]
-        ends = [name in declaration.end_events for name in batch.type_names]
-        own = batch.columns
-        rows = zip(
-            batch.time_us.tolist(),
-            groups,
-            own.column("key").to_pylist(),
-            batch.key_hashes.tolist(),
-            own.column("id").to_pylist(),
-            _transposed(arguments, size),
-            batch.type_codes.tolist(),
-            counts,
-            _transposed([one.column(columns, size) for one in self._asked], size),
-            own.column("data").to_pylist() if self.body.events or declaration.derived else [b""] * size,
-            strict=True,
-        )
-        for number, (time_us, group, key, hashed, identity, some, code, does_count, asked, data) in enumerate(rows):
-            name = batch.type_names[code]
-            if not name:  # the end of a transaction
-                yield number, Row(time_us, (), key, hashed, "", (), ends=True)
-            elif declaration.derived and name.endswith(RETRACTED):
-                yield number, Row(time_us, group, key, hashed, identity, (), None, _retracted(data))
-            elif does_count:
-                event = _shown(identity, name, time_us, data) if self.body.events else None
-                is_revocable = declaration.derived
-                yield (
-                    number,
-                    Row(time_us, group, key, hashed, identity, some, event, "", is_revocable, ends[code], asked),
-                )
-            elif ends[code]:
-                yield number, Row(time_us, (), key, hashed, "", (), ends=True)
 
 
 def having_of(body: AggregateBody) -> EventExpression | None:
@@ -213,51 +173,71 @@ def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
     return body.is_global or body.rows_of is not None or of_key.isdisjoint(body.by)
 
 
-def moved_events(rows: Sequence[Row], places: Sequence[int], body: AggregateBody) -> EventBatch:
+def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
     """Events on their way to the shard of their group, keyed by the group or its row; ids begin with their place."""
-    types = [_REVOCABLE if row.is_revocable else _MOVED for row in rows]
-    keys, own_ids = [_key_text(row.group) for row in rows], [row.id for row in rows]
+    size = len(events)
+    is_gone = np.zeros(size, np.bool_) if events.ops is None else events.ops & RETRACTS != 0
+    places = is_gone if events.arrivals is None else events.arrivals  # without arrivals, retractions come last
+    keys, ids = [_key_text(group) for group in groups], values_at(events.ids, np.arange(size))
     if body.rows_of is not None:  # an event in several groups is several events
-        keys = [_key_text(row.group[:1]) for row in rows]
-        own_ids = [f"{row.id}/{key}" for row, key in zip(rows, keys, strict=True)]
-    ids = joined_texts([hex_texts(np.array(places, np.uint64)), texts_of(own_ids)])
+        keys = [_key_text(group[:1]) for group in groups]
+        ids = [f"{identity}/{key}" for identity, key in zip(ids, keys, strict=True)]
+    types = [_REVOCABLE if events.retracted and not one else _MOVED for one in is_gone.tolist()]
     return EventBatch.of_columns(
-        ids,
+        joined_texts([hex_texts(places.astype(np.uint64)), texts_of(ids)]),
         texts_of(types).dictionary_encode(),
-        np.array([row.time_us for row in rows], np.int64),
-        texts_of([_ALL] * len(rows) if body.is_global else keys),
-        pieces_of([orjson.dumps(_form(row)) for row in rows], pa.binary()),
+        events.times_us,
+        texts_of([_ALL] * size if body.is_global else keys),
+        pieces_of([orjson.dumps(one) for one in _forms(events, groups, body)], pa.binary()),
     )
 
 
-def moved_rows(batch: EventBatch) -> EventRows:
-    """The rows of events that were moved."""
-    rows = []
-    own = batch.columns
-    for time_us, key, hashed, identity, name, data in zip(
-        batch.time_us.tolist(),
-        own.column("key").to_pylist(),
-        batch.key_hashes.tolist(),
-        own.column("id").to_pylist(),
-        own.column("type").to_pylist(),
-        own.column("data").to_pylist(),
-        strict=True,
+def _forms(
+    events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody
+) -> Iterator[Mapping[str, Any]]:
+    """What is moved of each event besides its id and time."""
+    size = len(events)
+    arguments = dict(zip(body.arguments, [one.to_list() for one in events.arguments], strict=True))
+    values = tuples_of([arguments.get(one.argument, [True] * size) for one in body.values], size)
+    shown, retracted = events.shown or [None] * size, events.retracted or [""] * size
+    for group, some, one, asked, gone in zip(
+        groups, values, shown, tuples_of(events.asked, size), retracted, strict=True
     ):
-        form: dict[str, Any] = orjson.loads(data)
-        group, arguments = tuple(form["group"]), tuple(form.get("arguments", ()))
-        event, retracts = form.get("event"), form.get("retracts", "")
-        own_id, is_revocable, asked = identity[_PLACED:], name == _REVOCABLE, tuple(form.get("asked", ()))
-        rows.append(Row(time_us, group, key, hashed, own_id, arguments, event, retracts, is_revocable, asked=asked))
-    return EventRows(rows, int(batch.time_us.max()))
+        if gone:
+            yield {"group": group, "retracts": gone}
+        else:
+            more = ({"event": one} if one is not None else {}) | ({"asked": asked} if asked else {})
+            yield {"group": group, "arguments": some, **more}
 
 
-def _form(row: Row) -> dict[str, Any]:
-    """What is moved of an event besides its id and time."""
-    if row.retracts:
-        return {"group": row.group, "retracts": row.retracts}
-    shown: dict[str, Any] = {} if row.event is None else {"event": row.event}
-    shown |= {"asked": row.asked} if row.asked else {}
-    return {"group": row.group, "arguments": row.arguments, **shown}
+def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
+    """Events that were moved."""
+    forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
+    keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
+    groups = [one["group"] for one in forms]
+    retracted = [one.get("retracts", "") for one in forms]
+    places = {one.argument: place for place, one in enumerate(body.values)}
+    no_arguments, nothing = [None] * len(body.values), [None] * len(body.ask)
+    arguments = [one.get("arguments", no_arguments) for one in forms]
+    return EventColumns(
+        times_us=batch.time_us,
+        hashes=np.array([*map(group_hash, groups)], np.uint64),
+        by=list(zip(*groups, strict=True)) if body.by else [],
+        keys=keys,
+        key_hashes=batch.key_hashes,
+        ids=[one[_PLACED:] for one in ids],
+        arguments=[ScalarColumn.of([some[places[one]] for some in arguments]) for one in body.arguments],
+        newest_us=int(batch.time_us.max()),
+        ops=np.array([RETRACTS if one else COUNTS for one in retracted], np.uint8) if any(retracted) else None,
+        retracted=retracted,
+        shown=[one.get("event") for one in forms] if body.events else (),
+        asked=list(zip(*(one.get("asked", nothing) for one in forms), strict=True)),
+    )
+
+
+def are_revocable(batch: EventBatch) -> bool:
+    """Whether events that were moved may be retracted."""
+    return _REVOCABLE in batch.type_names
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
@@ -280,25 +260,29 @@ def _quoted(name: str) -> str:
     return name if name in ("key", "type") else ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _transposed(columns: Sequence[Sequence[Scalar]], size: int) -> Sequence[tuple[Scalar, ...]]:
-    return list(zip(*columns, strict=True)) if columns else [()] * size
+def _ops(batch: EventBatch, declaration: StreamDeclaration) -> NDArray[np.uint8]:
+    """What the rows of a batch are."""
+    ops = []
+    for name in batch.type_names:
+        if declaration.derived and name.endswith(RETRACTED):
+            ops.append(RETRACTS)
+        else:
+            ops.append(COUNTS * (name != ENDED) + ENDS * (name in (*declaration.end_events, ENDED)))
+    return np.array(ops, np.uint8)[batch.type_codes]
 
 
-def _all_shown(batch: EventBatch, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
-    own, codes = batch.columns.take(pa.array(rows)), batch.type_codes[rows].tolist()
-    columns = zip(
-        own.column("id").to_pylist(),
-        [batch.type_names[code] for code in codes],
-        batch.time_us[rows].tolist(),
-        own.column("data").to_pylist(),
-        strict=True,
-    )
-    return [_shown(*one) for one in columns]
+def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
+    """The ids that retractions name; empty for other rows."""
+    rows = zip(ops.tolist(), batch.columns.column("data").to_pylist(), strict=True)
+    return [str(orjson.loads(data).get("retracts", "")) if op == RETRACTS else "" for op, data in rows]
 
 
-def _retracted(data: bytes) -> str:
-    return str(orjson.loads(data).get("retracts", ""))
-
-
-def _shown(identity: str, name: str, time_us: int, data: bytes) -> dict[str, Any]:
-    return {"id": identity, "type": name, "time": format_time(time_us), "data": orjson.loads(data)}
+def _shown(batch: EventBatch) -> list[dict[str, Any]]:
+    """What derived events show of events."""
+    ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
+    names = [batch.type_names[code] for code in batch.type_codes.tolist()]
+    columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)
+    return [
+        {"id": identity, "type": name, "time": format_time(time_us), "data": orjson.loads(one)}
+        for identity, name, time_us, one in columns
+    ]

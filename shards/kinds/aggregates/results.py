@@ -1,4 +1,4 @@
-"""The stream of re-keyed events of an aggregate, and the results besides derived events."""
+"""The results of an aggregate besides derived events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,3 @@ AGGREGATE_SUSPENSION = ResultKind(
     members=frozenset("type id operator stream pattern severity version shard reason".split()),
     stops=True,
 )
-
-
-def moved_stream(aggregate: str) -> str:
-    """The name of the stream of the events that are brought together for an aggregate."""
-    return f"{aggregate}.inputs"

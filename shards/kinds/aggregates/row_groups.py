@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates import AggregateBody, Holds, Row, Scalar, TableGroups
+from aggregates import AggregateBody, Holds, Scalar, TableGroups
 from nfa import MOST_ROWS, MOST_ROWS_AT_ONCE, TooManyRows
 from streams import EventBatch, duration_of
 from streams.tables import OpenTable, TableRefused, Tables
@@ -42,11 +42,11 @@ class RowGroups:
         for begin in range(0, len(batch), size):
             yield batch.slice(begin, min(size, len(batch) - begin))
 
-    def groups_of(self, row: Row) -> Sequence[tuple[Scalar, ...]]:
+    def groups_of(self, time_us: int, values: Sequence[Scalar]) -> Sequence[tuple[Scalar, ...]]:
         """The groups that an event is in: rows with its values."""
         if not self._tables:
             return ()
-        return self._tables[bisect_right(self._begins, row.time_us)].groups_of(row.group)
+        return self._tables[bisect_right(self._begins, time_us)].groups_of(values)
 
     def of_rows(self, holds: Holds | None) -> Holds | None:
         """A condition that is false in groups whose row was removed, or has other values now."""

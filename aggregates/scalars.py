@@ -1,0 +1,32 @@
+"""The values of attributes and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from typing import TypeAlias
+
+import orjson
+
+Scalar: TypeAlias = bool | int | float | str | None
+
+_EXACT = 2**53
+
+
+def canonical(value: object) -> Scalar:
+    """A value of an attribute in its only form: whole numbers are ``int``; NaN, lists and objects are null."""
+    if isinstance(value, float):
+        if isnan(value):
+            return None
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    return value if isinstance(value, bool | int | str) else None
+
+
+def key_of(value: Scalar) -> object:
+    """A canonical value as a key of dictionaries, which would take ``True`` for 1."""
+    return (value,) if isinstance(value, bool) else value
+
+
+def group_text(group: Sequence[Scalar]) -> str:
+    """The canonical text of a group, by which groups are equal and ordered; 1 and 1.0 are the same number."""
+    return orjson.dumps([canonical(one) for one in group]).decode()
