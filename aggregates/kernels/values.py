@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from aggregates.kernels import tables
 from aggregates.kernels.sums import (
     LOW,
     SUM_WORDS,
@@ -18,57 +19,7 @@ from aggregates.kernels.sums import (
     unit_digit,
     whole_digits,
 )
-from aggregates.kernels.tables import (
-    AVERAGE,
-    BOOLEAN,
-    CHANGE,
-    COLUMN,
-    DEVIATION,
-    DIGITS,
-    DISTINCT,
-    FALSE,
-    FIRST_SEEN,
-    FLOAT,
-    FUNCTION,
-    GREATEST,
-    GREATEST_OF,
-    GREATEST_SEEN,
-    HEAD,
-    HELD_ROWS,
-    HIGHEST,
-    HIGHS,
-    IN_SKETCH,
-    INTEGER,
-    INTEGRAL,
-    KNOWN,
-    LAST_SEEN,
-    LEAST,
-    LIVE,
-    LOWEST,
-    LOWEST_OF,
-    LOWEST_SEEN,
-    MOST,
-    NEWEST_OF,
-    NULL,
-    NUMBERS,
-    OFFSET,
-    OLDEST_OF,
-    PART,
-    QUANTILE,
-    ROWS,
-    SKETCHED,
-    SQUARES,
-    SUM,
-    TAIL,
-    TEXT,
-    TRUE,
-    VALUE,
-    WHOLE,
-    Events,
-    Groups,
-    Steps,
-    log,
-)
+from aggregates.kernels.tables import Events, Groups, Steps, log
 from aggregates.kernels.trees import (
     clear_tree,
     enter_tree,
@@ -106,14 +57,14 @@ def put_sum(
     is_short = -(2**31) <= high < 2**31
     whole = (high << 32) | low
     if is_whole and is_short and (not is_mean or -_MOST_EXACT <= whole <= _MOST_EXACT):
-        out.kinds[value, step] = FLOAT if is_mean or words[code, offset] > LOW else INTEGER
+        out.kinds[value, step] = tables.FLOAT if is_mean or words[code, offset] > LOW else tables.INTEGER
         out.integers[value, step] = whole
         out.floats[value, step] = whole / number if is_mean else float(whole)
         return
     count = load_sum(words, scratch, code, offset, digits)
     is_negative, scale = normalise(scratch, count), -32 * unit_digit(digits)
     found = quotient(scratch, count, scale, number) if is_mean else nearest(scratch, count, scale, np.int64(0))
-    out.kinds[value, step] = FLOAT if found < np.inf else NULL
+    out.kinds[value, step] = tables.FLOAT if found < np.inf else tables.NULL
     out.floats[value, step] = -found if is_negative else found
 
 
@@ -182,7 +133,7 @@ def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, 
 @inlined
 def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int64:
     """The argument of a value as an integer: a whole number, the code of a text, or the bits of a float."""
-    low, high = np.int64(held.lows[value[NUMBERS], slot]), value[HIGHS]
+    low, high = np.int64(held.lows[value[tables.NUMBERS], slot]), value[tables.HIGHS]
     return low if high < 0 else (np.int64(held.highs[high, slot]) << 32) | (low & LOW)
 
 
@@ -191,10 +142,10 @@ def see_end(
     groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
 ) -> None:
     """Update the first or the last argument of a window whose events do not leave."""
-    words, offset, time_us = groups.words, value[OFFSET], held.times_us[slot]
+    words, offset, time_us = groups.words, value[tables.OFFSET], held.times_us[slot]
     before_us = words[code, offset]
-    if is_only or (time_us < before_us if value[FUNCTION] == FIRST_SEEN else time_us >= before_us):
-        words[code, offset], words[code, offset + 1] = time_us, held.kinds[value[COLUMN], slot]
+    if is_only or (time_us < before_us if value[tables.FUNCTION] == tables.FIRST_SEEN else time_us >= before_us):
+        words[code, offset], words[code, offset + 1] = time_us, held.kinds[value[tables.COLUMN], slot]
         words[code, offset + 2] = number_at(held, value, slot)
 
 
@@ -213,23 +164,23 @@ def change_tree(
 
     A tree with too many values is cleared into the log, for a sketch; later arguments are only logged.
     """
-    code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, OFFSET]
-    function, number = plan[value, FUNCTION], number_at(held, plan[value], slot)
-    kind = np.int64(held.kinds[plan[value, COLUMN], slot])
+    code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, tables.OFFSET]
+    function, number = plan[value, tables.FUNCTION], number_at(held, plan[value], slot)
+    kind = np.int64(held.kinds[plan[value, tables.COLUMN], slot])
     real, integer = pair_of(kind, number)
-    if words[code, offset] == IN_SKETCH:
-        log(logs, state, SKETCHED, code, value, kind, number)
+    if words[code, offset] == tables.IN_SKETCH:
+        log(logs, state, tables.SKETCHED, code, value, kind, number)
     elif sign < 0:
         leave_tree(groups, state, code, offset, real, integer)
     else:
         enter_tree(groups, state, code, offset, real, integer)
         size, most = (
-            words[code, offset + 1] if function == DISTINCT else groups.sizes[words[code, offset] - 1],
-            plan[value, MOST],
+            words[code, offset + 1] if function == tables.DISTINCT else groups.sizes[words[code, offset] - 1],
+            plan[value, tables.MOST],
         )
         if size > most > 0:  # the log has room for as many values, and the new one
-            clear_tree(groups, state, logs, code, value, offset, np.int64(1) if function == DISTINCT else size)
-            words[code, offset] = IN_SKETCH
+            clear_tree(groups, state, logs, code, value, offset, np.int64(1) if function == tables.DISTINCT else size)
+            words[code, offset] = tables.IN_SKETCH
 
 
 @inlined
@@ -244,29 +195,29 @@ def change_group(
 ) -> None:
     """Update the words of a group for the event in a slot, which enters (1) or leaves (-1)."""
     code, words = np.int64(held.codes[slot]), groups.words
-    before = words[code, HELD_ROWS]
-    words[code, HELD_ROWS] = before + sign
-    state[LIVE] += np.int64(before == 0) - np.int64(before + sign == 0)
+    before = words[code, tables.HELD_ROWS]
+    words[code, tables.HELD_ROWS] = before + sign
+    state[tables.LIVE] += np.int64(before == 0) - np.int64(before + sign == 0)
     for value in range(plan.shape[0]):
-        function, offset = plan[value, CHANGE], plan[value, OFFSET]
-        if function in (ROWS, OLDEST_OF, NEWEST_OF):
+        function, offset = plan[value, tables.CHANGE], plan[value, tables.OFFSET]
+        if function in (tables.ROWS, tables.OLDEST_OF, tables.NEWEST_OF):
             continue
-        kind = np.int64(held.kinds[plan[value, COLUMN], slot])
-        if function == KNOWN:
-            words[code, offset] += sign * np.int64(kind != NULL)
-        elif function == TRUE:
-            words[code, offset] += sign * np.int64(kind == BOOLEAN)
-        elif function <= QUANTILE and kind not in (INTEGER, FLOAT, INTEGRAL):
+        kind = np.int64(held.kinds[plan[value, tables.COLUMN], slot])
+        if function == tables.KNOWN:
+            words[code, offset] += sign * np.int64(kind != tables.NULL)
+        elif function == tables.TRUE:
+            words[code, offset] += sign * np.int64(kind == tables.BOOLEAN)
+        elif function <= tables.QUANTILE and kind not in (tables.INTEGER, tables.FLOAT, tables.INTEGRAL):
             continue
-        elif function in (SUM, AVERAGE, DEVIATION):
+        elif function in (tables.SUM, tables.AVERAGE, tables.DEVIATION):
             number = number_at(held, plan[value], slot)
-            change_sum(words, code, offset, plan[value, DIGITS], kind, number, sign)
-        elif function == SQUARES:
+            change_sum(words, code, offset, plan[value, tables.DIGITS], kind, number, sign)
+        elif function == tables.SQUARES:
             number = number_at(held, plan[value], slot)
-            change_squares(words, code, offset, plan[value, DIGITS], kind, number, sign)
-        elif function in (FIRST_SEEN, LAST_SEEN):
+            change_squares(words, code, offset, plan[value, tables.DIGITS], kind, number, sign)
+        elif function in (tables.FIRST_SEEN, tables.LAST_SEEN):
             see_end(groups, code, plan[value], held, slot, before == 0)
-        elif kind == NULL or (function <= GREATEST_OF and kind in (BOOLEAN, FALSE)):
+        elif kind == tables.NULL or (function <= tables.GREATEST_OF and kind in (tables.BOOLEAN, tables.FALSE)):
             continue
         else:
             change_value(groups, state, held, logs, slot, plan, np.int64(value), sign)
@@ -284,16 +235,16 @@ def change_value(
     sign: np.int64,
 ) -> None:
     """Add an argument of a suitable kind to an extreme or a tree (1), or remove it (-1)."""
-    function, offset = plan[value, FUNCTION], plan[value, OFFSET]
-    if function not in (LEAST, GREATEST, LOWEST_SEEN, GREATEST_SEEN):
+    function, offset = plan[value, tables.FUNCTION], plan[value, tables.OFFSET]
+    if function not in (tables.LEAST, tables.GREATEST, tables.LOWEST_SEEN, tables.GREATEST_SEEN):
         change_tree(groups, state, held, logs, slot, plan, value, sign)
         return
     code = np.int64(held.codes[slot])
-    real, integer = pair_of(np.int64(held.kinds[plan[value, COLUMN], slot]), number_at(held, plan[value], slot))
-    if function in (LOWEST_SEEN, GREATEST_SEEN):
-        see_extreme(groups, code, offset, function == GREATEST_SEEN, real, integer)
+    real, integer = pair_of(np.int64(held.kinds[plan[value, tables.COLUMN], slot]), number_at(held, plan[value], slot))
+    if function in (tables.LOWEST_SEEN, tables.GREATEST_SEEN):
+        see_extreme(groups, code, offset, function == tables.GREATEST_SEEN, real, integer)
         return
-    placed = -real if function == LEAST else real
+    placed = -real if function == tables.LEAST else real
     if sign > 0:
         enter_extreme(groups, state, code, offset, held.times_us[slot], placed)
     else:
@@ -304,7 +255,7 @@ def change_value(
 def put_pair(out: Steps, value: int, step: np.int64, real: float, integer: np.int64) -> None:
     """Write a number or a text into a step."""
     is_whole = integer != 0 or real == 0.0 or np.isinf(real)
-    out.kinds[value, step] = TEXT if real == np.inf else INTEGER if is_whole else FLOAT
+    out.kinds[value, step] = tables.TEXT if real == np.inf else tables.INTEGER if is_whole else tables.FLOAT
     out.integers[value, step] = integer if is_whole else 0
     out.floats[value, step] = 0.0 if np.isinf(real) else real
 
@@ -314,16 +265,16 @@ def put_end(
     groups: Groups, held: Events, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
     """Write the first or the last argument of a group into a step."""
-    function, offset = plan_row[FUNCTION], plan_row[OFFSET]
-    if function in (FIRST_SEEN, LAST_SEEN):
+    function, offset = plan_row[tables.FUNCTION], plan_row[tables.OFFSET]
+    if function in (tables.FIRST_SEEN, tables.LAST_SEEN):
         kind, number = groups.words[code, offset + 1], groups.words[code, offset + 2]
     else:
-        slot = groups.words[code, HEAD if function == OLDEST_OF else TAIL] - 1
-        kind, number = np.int64(held.kinds[plan_row[COLUMN], slot]), number_at(held, plan_row, slot)
-    out.kinds[value, step] = FLOAT if kind == INTEGRAL else kind
-    out.integers[value, step] = number if kind in (INTEGER, TEXT) else 0
-    real = real_of(number) if kind == FLOAT else 0.0
-    out.floats[value, step] = float(number) if kind in (INTEGER, INTEGRAL) else real
+        slot = groups.words[code, tables.HEAD if function == tables.OLDEST_OF else tables.TAIL] - 1
+        kind, number = np.int64(held.kinds[plan_row[tables.COLUMN], slot]), number_at(held, plan_row, slot)
+    out.kinds[value, step] = tables.FLOAT if kind == tables.INTEGRAL else kind
+    out.integers[value, step] = number if kind in (tables.INTEGER, tables.TEXT) else 0
+    real = real_of(number) if kind == tables.FLOAT else 0.0
+    out.floats[value, step] = float(number) if kind in (tables.INTEGER, tables.INTEGRAL) else real
 
 
 @routine
@@ -332,32 +283,32 @@ def put_values(
 ) -> bool:
     """Write the values of a group into a step; returns whether some of them are sketched."""
     words, is_sketched = groups.words, False
-    size = words[code, HELD_ROWS]
+    size = words[code, tables.HELD_ROWS]
     out.sizes[step] = size
     for value in range(out.kinds.shape[0]):
-        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
-        if function <= TRUE or function == DISTINCT:
-            number = size if function == ROWS else words[code, offset + np.int64(function == DISTINCT)]
-            out.kinds[value, step] = INTEGER
+        function, offset = plan[value, tables.FUNCTION], plan[value, tables.OFFSET]
+        if function <= tables.TRUE or function == tables.DISTINCT:
+            number = size if function == tables.ROWS else words[code, offset + np.int64(function == tables.DISTINCT)]
+            out.kinds[value, step] = tables.INTEGER
             out.integers[value, step] = number
             out.floats[value, step] = float(number)
-            is_sketched |= function == DISTINCT and words[code, offset] == IN_SKETCH
-        elif function in (OLDEST_OF, NEWEST_OF, FIRST_SEEN, LAST_SEEN) and size > 0:
+            is_sketched |= function == tables.DISTINCT and words[code, offset] == tables.IN_SKETCH
+        elif function in (tables.OLDEST_OF, tables.NEWEST_OF, tables.FIRST_SEEN, tables.LAST_SEEN) and size > 0:
             put_end(groups, held, code, plan[value], out, value, step)
-        elif function in (OLDEST_OF, NEWEST_OF) or words[code, offset] <= 0:
-            out.kinds[value, step] = NULL
+        elif function in (tables.OLDEST_OF, tables.NEWEST_OF) or words[code, offset] <= 0:
+            out.kinds[value, step] = tables.NULL
             out.integers[value, step] = 0
             out.floats[value, step] = 0.0
-            is_sketched |= function == QUANTILE and words[code, offset] == IN_SKETCH
-        elif function in (SUM, AVERAGE):
-            put_sum(groups, code, offset, plan[value, DIGITS], function == AVERAGE, out, value, step)
-        elif function == DEVIATION:
+            is_sketched |= function == tables.QUANTILE and words[code, offset] == tables.IN_SKETCH
+        elif function in (tables.SUM, tables.AVERAGE):
+            put_sum(groups, code, offset, plan[value, tables.DIGITS], function == tables.AVERAGE, out, value, step)
+        elif function == tables.DEVIATION:
             put_deviation(groups, code, plan[value], out, value, step)
-        elif function in (LOWEST_SEEN, GREATEST_SEEN):
+        elif function in (tables.LOWEST_SEEN, tables.GREATEST_SEEN):
             put_pair(out, value, step, groups.floats[code, offset + 2], words[code, offset + 1])
-        elif function in (LEAST, GREATEST):
+        elif function in (tables.LEAST, tables.GREATEST):
             real = groups.reals[words[code, offset] - 1]
-            real = -real if function == LEAST else real
+            real = -real if function == tables.LEAST else real
             put_pair(out, value, step, real, whole_of(real))
         else:
             node = node_at(groups, code, offset, place_of(groups, plan[value], words[code, offset] - 1))
@@ -370,10 +321,10 @@ def put_deviation(
     groups: Groups, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
     """Write the standard deviation of a group into a step; null for fewer than two numbers."""
-    found, offset = np.inf, plan_row[OFFSET]
+    found, offset = np.inf, plan_row[tables.OFFSET]
     if groups.words[code, offset] & LOW > 1:
-        found = deviation(groups.words, groups.scratch, code, offset, plan_row[PART], plan_row[DIGITS])
-    out.kinds[value, step] = FLOAT if found < np.inf else NULL
+        found = deviation(groups.words, groups.scratch, code, offset, plan_row[tables.PART], plan_row[tables.DIGITS])
+    out.kinds[value, step] = tables.FLOAT if found < np.inf else tables.NULL
     out.integers[value, step] = 0
     out.floats[value, step] = found if found < np.inf else 0.0
 
@@ -382,11 +333,11 @@ def put_deviation(
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
     """The place in the order of a tree that a function reads: the first, the last, or that of a quantile."""
     size = np.int64(groups.sizes[root])
-    if plan_row[FUNCTION] == LOWEST_OF:
+    if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
         return np.int64(0)
-    if plan_row[FUNCTION] == GREATEST_OF:
+    if plan_row[tables.FUNCTION] == tables.GREATEST_OF:
         return size - 1
-    return np.int64((plan_row[PART] * size + plan_row[WHOLE] - 1) // plan_row[WHOLE] - 1)
+    return np.int64((plan_row[tables.PART] * size + plan_row[tables.WHOLE] - 1) // plan_row[tables.WHOLE] - 1)
 
 
 @routine
@@ -395,8 +346,8 @@ def clear_values(
 ) -> None:
     """Free the nodes of the trees of a group."""
     for value in range(plan.shape[0]):
-        function, offset = plan[value, CHANGE], plan[value, OFFSET]
-        if function == QUANTILE or LOWEST_OF <= function <= DISTINCT:
+        function, offset = plan[value, tables.CHANGE], plan[value, tables.OFFSET]
+        if function == tables.QUANTILE or tables.LOWEST_OF <= function <= tables.DISTINCT:
             clear_tree(groups, state, logs, code, np.int64(value), offset, np.int64(0))
 
 
@@ -405,15 +356,15 @@ def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64
     """Whether the condition of a group may be true: counts and sums of integers are in their bounds."""
     words = groups.words
     for row in range(bounds.shape[0]):
-        value = np.int64(bounds[row, VALUE])
-        function, offset = plan[value, FUNCTION], plan[value, OFFSET]
-        if function <= TRUE:
-            number = float(words[code, HELD_ROWS] if function == ROWS else words[code, offset])
-        elif function == SUM and plan[value, DIGITS] <= 0:
-            low, high = whole_digits(words, code, offset, plan[value, DIGITS])
+        value = np.int64(bounds[row, tables.VALUE])
+        function, offset = plan[value, tables.FUNCTION], plan[value, tables.OFFSET]
+        if function <= tables.TRUE:
+            number = float(words[code, tables.HELD_ROWS] if function == tables.ROWS else words[code, offset])
+        elif function == tables.SUM and plan[value, tables.DIGITS] <= 0:
+            low, high = whole_digits(words, code, offset, plan[value, tables.DIGITS])
             number = float(high) * 2.0**32 + float(low)
         else:
             continue
-        if number < bounds[row, LOWEST] or number > bounds[row, HIGHEST]:
+        if number < bounds[row, tables.LOWEST] or number > bounds[row, tables.HIGHEST]:
             return False
     return True
