@@ -90,7 +90,7 @@ class DerivedPlace(Place):
         for host in self._hosts.values():
             is_behind = host.newest_us is None or host.newest_us < watermark_us
             if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
-                yield entry, self.metering.advance_time(host, watermark_us)
+                yield from self._step(entry, self.metering.advance_time(host, watermark_us))
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         yield from self._taken(entry, self._let_go(None))
@@ -115,7 +115,7 @@ class DerivedPlace(Place):
         if len(batch):
             for host in self._hosts.values():
                 if host.names or not self._is_inner:
-                    yield entry, self.metering.process(host, self._given(batch))
+                    yield from self._step(entry, self.metering.process(host, self._given(batch)))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         """Take out the waiting events before a time, or all of them, in order."""

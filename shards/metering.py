@@ -97,6 +97,9 @@ class _Metered(Output):
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         return self._timed(self.output.derived())
 
+    def events_of(self, results: str, event_type: str) -> EventBatch | None:
+        return self.output.events_of(results, event_type)
+
     def _timed(self, items: Iterator[_Item]) -> Iterator[_Item]:
         while True:
             begun = self.clock()

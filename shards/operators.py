@@ -133,6 +133,13 @@ class Output:
         """
         return iter(())
 
+    def events_of(self, results: str, event_type: str) -> EventBatch | None:
+        """The results of one kind (``ResultKind.plural``) as events of a type, in the order of their making.
+
+        The boundaries of source batches change neither the events nor their order. None: there are none.
+        """
+        return None
+
 
 NO_OUTPUT = Output()
 
@@ -199,6 +206,10 @@ class Running(ABC):
 
     def finish_keys(self, promise: Punctuation) -> Output:
         """Finish a range of keys: no event of them follows that is later than the time of the promise."""
+        return NO_OUTPUT
+
+    def hear(self, output: Output) -> Output:
+        """Take in the output of a host at the place, before the next call of any of its hosts."""
         return NO_OUTPUT
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
@@ -309,9 +320,11 @@ class Kind(ABC):
         suspended: The error that ends a run in which an operator was suspended.
         is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
         exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: they have none.
+        hears: The kind whose results its operators read (``Host.hear``); empty: none.
     """
 
     name: ClassVar[str]
+    hears: ClassVar[str] = ""
     result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
     letters: ClassVar[tuple[type[ShardError], ...]] = ()
     suspended: ClassVar[type[OperatorSuspended]] = OperatorSuspended

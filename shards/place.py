@@ -15,6 +15,7 @@ from shards.errors import EventLate
 from shards.metering import UNMETERED, Cost
 from shards.operators import (
     LATENESS,
+    NO_OUTPUT,
     Host,
     KeyChoice,
     Kind,
@@ -229,7 +230,7 @@ class Place:
         self.declaration, self._lateness_us = declaration, lateness_us
         newest_us = self._newest_us
         for host in self._hosts.values():
-            yield entry, host.declare(declaration)
+            yield from self._step(entry, host.declare(declaration))
         if lateness_us == before_us:
             return
         if self._buffer is not None:
@@ -290,7 +291,7 @@ class Place:
         if self._buffer is None:
             for host in self._hosts.values():
                 for last, batch in _in_order(batches, host.newest_us, is_timed=is_timed or host.waits_for_time):
-                    yield entries[last], self.metering.process(host, self._given(batch))
+                    yield from self._step(entries[last], self.metering.process(host, self._given(batch)))
             return
         batch = EventBatch.joined(batches)
         if self._measured is not None and not self.route:  # measured once per event: each comes by the correlation key
@@ -321,7 +322,7 @@ class Place:
         """Advance time to the watermark: release the waiting events before it, then let time pass for the hosts."""
         if self._buffer is None:
             for host in self._hosts.values():
-                yield entry, self.metering.advance_time(host, watermark_us)
+                yield from self._step(entry, self.metering.advance_time(host, watermark_us))
         else:
             yield from self._released(entry, self._buffer.advance(watermark_us))
 
@@ -331,7 +332,7 @@ class Place:
         Events of the key that still wait for older ones open another trace.
         """
         for host in self._hosts.values():
-            yield entry, host.end_trace(key, time_us)
+            yield from self._step(entry, host.end_trace(key, time_us))
 
     def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
         """Finish the keys of a range."""
@@ -347,7 +348,7 @@ class Place:
             if len(batch):
                 yield from self.process([entry], [batch])
             if host.newest_us is not None:
-                yield entry, self.metering.advance_time(host, host.newest_us)
+                yield from self._step(entry, self.metering.advance_time(host, host.newest_us))
 
     def answer(self, asked: Ask) -> Answer:
         """A host's answer to a question; its state does not change."""
@@ -364,7 +365,7 @@ class Place:
         if self._buffer is not None:
             yield from self._released(entry, self._buffer.drain())
         for host in self._hosts.values():
-            yield entry, host.finish()
+            yield from self._step(entry, host.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget every other key, as ``Host.keep``."""
@@ -405,15 +406,22 @@ class Place:
         if self._buffer is not None:
             self._buffer.load(head["order"], sections[_WAITING])
 
+    def _step(self, entry: Entry, output: Output) -> Iterator[Step]:
+        """The output of a host, and what the hosts make of it."""
+        yield entry, output
+        for host in self._hosts.values() if output is not NO_OUTPUT else ():
+            if (heard := host.hear(output)) is not NO_OUTPUT:
+                yield entry, heard
+
     def _released(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
         """Hand on events that need not wait any more, and advance time to the watermark."""
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
-                yield entry, self.metering.process(host, self._given(batch))
+                yield from self._step(entry, self.metering.process(host, self._given(batch)))
             newest_us = host.newest_us
             if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
-                yield entry, self.metering.advance_time(host, watermark_us)
+                yield from self._step(entry, self.metering.advance_time(host, watermark_us))
 
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
@@ -435,7 +443,7 @@ class Place:
             entry = entries[owners[row]]
             yield from self._released(entry, buffer.push(batch.slice(first, row - first)))
             for host in self._hosts.values():
-                yield entry, self.metering.process(host, self._given(batch.slice(row, 1)))
+                yield from self._step(entry, self.metering.process(host, self._given(batch.slice(row, 1))))
             first = row + 1
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 

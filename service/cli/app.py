@@ -306,7 +306,7 @@ def _tell_usage(error: Any) -> None:
 _OPERATION = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (?:https?://[^/\s]+)?/v1/([a-z-]+)(?:/([^\s/;,)]+))?(?![\w/{])")
 _OF_ALL = {"GET": "list", "POST": "add"}
 _OF_ONE = {"GET": "show", "PUT": "add", "PATCH": "change", "DELETE": "delete"}
-_REPLACED = frozenset(("patterns", "joins", "aggregates"))  # by a command 'change'
+_REPLACED = frozenset(("patterns", "joins", "aggregates", "taps"))  # by a command 'change'
 _UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # without one
 
 

@@ -173,7 +173,7 @@ class StreamRun:
         if "timeouts" in self._lists:
             yield from results.timeouts(found)
         if "endings" in self._lists:
-            yield from results.endings(found, origin)
+            yield from results.endings(found, origin.newest)
         if "deviations" in self._lists:
             yield from results.deviations(found)
         yield from results.corrections(found)

@@ -1,13 +1,39 @@
-"""Result rows of derived events that keep the key of their source, by columns."""
+"""Derived events that keep the key of their source, and their result rows, by columns."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from shards.operators import Origin, Output, Result
 from shards.results import DERIVED
 from shards.rows import FoundRows
-from streams import EventBatch, joined_texts, json_contents, json_text, time_texts
+from streams import Definition, EventBatch, joined_texts, json_contents, json_text, time_texts
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedOutput(Output):
+    """Events of the derived stream that has the name of its operator.
+
+    Attributes:
+        stream: The stream at whose place the operator runs.
+    """
+
+    stream: str
+    definition: Definition
+    events: EventBatch
+
+    def derived(self) -> Iterator[tuple[str, EventBatch]]:
+        if len(self.events):
+            yield self.definition.name, self.events
+
+    def results(self, origin: Origin) -> Iterator[Result]:
+        """A row of each event."""
+        if len(self.events):
+            yield derived_rows(self.events, self.stream, self.definition.name, self.definition.version)
 
 
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from shards.kinds.aggregates import AggregateInputKind, AggregateKind
 from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind, SuppressionKind
+from shards.kinds.taps import TapKind
 from shards.operators import LATENESS, DeciderKind, DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind
 from streams import LatenessDecider
@@ -19,6 +20,7 @@ KINDS: tuple[Kind, ...] = (
     JoinKind(),
     AggregateInputKind(),
     AggregateKind(),
+    TapKind(),
 )
 
 DOCUMENT_KINDS: tuple[DocumentKind, ...] = tuple(kind for kind in KINDS if isinstance(kind, DocumentKind))

@@ -279,6 +279,13 @@ class RoundPlan:
                     silent.setdefault(stream, set()).add(name)
                     own.setdefault(stream, set()).add((kind, name))
                     waiting.append(stream)
+                    heard = [
+                        one.name
+                        for at, one in variant.operators
+                        if (at, one.kind) == (stream, KINDS_BY_NAME[kind].hears)
+                    ]
+                    own[stream] |= {(KINDS_BY_NAME[kind].hears, one) for one in heard}
+                    silent[stream].update(heard)
         return {name: Repeated(frozenset(some), frozenset(silent.get(name, ()))) for name, some in own.items()}
 
     def _waits(self, stream: str, feed: Feed) -> bool:

@@ -241,8 +241,10 @@ class _VariantShard:
 
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
         """The rows of a block that no earlier round has found."""
-        if block.stream not in self._repeated or block.found.kind is REKEYED:
+        if block.stream not in self._repeated:
             return block
+        if block.found.kind is REKEYED:
+            return None
         known = {"", *self._repeated[block.stream].silent}
         fresh = [row for row, name in enumerate(block.found.subjects.to_pylist()) if name not in known]
         return replace(block, found=block.found.take(np.array(fresh, np.int64))) if fresh else None

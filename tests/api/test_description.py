@@ -164,6 +164,7 @@ def test_what_is_created_has_an_address(document):
         ("put", "/v1/patterns/{name}"),
         ("put", "/v1/joins/{name}"),
         ("put", "/v1/aggregates/{name}"),
+        ("put", "/v1/taps/{name}"),
         ("put", "/v1/workflows/{name}"),
         ("put", "/v1/tables/{name}"),
         ("put", "/v1/calendars/{name}"),

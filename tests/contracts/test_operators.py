@@ -26,6 +26,7 @@ from shards.operators import Kind
 from shards.rows import OutputRow
 from shards.state import ShardState
 from streams import (
+    ConstraintsOn,
     ControlRecord,
     Definition,
     Event,
@@ -33,6 +34,7 @@ from streams import (
     LogEntry,
     OperatorOff,
     OperatorOn,
+    PatternOn,
     Punctuation,
     StreamDeclaration,
     StreamOn,
@@ -110,8 +112,18 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"of": "x", "by": ["key"], "values": {"n": "min(v)"}, "window": {"last": 2}, "having": "n > 0", "clear": True},
         {"of": "x", "by": ["key"], "values": {"n": "sum(v)"}, "window": "3 s", "having": "n > before(n, 2 s)"},
     ],
+    "tap": [
+        {"of": "orders", "results": "endings"},
+        {"of": "orders", "results": "timeouts", "type": "Late"},
+        {"of": "orders", "results": "deviations"},
+    ],
     "tally": [{"every": 1}, {"every": 2}, {"every": 3}],
 }
+TAPPED: Sequence[ControlRecord] = [  # what taps make events of
+    ConstraintsOn(name="orders", version=1, document={"constraints": [{"exclusive": ["B", "C"]}]}),
+    PatternOn(name="ab", version=1, text="PATTERN ab EVENT SEQ(A a, B b)"),
+    PatternOn(name="aac", version=1, text="PATTERN aac EVENT SEQ(A a, A b [v > a.v], C c) WITHIN 6 s EMIT TIMEOUTS"),
+]
 FED = ("made", *(f"o{number}" for number in range(6)))  # what joins, aggregates and their inputs make events of
 TOTALS: Sequence[Mapping[str, Any]] = [
     {
@@ -148,7 +160,7 @@ class Contract:
     @property
     def feeds(self) -> bool:
         """Whether operators make events of the streams ``FED``."""
-        return self.kind.name.startswith(("join", "aggregate"))
+        return self.kind.name.startswith(("join", "aggregate", "tap"))
 
     def log(self, steps: Sequence[Step], *, stream: str = "orders", shards: int = 1) -> dict[int, list[LogEntry]]:
         """The log of each shard; parts get what the others would hand on, joins in streams that are declared before."""
@@ -214,7 +226,7 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
     lateness = draw(st.sampled_from([None, 3]))
     declaration = StreamDeclaration(name=stream, end_events=("End",), lateness=lateness)
     operators = draw(contract.definitions(stream))
-    steps: list[Step] = [StreamOn(declaration), *operators]
+    steps: list[Step] = [StreamOn(declaration), *(TAPPED if contract.kind.name == "tap" else ()), *operators]
     row = st.tuples(st.sampled_from(["A", "A", "B", "C", "End"]), st.sampled_from(KEYS), st.integers(0, 3))
     seconds, number = 10, 0
     for rows in draw(st.lists(st.lists(row, min_size=1, max_size=8), min_size=1, max_size=6)):

@@ -227,6 +227,53 @@ window: 30 s
 having: n >= row.most
 clear: true
 """
+TAPPED = """
+{kind: constraints, name: orders, constraints: [{exclusive: [B, C]}]}
+---
+{kind: pattern, name: ab, stream: orders, text: 'PATTERN ab EVENT SEQ(A a, B b)'}
+---
+{kind: pattern, name: early, stream: orders, text: 'PATTERN early EVENT SEQ(A a, B b, End e) WITHIN 99 s EMIT TIMEOUTS'}
+---
+{kind: pattern, name: pair, stream: orders,
+ text: 'PATTERN pair EVENT SEQ(A a, B b) WHERE [customer] WITHIN 30 s EMIT TIMEOUTS'}
+---
+{kind: pattern, name: moved, stream: orders, text: 'PATTERN moved EVENT SEQ(A a, C c) RETURN c.v AS v INTO moves KEY v'}
+---
+{kind: tap, name: stopped, of: orders, results: endings, type: Stopped}
+---
+{kind: tap, name: late, of: orders, results: timeouts}
+---
+{kind: tap, name: late_pairs, of: orders, results: timeouts, route: customer}
+---
+{kind: tap, name: broken, of: orders, results: deviations, type: Broken}
+---
+kind: aggregate
+name: stopped_by_reason
+of: stopped
+by: [pattern, reason, event_data.v]
+values: {n: count(), newest: last(event)}
+window: {last: 3}
+---
+{kind: aggregate, name: of_key, of: stopped, by: [key], values: {n: count(), newest: last(pattern)}, window: 90 s}
+---
+{kind: aggregate, name: late_by_pattern, of: late_pairs, by: [pattern], values: {n: count()}, window: {tumbling: 60 s}}
+---
+{kind: pattern, name: breaking, stream: broken,
+ text: 'PATTERN breaking EVENT SEQ(Broken a, Broken b [event_type = a.event_type])'}
+---
+{kind: pattern, name: by_customer, stream: broken,
+ text: 'PATTERN by_customer EVENT Broken b RETURN b.event_data.customer AS customer INTO of_customer KEY customer'}
+---
+{kind: aggregate, name: many, of: of_customer, by: [customer], values: {n: count()}, window: 60 s, having: n > 2}
+---
+{kind: join, name: stopped_late, inputs: [{stream: stopped, as: x, window: 99 s}, {stream: late, as: y, window: 99 s}],
+ return: {x: x.event, y: y.due}}
+---
+kind: join
+name: stopped_payments
+inputs: [{stream: stopped, as: x, window: 60 s}, {stream: payments, as: y, key: data.v, window: 90 s}]
+return: {x: id(x), y: id(y)}
+"""
 LIMITS = "v,customer,most\nk1,k1,1\nk2,k4,2\nk3,k1,3\n"
 WATCHED = "id,customer,v,most\nq1,k1,,3\nq2,,k2,2\nq3,k4,k3,1\nq4,,,9\n"
 RULES = {
@@ -237,6 +284,7 @@ RULES = {
     "re-keyed": REKEYED,
     "waiting": WAITING,
     "aggregates": AGGREGATES,
+    "tapped": TAPPED,
 }
 QUIET = ("suppress", "incident", "resolves")
 _LISTS = ("suppressed-alert", "opened-incident", "updated-incident", "closed-incident", "derived")
@@ -328,7 +376,7 @@ def register(folder, registration: Registration, operators: OperatorLibrary, tab
                 wish = TableWish(key=(body["key"],), types=body["columns"])
                 path = folder / body["file"]
                 tables.put(TableUpload(name=document.name, path=path, format="csv", wish=wish))
-            case "join" | "aggregate":
+            case "join" | "aggregate" | "tap":
                 operators.put(document.kind, {**body, "name": document.name})
 
 
@@ -368,7 +416,7 @@ def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["micro-batch", "continuous"])
-@pytest.mark.parametrize("name", ["patterns", "rows", "suppressed", "joins", "re-keyed", "aggregates"])
+@pytest.mark.parametrize("name", ["patterns", "rows", "suppressed", "joins", "re-keyed", "aggregates", "tapped"])
 def test_the_live_log_gives_the_rows_of_one_shard(client, server_url, monkeypatch, tmp_path, name, runtime):
     clock = HandClock()
     monkeypatch.setattr(timekeeper, "_QUIET_US", 0)

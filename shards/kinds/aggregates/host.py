@@ -29,38 +29,27 @@ from shards.hosts.keyed_host import Operator
 from shards.kinds.aggregates.reading import EventReader, are_revocable, condition_and_bounds, moved_columns
 from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION
 from shards.kinds.aggregates.row_groups import RowGroups
-from shards.kinds.derived_rows import derived_rows
-from shards.operators import KeyChoice, Origin, Output, Result, SavedHost
+from shards.kinds.derived_rows import DerivedOutput
+from shards.operators import KeyChoice, Origin, Result, SavedHost
 from shards.rows import row_id
 from streams import Definition, EventBatch, StreamDeclaration, key_hash
 from streams.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateResults(Output):
+class AggregateResults(DerivedOutput):
     """The output of an aggregate for one batch, or for a step of time.
 
     Attributes:
-        stream: The stream at whose place the aggregate runs.
-        events: The derived events.
         is_suspended: Whether the batch made the aggregate exceed its memory, which suspends it.
     """
 
-    stream: str
-    definition: Definition
-    events: EventBatch
     is_suspended: bool = False
-
-    def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """The derived events, in the stream with the name of the aggregate."""
-        if len(self.events):
-            yield self.definition.name, self.events
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Result rows: derived events, and the suspension."""
         one = self.definition
-        if len(self.events):
-            yield derived_rows(self.events, self.stream, one.name, one.version)
+        yield from DerivedOutput.results(self, origin)
         if self.is_suspended:
             identity = row_id(AGGREGATE_SUSPENSION, self.stream, one.name, one.version)
             reason = (

@@ -79,9 +79,7 @@ class DerivedEvents:
     """
 
     def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
-        self._stream, times_us = stream, batch.time_us
-        passed = np.maximum.accumulate(times_us) if len(times_us) else times_us
-        self._passed_us = passed if newest_us is None else np.maximum(passed, newest_us)
+        self._stream, self._passed_us = stream, passed_us(batch, newest_us)
         found = [one for lane in lanes for one in (*self._matches(lane), *self._corrections(lane))]
         self._all = _Events.of(found, batch.arrivals, self._passed_us) if found else None
 
@@ -381,6 +379,12 @@ class QuietAlerts(DerivedEvents):
 
     def _corrections(self, lane: LaneOutput) -> Iterator[_Found]:
         return iter(())
+
+
+def passed_us(batch: EventBatch, newest_us: int | None) -> NDArray[np.int64]:
+    """How far time has come at each event of a batch, ``newest_us`` before it."""
+    passed = np.maximum.accumulate(batch.time_us) if len(batch) else batch.time_us
+    return passed if newest_us is None else np.maximum(passed, newest_us)
 
 
 def _into(pattern: RunningPattern) -> Into:

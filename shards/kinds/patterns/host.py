@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nfa import CaseQuery, LaneOutput, Matcher, MatcherStats, MatchOutput, OpenCases, RunningPattern, parse_pattern
 from shards.kinds.patterns.cases import CaseAnswer, case_query
-from shards.kinds.patterns.derived_events import DerivedEvents, QuietAlerts
+from shards.kinds.patterns.derived_events import DerivedEvents, QuietAlerts, passed_us
+from shards.kinds.patterns.result_events import result_events
 from shards.kinds.patterns.results import PatternResults
 from shards.kinds.patterns.rules import Rules, rules_of
 from shards.kinds.patterns.suppression import Suppression
@@ -44,6 +45,8 @@ class PatternOutput(Output):
     Attributes:
         alerts: The output without the matches that become events or are decided elsewhere; None: there are none.
         quiet: The alerts that go to the places of their groups.
+        batch: The events; empty if only time has passed.
+        newest_us: How far time had come before.
     """
 
     found: MatchOutput
@@ -51,6 +54,8 @@ class PatternOutput(Output):
     alerts: MatchOutput | None = None
     events: DerivedEvents | None = None
     quiet: QuietAlerts | None = None
+    batch: EventBatch = _NO_EVENTS
+    newest_us: int | None = None
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Alerts, derived events, timeouts, early terminations and all other results, in this order."""
@@ -60,6 +65,10 @@ class PatternOutput(Output):
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         return chain(*(one.batches() for one in (self.events, self.quiet) if one is not None))
+
+    def events_of(self, results: str, event_type: str) -> EventBatch | None:
+        passed = passed_us(self.batch, self.newest_us)
+        return result_events(results, self.found, self.results_of, passed, event_type)
 
 
 class PatternHost(Host):
@@ -293,18 +302,16 @@ class PatternHost(Host):
             route=self._route,
             steps=self._steps,
         )
+        output = PatternOutput(found, results_of, batch=batch, newest_us=newest_us)
         has_results = any(len(lane.matches) or len(lane.corrections) for lane in found.lanes)
         if not (has_results and (self._derives or self._suppressions)):
-            return PatternOutput(found, results_of)
+            return output
         suppressions = {name: Suppression.from_json(one) for name, one in self._suppressions.items()}
         alerts, derived, quiet = _parted(found, suppressions)
         made = batch, self._declaration.name, newest_us
         events = DerivedEvents(derived, *made)
-        if not self._suppressions:
-            return PatternOutput(found, results_of, alerts, events)
-        return PatternOutput(
-            found, results_of, alerts, events, QuietAlerts(suppressions, results_of.alerts, quiet, *made)
-        )
+        sent = QuietAlerts(suppressions, results_of.alerts, quiet, *made) if self._suppressions else None
+        return replace(output, alerts=alerts, events=events, quiet=sent)
 
 
 def _parted(

@@ -160,6 +160,9 @@ PATTERN_RESULTS = (
     SUSPENSION,
 )
 
+AS_EVENTS = (ENDING.plural, TIMEOUT.plural, DEVIATION.plural)
+"""The kinds of results that taps make events of."""
+
 
 def alert_id(
     stream: str,

@@ -68,7 +68,7 @@ class PatternResults:
             yield from events.rows()
             yield from events.dead_letters(origin)
         yield from self.timeouts(output)
-        yield from self.endings(output, origin)
+        yield from self.endings(output, origin.newest)
         yield from self._routed(self._others(output, origin))
 
     def timeouts(self, output: MatchOutput) -> Iterator[Single]:
@@ -83,14 +83,14 @@ class PatternResults:
             found = ((match, self._steps(match.pattern, match.version)) for match in lane.values_of_matches())
             yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in found)
 
-    def endings(self, output: MatchOutput, origin: Origin) -> Iterator[Result]:
-        """The early terminations."""
+    def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
+        """The early terminations; with ``newest``, at most this many of each correlation key, the last ones."""
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
-                columns = lane.columns_of_endings(origin.newest)
+                columns = lane.columns_of_endings(newest)
                 yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
             elif len(lane.ending_rows):
-                found = lane.values_of_endings(origin.newest)
+                found = lane.values_of_endings(newest)
                 yield from self._routed((ENDING, *ending_of(self.stream, one, self._reason(one))) for one in found)
 
     def _steps(self, name: str, version: int) -> Mapping[str, str]:

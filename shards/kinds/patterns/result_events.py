@@ -1,0 +1,63 @@
+"""Timeouts, early terminations and deviations as events, for derived streams.
+
+Their order is that of matches with INTO: by the event that decided a result, or as time passed, then by time and id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from nfa import LaneOutput, MatchOutput
+from shards.kinds.patterns.result_kinds import ENDING, TIMEOUT
+from shards.kinds.patterns.results import PatternResults
+from shards.operators import Result
+from shards.rows import FoundRows
+from streams import EARLIEST_US, LATEST_US, EventBatch, column_of
+
+
+def result_events(
+    name: str, output: MatchOutput, results_of: PatternResults, passed_us: NDArray[np.int64], event_type: str
+) -> EventBatch | None:
+    """The results of one kind as events of a type; None: there are none.
+
+    ``name``: one of ``AS_EVENTS``. ``passed_us``: how far time has come at each event of the batch.
+    """
+    rows = []
+    for lane in output.lanes:
+        places, times_us, bodies = _of_lane(name, lane, results_of)
+        is_event = places >= 0
+        places = np.where(is_event, places, np.searchsorted(passed_us, times_us))
+        columns = places.tolist(), is_event.tolist(), times_us.clip(EARLIEST_US, LATEST_US).tolist(), bodies
+        for *place, body in zip(*columns, strict=True):
+            data = {member: value for member, value in body.items() if member not in ("id", "type")}
+            rows.append((*place, body["id"], body["key"], orjson.dumps(data)))
+    if not rows:
+        return None
+    _, _, times, ids, keys, data = (list(column) for column in zip(*sorted(rows), strict=True))
+    return EventBatch.from_columns(ids, [event_type] * len(ids), np.array(times, np.int64), keys, data)
+
+
+def _of_lane(
+    name: str, lane: LaneOutput, results_of: PatternResults
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Iterable[Mapping[str, Any]]]:
+    """Indices of the events that decided results (-1: time did), times, and bodies with attributes of the events."""
+    alone = MatchOutput((lane,))
+    if name == TIMEOUT.plural:
+        times_us = lane.timeouts.detected_us
+        return np.full(len(times_us), -1), times_us, [body for _, _, body in results_of.timeouts(alone)]
+    is_ending = name == ENDING.plural
+    rows = (lane.ending_rows if is_ending else lane.deviation_rows)[:, 0]
+    found = results_of.endings(alone) if is_ending else results_of.deviations(alone)
+    data = lane.batch.columns.column("data").take(column_of(rows)).to_pylist()
+    bodies = (body for result in found for body in _bodies(result))
+    with_data = [{**body, "event_data": orjson.Fragment(one)} for body, one in zip(bodies, data, strict=True)]
+    return lane.places_of(rows), lane.batch.time_us[rows], with_data
+
+
+def _bodies(result: Result) -> Iterator[Mapping[str, Any]]:
+    return map(orjson.loads, result.bodies.to_pylist()) if isinstance(result, FoundRows) else iter((result[2],))
