@@ -34,8 +34,8 @@ def result_events(
         places = np.where(is_event, places, np.searchsorted(passed_us, times_us))
         columns = places.tolist(), is_event.tolist(), times_us.clip(EARLIEST_US, LATEST_US).tolist(), bodies
         for *place, body in zip(*columns, strict=True):
-            data = {member: value for member, value in body.items() if member not in ("id", "type")}
-            rows.append((*place, body["id"], body["key"], orjson.dumps(data)))
+            own = {member: value for member, value in body.items() if member not in ("id", "type")}
+            rows.append((*place, body["id"], body["key"], orjson.dumps(own)))
     if not rows:
         return None
     _, _, times, ids, keys, data = (list(column) for column in zip(*sorted(rows), strict=True))
