@@ -55,13 +55,16 @@ _KEYS = {
     "turns": TURNS_KEY,
     "webhooks": WEBHOOKS_KEY,
     "digests": DIGESTS_KEY,
-    "waiting_key": WAITING_KEY,
-    "sending_key": SENDING_KEY,
-    "circuit_key": CIRCUIT_KEY,
-    "stats_key": STATS_KEY,
-    "given_up_key": GIVEN_UP_KEY,
-    "given_up_records_key": GIVEN_UP_RECORDS_KEY,
-    "collected_key": COLLECTED_KEY,
+}
+_OF_EACH = {  # beginnings of keys that a webhook's id completes
+    "waiting": WAITING_KEY,
+    "sending": SENDING_KEY,
+    "circuit": CIRCUIT_KEY,
+    "stats": STATS_KEY,
+    "log": LOG_KEY,
+    "given_up": GIVEN_UP_KEY,
+    "given_up_records": GIVEN_UP_RECORDS_KEY,
+    "collected": COLLECTED_KEY,
 }
 _LOG_PAGE = 500
 _MOST_LOGGED = 250_000  # characters; a longer body is kept only while its delivery waits or is abandoned
@@ -107,7 +110,8 @@ class DeliveryStore:
         self._client = client
         self._settings = settings
         self._given_up_kept = given_up_kept
-        self._claim = register(client, "deliveries/claim", **_KEYS)
+        beginnings = {f"{name}_key": key for name, key in _OF_EACH.items()}
+        self._claim = register(client, "deliveries/claim", **_KEYS, **beginnings)
         self._settle = register(client, "deliveries/settle", **_KEYS)
         self._again = register(client, "deliveries/send_again", **_KEYS)
         self._close = register(client, "deliveries/close_digest", **_KEYS)
@@ -158,8 +162,7 @@ class DeliveryStore:
             body=body,
         )
         is_closed = self._close(
-            collected=COLLECTED_KEY + webhook_id,
-            waiting=WAITING_KEY + webhook_id,
+            **_keys_of(webhook_id, "collected waiting"),
             webhook=webhook_id,
             now_us=now_us,
             id=delivery.id,
@@ -183,13 +186,7 @@ class DeliveryStore:
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
         one, settings = delivery.webhook, self._settings
         is_counted = self._settle(
-            waiting=WAITING_KEY + one,
-            sending=SENDING_KEY + one,
-            stats=STATS_KEY + one,
-            circuit=CIRCUIT_KEY + one,
-            log=LOG_KEY + one,
-            given_up=GIVEN_UP_KEY + one,
-            given_up_records=GIVEN_UP_RECORDS_KEY + one,
+            **_keys_of(one, "waiting sending stats circuit log given_up given_up_records"),
             id=delivery.id,
             lease_us=delivery.lease_us,
             verdict=outcome.verdict,
@@ -219,11 +216,7 @@ class DeliveryStore:
         leave their digest.
         """
         queued = self._again(
-            waiting=WAITING_KEY + webhook_id,
-            sending=SENDING_KEY + webhook_id,
-            given_up=GIVEN_UP_KEY + webhook_id,
-            given_up_records=GIVEN_UP_RECORDS_KEY + webhook_id,
-            collected=COLLECTED_KEY + webhook_id,
+            **_keys_of(webhook_id, "waiting sending given_up given_up_records collected"),
             webhook=webhook_id,
             now_us=now_us,
             fresh=[part for delivery in deliveries for part in (delivery.id, delivery.record(0))],
@@ -289,6 +282,10 @@ class DeliveryStore:
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
         found = self._client.xrevrange(LOG_KEY + webhook_id, max=until, count=limit)
         return cast("list[tuple[bytes, dict[bytes, bytes]]]", found)
+
+
+def _keys_of(webhook_id: str, names: str) -> dict[str, str]:
+    return {name: _OF_EACH[name] + webhook_id for name in names.split()}
 
 
 def _attempt_of(delivery: Delivery, outcome: DeliveryOutcome) -> Attempt:
