@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from service.observing.measured_lateness import MeasuredLateness, measured_lateness
 from service.registering.derivations import uses_of
 from service.runtime import Stores
-from service.stores import Feeder, ShardReport, StreamUse
+from service.stores import OperatorPart, ShardReport, StreamUse
 from streams import StreamDeclaration, format_time
 
 
@@ -32,7 +32,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
     )
 
 
-def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> str | None:
+def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> str | None:
     """The reason why events of a derived stream are held back, in words; None if no events wait."""
     waiting = sum(report.streams[stream].waiting or 0 for report in reports if stream in report.streams)
     if not waiting:
@@ -57,9 +57,9 @@ def waiting_reason(stream: str, producers: Sequence[Feeder], reports: Sequence[S
     return f"{held} until {place}; no newer event has arrived there"
 
 
-def _times(producers: Sequence[Feeder], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
+def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
     """For each source and shard: whether time is known there, the watermark, and their names."""
-    for label in {f"{one.stream}@{one.route}" if one.route else one.stream for one in producers}:
+    for label in {f"{one.stream}@{one.key}" if one.key else one.stream for one in producers}:
         for report in reports:
             seen = report.streams.get(label)
             time_us = None if seen is None else seen.watermark_us

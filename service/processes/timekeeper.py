@@ -74,7 +74,7 @@ class Timekeeper:
         if not any(stream.derived for stream in streams):
             return {}
         feeders = self._stores.registry.feeders()
-        feeds = Feeds({(one.stream, one.route, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
+        feeds = Feeds({(one.stream, one.key, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
         roots: dict[str, frozenset[str]] = {}
         for target in feeds.order:
             roots[target] = frozenset().union(*(roots.get(one, {one}) for one in feeds.sources[target]))

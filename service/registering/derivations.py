@@ -8,7 +8,7 @@ from contextlib import suppress
 from nfa import Pattern, parse_pattern, unknown_types
 from service.errors import DerivationRefused, StreamInUse, StreamNotDerived, UnknownStream
 from service.runtime import Stores
-from service.stores import ANY, Feeder, RegisteredPattern, Registry, StreamUse
+from service.stores import ANY, OperatorPart, RegisteredPattern, Registry, StreamUse
 from shards import Feed, Feeds
 from streams import RETRACTED, ControlRecordError, StreamDeclaration
 
@@ -64,7 +64,7 @@ class Derivations:
         except ControlRecordError as error:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
-    def check_operator(self, kind: str, name: str, feeders: Sequence[Feeder]) -> None:
+    def check_operator(self, kind: str, name: str, feeders: Sequence[OperatorPart]) -> None:
         """Check that an operator and its parts may feed their derived streams, as ``check`` does; changes nothing."""
         feeds = self._feeds((kind, name))
         for one in feeders:
@@ -79,9 +79,9 @@ class Derivations:
                 feeds.check(one.stream, Feed(stream=one.into))
             except ControlRecordError as error:
                 raise DerivationRefused(f"the {kind} {name!r}: {error.message}") from error
-            feeds = feeds.with_operator((one.stream, one.route, one.kind, one.name), [Feed(stream=one.into)])
+            feeds = feeds.with_operator((one.stream, one.key, one.kind, one.name), [Feed(stream=one.into)])
 
-    def declare_fed(self, feeders: Sequence[Feeder]) -> None:
+    def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
         """Declare the derived streams of an operator and its parts; ``StreamExists`` if one now takes posted events."""
         for stream in dict.fromkeys(one.into for one in feeders):
             if self._registry.find_stream(stream) is None:
@@ -106,7 +106,7 @@ class Derivations:
         known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
         gone = {but, *((feeder.kind, feeder.name) for one in known for feeder in one.feeders)}
         feeders = [one for one in self._registry.feeders() if (one.kind, one.name) not in gone]
-        return Feeds({(one.stream, one.route, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
+        return Feeds({(one.stream, one.key, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
 
 
 def type_of(pattern: Pattern) -> str:

@@ -54,7 +54,6 @@ from .registry.life_cycle import Action as Action
 from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as ProjectStore
 from .registry.registered import (
     ConstraintsDraft as ConstraintsDraft,
-    Feeder as Feeder,
     FollowMode as FollowMode,
     Following as Following,
     OperatorDraft as OperatorDraft,

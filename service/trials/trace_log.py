@@ -119,7 +119,7 @@ class TraceLog:
         found = self._derived.of_stream(stream, since_ms)
         own = [(place, record) for place, record in found.records if record["key"] == key]
         events = [_event(record) for _, record in own]
-        hosts = {(one.stream, one.route, one.kind) for one in self._stores.registry.feeders() if one.into == stream}
+        hosts = {(one.stream, one.key, one.kind) for one in self._stores.registry.feeders() if one.into == stream}
         if len(hosts) > 1 or any(record["rekeyed"] for _, record in own):
             events.sort(key=lambda event: (event.time_us, event.type.endswith(RETRACTED), event.id))
         entries = [entry for entry in controls if entry.kind is not RecordKind.EVENTS]

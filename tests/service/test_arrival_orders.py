@@ -18,7 +18,7 @@ from service.processes.timekeeper import Timekeeper
 from service.projects import LISTS, LocalProject, Results, read_project
 from service.runs import results_of
 from service.runtime import Stores
-from service.stores import Feeder, StreamTimes
+from service.stores import OperatorPart, StreamTimes
 from shards import InlineShards, RowBlock
 from streams import ControlRecord, Event, EventBatch, Punctuation, StreamDeclaration, Tick
 
@@ -101,7 +101,7 @@ class Service:
             self.shards.say(stream, record)
         self._streams = list(plan.declarations.values())
         self._feeders = [
-            Feeder(stream=one.stream, route=one.route, kind=one.kind, name=one.name, into=feed.stream)
+            OperatorPart(stream=one.stream, key=one.route, kind=one.kind, name=one.name, into=feed.stream, body={})
             for one, feed in self._feeds(self.shards)
         ]
         stores = SimpleNamespace(log=self, registry=self, stream_times=self)
@@ -126,7 +126,7 @@ class Service:
     def streams(self) -> Sequence[StreamDeclaration]:
         return self._streams
 
-    def feeders(self) -> Sequence[Feeder]:
+    def feeders(self) -> Sequence[OperatorPart]:
         return self._feeders
 
     def read(self) -> tuple[int, Mapping[str, StreamTimes]]:

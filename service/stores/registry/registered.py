@@ -25,7 +25,10 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of another operator, itself an operator on one stream; registered with the other and never listed."""
+    """A part of another operator, itself an operator on one stream; registered with the other and never listed.
+
+    ``key`` is the further key by which it listens, ``into`` the derived stream that it feeds; each may be empty.
+    """
 
     kind: str
     name: str
@@ -38,17 +41,6 @@ class OperatorPart:
         """The operator's definition, in the form of the log."""
         inputs = (Input(self.stream, self.key),)
         return Definition(kind=self.kind, name=self.name, version=version, inputs=inputs, body=self.body)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feeder:
-    """An operator that produces events of a derived stream; ``route`` is the further key by which it listens."""
-
-    stream: str
-    route: str
-    kind: str
-    name: str
-    into: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +119,12 @@ class RegisteredOperator:
         return self.registered_us if self.held_since_us is None else self.held_since_us
 
     @property
-    def feeders(self) -> tuple[Feeder, ...]:
+    def feeders(self) -> tuple[OperatorPart, ...]:
         """The operator and its parts, as far as they produce derived streams."""
-        own = Feeder(stream=self.stream, route=self.route, kind=self.kind, name=self.name, into=self.into)
-        others = (
-            Feeder(stream=one.stream, route=one.key, kind=one.kind, name=one.name, into=one.into) for one in self.parts
+        own = OperatorPart(
+            kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
-        return tuple(one for one in (own, *others) if one.into)
+        return tuple(one for one in (own, *self.parts) if one.into)
 
     @property
     def listens_to(self) -> frozenset[str]:

@@ -22,8 +22,8 @@ from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY, Opera
 from service.stores.registry.registered import (
     PATTERN,
     ConstraintsDraft,
-    Feeder,
     OperatorDraft,
+    OperatorPart,
     RegisteredConstraints,
     RegisteredOperator,
     StreamRecord,
@@ -180,7 +180,7 @@ class Registry:
         found = [one for one in self.patterns() if one.is_running and one.into and not one.parts]
         return [one for one in found if into in (None, one.into)]
 
-    def feeders(self) -> list[Feeder]:
+    def feeders(self) -> list[OperatorPart]:
         """All producers of derived streams, including paused and suspended ones."""
         return [feeder for one in self.every_operator() if one.is_running for feeder in one.feeders]
 
