@@ -29,11 +29,7 @@ Readings: TypeAlias = MutableMapping[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardQuestion:
-    """A question to the operators of a kind at the correlation key of a stream.
-
-    Attributes:
-        key: Only the shard of this key is asked; None: every shard.
-    """
+    """A question to the operators of a kind at the correlation key of a stream, to every shard or that of a ``key``."""
 
     stream: str
     operator: str

@@ -90,9 +90,7 @@ class Attempt:
 class Circuit:
     """The circuit of a webhook: its failed attempts since the last success.
 
-    Attributes:
-        until_us: No attempt is made before this time, because the circuit is open or the receiver asked for a pause
-            (``Retry-After``); else None.
+    No attempt is made before ``until_us``, as the circuit is open or the receiver asked for a pause; None: at once.
     """
 
     failures: int = 0

@@ -17,7 +17,6 @@ from streams import STREAMS_KEY, Tick
 ANY_LIFE = "*"
 
 TIME_PARTS = (":newest", ":appended", ":ticked")
-_NEWEST, _APPENDED, _TICKED = TIME_PARTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +28,7 @@ class StreamTimes:
     ticked_us: int | None
 
     @classmethod
-    def read(cls, values: Sequence[bytes | None]) -> Self:
+    def read(cls, values: Sequence[bytes | int | None]) -> Self:
         """The times in the fields of ``TIME_PARTS``."""
         newest_us, appended_us, ticked_us = (None if one is None else int(one) for one in values)
         return cls(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
@@ -54,14 +53,7 @@ class StreamTimesStore:
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
         streams = {name.rpartition(":")[0] for name in values}
-        found = {
-            stream: StreamTimes(
-                newest_us=values.get(stream + _NEWEST),
-                appended_us=values.get(stream + _APPENDED),
-                ticked_us=values.get(stream + _TICKED),
-            )
-            for stream in streams
-        }
+        found = {stream: StreamTimes.read([values.get(one) for one in times_of(stream)]) for stream in streams}
         return int(seconds) * 1_000_000 + int(micros), found
 
     def sinces(self) -> dict[str, str]:
@@ -74,14 +66,7 @@ class StreamTimesStore:
 
         ``since`` is when the stream of the tick was declared: a later stream of the same name is not ticked.
         """
-        reply = layout.append(
-            self._tick,
-            stream=stream,
-            time_us=tick.time_us,
-            since=since,
-            **arguments_of(tick),
-        )
-        return bool(reply)
+        return bool(layout.append(self._tick, stream=stream, time_us=tick.time_us, since=since, **arguments_of(tick)))
 
 
 def since_of(client: Client, stream: str) -> str:
