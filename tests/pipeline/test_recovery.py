@@ -35,7 +35,7 @@ def long_log(rounds=12):
 def run(server, folder, kernels, manner, batches):
     environment = os.environ | {"NUMBA_CACHE_DIR": kernels}
     words = [sys.executable, PROGRAM, folder, server.url, str(SHARDS), manner, str(batches)]
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
 
 @pytest.mark.deep  # each day by tests/system/test_chaos.py, with a whole service
