@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
@@ -153,20 +154,15 @@ class _Wired:
     places: list[str]
     index: dict[str, int]
     links: dict[str, str]
-    inputs: dict[str, dict[int, int]] = field(default_factory=dict)
-    outputs: dict[str, dict[int, int]] = field(default_factory=dict)
-    resets: dict[str, set[int]] = field(default_factory=dict)
-    waits: dict[str, set[int]] = field(default_factory=dict)
+    inputs: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    outputs: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    resets: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    waits: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
 
 def _wire(drawn: Drawn, links: dict[str, str], findings: NetFindings) -> _Wired:
-    real = [node for node in drawn.nodes.values() if not node.refers_to]
-    places = [node.id for node in real if node.kind == "place"]
+    places = [node.id for node in drawn.nodes.values() if node.kind == "place" and not node.refers_to]
     wired = _Wired(places, {place: number for number, place in enumerate(places)}, links)
-    for node in real:
-        if node.kind == "transition":
-            wired.inputs[node.id], wired.outputs[node.id] = {}, {}
-            wired.resets[node.id], wired.waits[node.id] = set(), set()
     for arc in drawn.arcs:
         source, target = (_end(arc, end, drawn, findings) for end in (arc.source, arc.target))
         if source is None or target is None or not links[source.id] or not links[target.id]:
@@ -192,28 +188,25 @@ def _end(arc: Arc, identity: str, drawn: Drawn, findings: NetFindings) -> NetNod
 def _add_arc(wired: _Wired, arc: Arc, source: NetNode, target: NetNode) -> None:
     first, second = wired.links[source.id], wired.links[target.id]
     if source.kind == "transition":
-        row, place = wired.outputs[first], wired.index[second]
-        row[place] = row.get(place, 0) + arc.weight
-        return
-    place = wired.index[first]
-    if arc.kind == "inhibitor":
-        wired.waits[second].add(place)
+        wired.outputs[first][wired.index[second]] += arc.weight
+    elif arc.kind == "inhibitor":
+        wired.waits[second].add(wired.index[first])
     elif arc.kind == "reset":
-        wired.resets[second].add(place)
+        wired.resets[second].add(wired.index[first])
     else:
-        rows = (wired.inputs[second], wired.outputs[second]) if arc.kind == "read" else (wired.inputs[second],)
-        for row in rows:
-            row[place] = row.get(place, 0) + arc.weight
+        wired.inputs[second][wired.index[first]] += arc.weight
+        if arc.kind == "read":
+            wired.outputs[second][wired.index[first]] += arc.weight
 
 
-def _as_places(counts: Mapping[int, int]) -> Places:
-    return tuple(place for place in sorted(counts) for _ in range(counts[place]))
+def _as_places(counts: Counter[int]) -> Places:
+    return tuple(sorted(counts.elements()))
 
 
 def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Places:
     """The given marking; otherwise one token in the only place that has outgoing arcs but no incoming ones."""
-    counts = {wired.index[place]: drawn.nodes[place].tokens for place in wired.places if drawn.nodes[place].tokens}
-    if counts:
+    counts = Counter({wired.index[place]: drawn.nodes[place].tokens for place in wired.places})
+    if counts.total():
         return _as_places(counts)
     filled = {place for row in wired.outputs.values() for place in row}
     sources = sorted({place for row in wired.inputs.values() for place in row} - filled)
@@ -250,7 +243,7 @@ def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: NetFin
 
 
 def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings) -> Places:
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     for entry in (entry for entry in marking if local(entry) == "place"):
         identity = entry.get("idref", "")
         node = drawn.nodes.get(identity)
@@ -260,7 +253,7 @@ def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: NetFi
         text = child(entry, "text")
         written = "" if text is None or text.text is None else text.text.strip()
         place = wired.index[wired.links[identity]]
-        counts[place] = counts.get(place, 0) + read_count(written or "0", identity, "final marking", findings)
+        counts[place] += read_count(written or "0", identity, "final marking", findings)
     return _as_places(counts)
 
 
