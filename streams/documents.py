@@ -127,7 +127,7 @@ def composed(text: str) -> Iterator[yaml.Node]:
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        line = None if mark is None else mark.line + 1
+        line = None if mark is None else min(mark.line, text.count("\n")) + 1  # the end of a text has no line
         raise UnreadableText((line, f"this is neither JSON nor YAML: {what}")) from error
 
 

@@ -271,7 +271,7 @@ def test_lines_are_left_out_where_yaml_cannot_follow_json() -> None:
         (None, "a document is a list of entries or a mapping"),
         (3, "a document is a list of entries or a mapping"),
         ("a: b: c", "line 1: this is neither JSON nor YAML: mapping values are not allowed in this context"),
-        ('[{"prior": ["A", "B"]}', "line 2: this is neither JSON nor YAML: did not find expected ',' or ']'"),
+        ('[{"prior": ["A", "B"]}', "line 1: this is neither JSON nor YAML: did not find expected ',' or ']'"),
         ("\x00", "this is neither JSON nor YAML: control characters are not allowed"),
         ("- !!python/object:os.system x", "line 1: the tag 'tag:yaml.org,2002:python/object:os.system' is"),
         ("? [A, B]\n: prior", "line 1: a key is a text, not a list or a mapping"),

@@ -300,7 +300,7 @@ def test_two_webhooks_cannot_have_one_name(service):
         ("kind: stream\nname: a\nkey: {A: data..x}", "the path 'data..x' of the correlation key has an empty part"),
         ("kind: stream\nname: a\nname: b", "x.yaml:3: the key 'name' is given twice"),
         ("kind: stream\nname: a\nkeys: &x {}\nmapping: *x", "anchors and aliases are not allowed"),
-        ("kind: [", "x.yaml:2: this is neither JSON nor YAML"),
+        ("kind: [", "x.yaml:1: this is neither JSON nor YAML"),
         ("kind: pattern\nname: a\ntext: PATTERN a EVENT A", '"stream" is a required property'),
         ("kind: pattern\nname: a\nstream: s", "x.yaml:1: a pattern has either text or text_file"),
         ("kind: pattern\nname: a\nstream: s\ntext: PATTERN a EVENT", "x.yaml:4: "),

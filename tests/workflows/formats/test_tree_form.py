@@ -287,7 +287,7 @@ REFUSED = [
     ("", "", "the text is empty"),
     ("# nothing", "", "the text has 0 documents; one is read"),
     ("tree: A\n---\ntree: B", "", "the text has 2 documents; one is read"),
-    ("tree: [", "line 2", "this is neither JSON nor YAML"),
+    ("tree: [", "line 1", "this is neither JSON nor YAML"),
     ("\x00", "", "this is neither JSON nor YAML"),
     ("- A", "line 1", "a tree file is a mapping with name and tree"),
     ("A", "line 1", "a tree file is a mapping with name and tree"),
