@@ -44,17 +44,13 @@ class KnownGroups:
             return _with_starts(self._hashes[: len(self)], self.starts if len(self.starts) else None)
         return self._key_hashes
 
-    def key(self, code: int) -> str:
-        """The key of a group."""
-        return self._keys.text(code)
-
-    def text(self, code: int) -> str:
-        """The canonical text of a group."""
-        return group_text((self.key(code),)) if self._are_keys else self._texts.text(code)
-
-    def values(self, code: int) -> tuple[Scalar, ...]:
-        """The values of ``by`` of a group."""
-        return (self.key(code),) if self._are_keys else tuple(orjson.loads(self._texts.text(code)))
+    def described(self, code: int) -> tuple[tuple[Scalar, ...], str, str]:
+        """The values of ``by`` of a group, its canonical text, and its key."""
+        key = self._keys.text(code)
+        if self._are_keys:
+            return (key,), group_text((key,)), key
+        text = self._texts.text(code)
+        return tuple(orjson.loads(text)), text, key
 
     def saved(self) -> Iterator[tuple[Sequence[Scalar], str, int]]:
         """The values, the key and the hash of the key of each group, for ``restore``."""

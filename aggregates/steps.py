@@ -146,7 +146,7 @@ class StepReader:
                 is_of_all[number], self.overall[start] = True, some
                 more.append([None] * len(self._names))
                 continue
-            text = groups.text(code)
+            _, text, _ = groups.described(code)
             earlier = [(self.past.at(text, at_us - one.ago_us), places[one.of]) for one in having.earlier]
             over = self.overall.get(start)
             more.append([None if past is None else past[place] for past, place in earlier])
@@ -175,7 +175,7 @@ class StepReader:
             strict=True,
         )
         for code, at_us, place, is_ended, first_us, row, cause, holds, some in columns:
-            group = groups.values(code)
+            group, text, key = groups.described(code)
             data: dict[str, Any] = {**dict(zip(body.by, group, strict=True)), **dict(zip(names, some, strict=True))}
             change: Change = "met" if holds else "cleared"
             begin_us, end_us = first_us, at_us
@@ -196,10 +196,10 @@ class StepReader:
                 at_us,
                 int(number > 0),
                 number,
-                groups.text(code),
+                text,
                 change,
                 str(begin_us) if is_ended else cause,
-                groups.key(code),
+                key,
                 int(key_hashes[code]),
                 data,
             )
@@ -220,5 +220,5 @@ class _Columns(dict[str, Any]):
 
     def __missing__(self, name: str) -> list[Scalar]:
         place, codes = self._by.index(name), self._codes.tolist()
-        values = {code: self._groups.values(code)[place] for code in {*codes}}
+        values = {code: self._groups.described(code)[0][place] for code in {*codes}}
         return [values[code] for code in codes]

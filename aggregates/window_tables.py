@@ -310,6 +310,9 @@ class WindowTables:
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], reals: NDArray[np.float64]
     ) -> list[Scalar]:
         """Values as plain JSON."""
+        for kind, column in ((kernel.INTEGER, integers), (kernel.FLOAT, reals)):
+            if (kinds == kind).all():
+                return list(column.tolist())
         return list(map(self.scalar, kinds.tolist(), integers.tolist(), reals.tolist()))
 
     def scalar(self, kind: int, integer: int, real: float) -> Scalar:
