@@ -26,7 +26,9 @@ _Row = TypeVar("_Row")
 
 # Sleep in Python, not in a call to the JVM: after a signal interrupts such a call, the next one gets its answer.
 _POLL_S = 0.2
-_MOST_RESTARTS = 3  # of a query whose source died, within this time; then the whole process must restart
+# Of a query whose source died, within this time; then the whole process must restart. A busy machine that needs longer
+# than Spark's 10 s to start a process does not reach the number.
+_MOST_RESTARTS = 6
 _RESTARTS_WITHIN_S = 60.0
 
 log = structlog.get_logger(__name__)

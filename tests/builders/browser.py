@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright
 
 from console import create_console
 from tests.builders.api import serving
@@ -56,15 +57,18 @@ class Reader:
         return self.page
 
 
+def is_fault(message: ConsoleMessage) -> bool:
+    """Whether the browser logs an error of the page; the page repeats a request to a server that is too busy."""
+    return message.type == "error" and not re.search(r"status of 50[34] ", message.text)
+
+
 @contextmanager
 def reading(browser: Browser, address: str, key: str, **options: Any) -> Iterator[Reader]:
     """A browser of its own that has logged in with a key."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
     context.set_default_timeout(30_000)  # a machine may be busy
     reader = Reader(context.new_page(), address)
-    reader.page.on(
-        "console", lambda message: reader.complaints.append(message.text) if message.type == "error" else None
-    )
+    reader.page.on("console", lambda message: reader.complaints.append(message.text) if is_fault(message) else None)
     reader.page.on("pageerror", lambda error: reader.complaints.append(str(error)))
     try:
         log_in(reader, key)

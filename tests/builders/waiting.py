@@ -17,7 +17,7 @@ PATIENCE_S = 600.0  # a busy machine gives a process a tenth of a core
 
 
 def until(
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     what: str = "a condition",
     watched: TemporaryService | Popen[Any] | None = None,
     pause_s: float = 0.05,

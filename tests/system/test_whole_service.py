@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -57,6 +58,10 @@ def identity(alert: dict) -> tuple:
 
 def alerts_of(service, stream: str) -> list[tuple]:
     return sorted(identity(alert) for alert in service.client.pages("/alerts", stream=stream))
+
+
+def has_more_alerts(service, stream: str, seen: int) -> bool:
+    return len(alerts_of(service, stream)) > seen
 
 
 def orders(count: int, seed: int, prefix: str):
@@ -298,7 +303,7 @@ def test_killed_processes_lose_no_event_and_repeat_no_alert(service) -> None:
             answer = send_events(service.client, "chaos", events[start : start + 200], f"chaos-{start}")
             assert answer["rejected"] == []
             if number in victims:  # what was sent since the last kill has alerts, whatever had come before it
-                until(lambda before=seen: len(alerts_of(service, "chaos")) > before, "alerts after the kill")
+                until(partial(has_more_alerts, service, "chaos", seen), "alerts after the kill")
                 seen = len(alerts_of(service, "chaos"))
                 kill(service, victims[number])
         until(lambda: len(alerts_of(service, "chaos")) >= len(expected), "the alerts")

@@ -74,8 +74,13 @@ def declare(stores):
 
 def run_to_end(stores, library, clock, *names, **options):
     worker = Worker(stores, clock, **options)
+
+    def are_over():
+        worker.step()
+        return all(library.get(name)[0].is_over for name in names)
+
     try:
-        until(lambda: all(library.get(name)[0].is_over for name in names) or worker.step(), "the backtests")
+        until(are_over, "the backtests")
     finally:
         worker.close()
     return [library.get(name) for name in names]
