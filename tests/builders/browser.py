@@ -66,7 +66,7 @@ def is_fault(message: ConsoleMessage) -> bool:
 def reading(browser: Browser, address: str, key: str, **options: Any) -> Iterator[Reader]:
     """A browser of its own that has logged in with a key."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-    context.set_default_timeout(30_000)  # a machine may be busy
+    context.set_default_timeout(120_000)  # a machine may be busy
     reader = Reader(context.new_page(), address)
     reader.page.on("console", lambda message: reader.complaints.append(message.text) if is_fault(message) else None)
     reader.page.on("pageerror", lambda error: reader.complaints.append(str(error)))

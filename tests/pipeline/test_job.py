@@ -10,6 +10,7 @@ from pipeline.sources import EventLogOptions
 from shards.entries import StoredEntry
 from streams import ConstraintsOn, PatternOff, PatternOn, StreamDeclaration, StreamOn
 from tests.builders.shards import Step, event, log_of, run_inline
+from tests.builders.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.redis]
 
@@ -120,8 +121,14 @@ def test_a_batch_whose_sink_failed_comes_again_with_the_same_rows(spark, server,
 def test_the_heart_beats_with_news_and_without(spark, server, options):
     beats = threading.Semaphore(0)
     query = start_query(spark, options, Rows(), beats.release)
+
+    def has_beaten():
+        query.wait(0.01)  # raises at once where the query has failed
+        return beats.acquire(blocking=False)
+
     try:
-        assert all(beats.acquire(timeout=600) for _ in range(3))
+        for _ in range(3):
+            until(has_beaten, "a beat")
         assert query.is_active
         assert not query.wait(0.3)
         query.request_stop()
