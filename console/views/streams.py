@@ -19,7 +19,7 @@ _HEIGHT: Final = 46
 _COLUMN: Final = 240
 _ROW: Final = 62
 _TAIL: Final = 20
-_OPERATORS: Final = ("patterns", "joins", "aggregates")
+_OPERATORS: Final = ("patterns", "joins", "aggregates", "taps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
 
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How joins and aggregates are computed, in words."""
+    """How joins, aggregates and taps run, in words."""
     paths = [at(one["plural"], one["name"], "explanation") for one in operators if one["plural"] != "patterns"]
     found = await all_of(*(allowed(page.get(path, age_s=1.0), {"sentences": []}) for path in paths))
     return [sentence for one in found for sentence in one["sentences"]]
