@@ -6,7 +6,7 @@ window only; they are exact, except for many distinct values or quantiles in win
 boundaries nor saving and loading change a result. A group without events keeps nothing.
 
 The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
-parts of it). ``running`` is an aggregate that runs. Its events are ``columns`` (``rows`` has the form of one event);
+parts of it). ``running`` is an aggregate that runs. Its events are ``columns`` of ``scalars``;
 ``placing`` puts them into the order in which their groups take them in. A kernel lets them enter and leave, over the
 tables of ``window_tables``, the groups of ``known_groups`` and the codes of ``texts``, and computes the values.
 Sketches, and events that are shown, are ``objects``. ``steps`` decides which changes are emitted, with
