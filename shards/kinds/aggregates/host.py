@@ -27,7 +27,7 @@ from aggregates import (
 from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
 from shards.kinds.aggregates.reading import EventReader, are_revocable, condition_and_bounds, moved_columns
-from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION
+from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.row_groups import RowGroups
 from shards.kinds.derived_rows import DerivedOutput
 from shards.operators import KeyChoice, Origin, Result, SavedHost
@@ -80,7 +80,7 @@ class RunningAggregate(Operator):
         super().__init__(definition, declaration)
         self._body: AggregateBody = read_aggregate(definition.body)
         self._reader = EventReader.of(self._body)
-        self._is_moved = declaration.name != self._body.of
+        self._is_moved = declaration.name == moved_stream(definition.name)
         is_simultaneous = declaration.ties == "simultaneous"
         self._tables = Tables()
         holds, bounds = condition_and_bounds(self._body, lambda: self._tables)

@@ -16,7 +16,7 @@ import orjson
 from shards.errors import OperatorRefused, OperatorSuspended
 from shards.feeds import Feed
 from shards.kinds.aggregates.errors import AggregateSuspended
-from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION
+from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.schema import AGGREGATE_SCHEMA
 from shards.operators import DocumentKind, Host, Kind, SavedHost
 from shards.results import ResultKind
@@ -35,11 +35,6 @@ def _asked_body(text: bytes) -> AggregateBody:
     from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
     return read_aggregate(orjson.loads(text))
-
-
-def _moved_stream(aggregate: str) -> str:
-    """The name of the stream of the events that are brought together for an aggregate."""
-    return f"{aggregate}.inputs"
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ class AggregateKind(DocumentKind):
                 f"window: transaction needs the key of the stream in 'by' (by: [key]), because {why_moved(aggregate)}",
                 field="window",
             )
-        source = Input(_moved_stream(name) if moved else aggregate.of)
+        source = Input(moved_stream(name) if moved else aggregate.of)
         return Definition(kind=self.name, name=name, version=0, inputs=(source,), body=body)
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
@@ -120,7 +115,7 @@ class AggregateKind(DocumentKind):
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
         """The input of an aggregate whose events are re-keyed, which runs at the place of its stream."""
-        into, stream = _moved_stream(definition.name), definition.body["of"]
+        into, stream = moved_stream(definition.name), definition.body["of"]
         if definition.inputs != (Input(into),):
             return ()
         declared(stream)
@@ -130,14 +125,14 @@ class AggregateKind(DocumentKind):
 
     def inner_streams(self, name: str) -> Sequence[str]:
         """The stream of the events that are brought together."""
-        return (_moved_stream(name),)
+        return (moved_stream(name),)
 
     def explain(self, definition: Definition) -> Sequence[str]:
         """Sentences about an aggregate: where it runs and why, how long events are kept, what is emitted when."""
         from aggregates import explain, read_aggregate  # noqa: PLC0415 - takes long
 
         body = read_aggregate(definition.body)
-        is_moved = definition.inputs == (Input(_moved_stream(definition.name)),)
+        is_moved = definition.inputs == (Input(moved_stream(definition.name)),)
         return explain(body, is_moved=is_moved)
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The results of an aggregate besides derived events."""
+"""The results of an aggregate besides derived events, and the stream of its re-keyed events."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ AGGREGATE_SUSPENSION = ResultKind(
     members=frozenset("type id operator stream pattern severity version shard reason".split()),
     stops=True,
 )
+
+
+def moved_stream(aggregate: str) -> str:
+    """The name of the stream of the events that are brought together for an aggregate."""
+    return f"{aggregate}.inputs"
