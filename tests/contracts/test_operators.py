@@ -191,8 +191,8 @@ class Contract:
         return numbers.map(lambda some: [OperatorOn(self._definition(stream, number)) for number in some])
 
     def _definition(self, stream: str, number: int) -> Definition:
-        source = Input(stream)
-        return Definition(kind=self.kind.name, name=f"o{number}", version=1, inputs=(source,), body=self.bodies[number])
+        body = {**self.bodies[number], **({"of": stream} if "of" in self.bodies[number] else {})}
+        return Definition(kind=self.kind.name, name=f"o{number}", version=1, inputs=(Input(stream),), body=body)
 
 
 def _alert(event: Event) -> Event:
