@@ -111,6 +111,7 @@ class SinkModel(WireModel):
     address: Annotated[str, From("url")] = Field(description="Where it sends, for people.")
     stream: str | None
     pattern: str | None
+    key: str | None
     min_severity: Severity | None
     kinds: list[DeliveredKind] = Field(description="The kinds of results that are sent.")
     description: str

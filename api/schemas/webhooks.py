@@ -44,6 +44,15 @@ LeastSeverity: TypeAlias = Annotated[
 ]
 
 
+Key: TypeAlias = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        description="Only results of this key: of a transaction, or of a row in the table of an aggregate.",
+    ),
+]
+
+
 class DigestModel(WireModel):
     """Collects results, and delivers them as one body of the type `digest`."""
 
@@ -75,6 +84,7 @@ class NewReceiver(WireModel):
     name: WebhookName = None
     stream: str | None = Field(None, description="Only results of this stream.")
     pattern: str | None = Field(None, description="Only results of this pattern; deviations belong to no pattern.")
+    key: Key = None
     min_severity: LeastSeverity = None
     kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
     description: Description = ""
@@ -108,6 +118,7 @@ class ReceiverChanges(ChangesModel):
 
     stream: str | None = Field(None, description="Null: of any stream.")
     pattern: str | None = Field(None, description="Null: of any pattern.")
+    key: Key = None
     min_severity: LeastSeverity = None
     kinds: Kinds | None = None
     description: Description | None = None
@@ -148,6 +159,7 @@ class WebhookModel(WireModel):
     url: str
     stream: str | None
     pattern: str | None
+    key: str | None
     min_severity: Severity | None
     kinds: list[DeliveredKind] = Field(description="The kinds of results that are sent.")
     description: str

@@ -70,6 +70,7 @@ _AtOnce: TypeAlias = Annotated[
 RECEIVER_OPTIONS: Options = {
     "stream": (Annotated[str | None, typer.Option(metavar="STREAM", help="Only results of this stream.")], None),
     "pattern": (Annotated[str | None, typer.Option(metavar="PATTERN", help="Only results of this pattern.")], None),
+    "key": (Annotated[str | None, typer.Option(metavar="KEY", help="Only results of this key.")], None),
     "min_severity": (_LeastSeverity, None),
     "kind": (Annotated[list[str] | None, typer.Option(metavar="KIND", callback=known_kinds, help=KINDS_HELP)], None),
     "name": (Annotated[str | None, typer.Option(metavar="NAME", help="Unique name, for lists and commands.")], None),
@@ -130,6 +131,7 @@ def change_webhook(
     target: Annotated[str | None, typer.Option("--to", metavar="URL", help="URL to send to, http or https.")] = None,
     stream: Annotated[str | None, typer.Option(metavar="STREAM|none", help="Only results of this stream.")] = None,
     pattern: Annotated[str | None, typer.Option(metavar="PATTERN|none", help="Only results of this pattern.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY|none", help="Only results of this key.")] = None,
     min_severity: _LeastSeverity = None,
     kind: Annotated[
         list[str] | None,
@@ -149,7 +151,8 @@ def change_webhook(
     """Change a webhook; omitted options stay as they are."""
     own = given(url=target, description=description, headers=_headers(header) or None)
     body = {**own, **members_of(kind, template, digest, at_once, min_severity=min_severity)}
-    body |= {name: None if text == NONE else text for name, text in given(stream=stream, pattern=pattern).items()}
+    chosen = given(stream=stream, pattern=pattern, key=key)
+    body |= {name: None if text == NONE else text for name, text in chosen.items()}
     if not body:
         raise typer.BadParameter("say what to change, such as --to URL or --min-severity high")
     client.show(client.patch(_WEBHOOKS.path_of(client, webhook), body))

@@ -937,6 +937,7 @@ class ShardPlanModel(TypedDict):
 class SinkChanges(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
+    key: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
     kinds: NotRequired[list[ResultName] | None]
     description: NotRequired[str | None]
@@ -962,6 +963,7 @@ class SinkModel(TypedDict):
     address: str
     stream: str | None
     pattern: str | None
+    key: str | None
     min_severity: Literal["low", "medium", "high", "critical"] | None
     kinds: list[ResultName]
     description: str
@@ -1150,6 +1152,7 @@ class VolumeModel(TypedDict):
 class WebhookChanges(TypedDict):
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
+    key: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
     kinds: NotRequired[list[ResultName] | None]
     description: NotRequired[str | None]
@@ -1219,6 +1222,7 @@ class NewReceiver(TypedDict):
     name: NotRequired[str | None]
     stream: NotRequired[str | None]
     pattern: NotRequired[str | None]
+    key: NotRequired[str | None]
     min_severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
     kinds: NotRequired[list[ResultName]]
     description: NotRequired[str]
@@ -1246,6 +1250,7 @@ class WebhookModel(TypedDict):
     url: str
     stream: str | None
     pattern: str | None
+    key: str | None
     min_severity: Literal["low", "medium", "high", "critical"] | None
     kinds: list[ResultName]
     description: str

@@ -53,8 +53,8 @@ _LONGEST_US = 7 * 86_400 * _SECOND_US
 class WebhookDraft:
     """A webhook to be registered; a secret is ``whsec_`` and base64 of 24 to 64 bytes, generated if None.
 
-    It receives results of the given kinds only, and of the given stream, pattern and least severity; None: any. The
-    name is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity.
+    It receives results of the given kinds only, and of the given stream, pattern, key and least severity; None: any.
+    The name is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity.
     ``sink`` has kind and members of a sink that is not a webhook; the secret is its password, and it has no ``url``.
     """
 
@@ -70,6 +70,7 @@ class WebhookDraft:
     name: str = ""
     digest: Mapping[str, Any] | None = None
     sink: Mapping[str, Any] | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from shards import USUAL_KINDS
 _WEBHOOK: Form = {
     "stream": None,
     "pattern": None,
+    "key": None,
     "min_severity": None,
     "kinds": list(USUAL_KINDS),
     "description": "",

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from typing import Any, cast
+
+import orjson
 
 from service.errors import UnknownSink, UnknownWebhook, WebhookNameTaken
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import PREFIX, Client, register
-from service.stores.record_books import Records
+from service.stores.record_books import Change, Records
 from service.stores.records import encode, read_record
-from service.stores.severities import USUAL_SEVERITY, Severity, is_as_grave
+from service.stores.severities import Severity, is_as_grave
 from shards import USUAL_KINDS
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
+WEBHOOKS_READ_KEY = PREFIX + "webhooks-read"  # a mark that a reader leaves, and every change removes
 NAMES_KEY = PREFIX + "webhook-names"
 TURNS_KEY = PREFIX + "deliveries:turns"
 STATS_KEY = PREFIX + "webhook-stats:"
@@ -25,6 +32,7 @@ GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
 _FORMER_KINDS = ("alert", "correction")  # of records without the member
 
+_UNREAD = ("DEL", WEBHOOKS_READ_KEY)
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
 
 
@@ -50,8 +58,9 @@ class RegisteredWebhook:
     """A receiver of alerts and other results. Members with a default are missing in older records.
 
     ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` are earlier ones, the latest first. Without
-    ``min_severity`` it gets results of any, and deviations. ``sink``: the ``kind`` and the members of a sink that is
-    not a webhook, whose secret is its password, and whose address is for people.
+    ``min_severity`` it gets results of any, and deviations. ``key``: that of a transaction, or of a row of a table.
+    ``sink``: the ``kind`` and the members of a sink that is not a webhook, whose secret is its password, and whose
+    address is for people.
     """
 
     id: str
@@ -71,12 +80,11 @@ class RegisteredWebhook:
     name: str = ""
     digest: DigestRules | None = None
     sink: Mapping[str, Any] | None = None
+    key: str | None = None
 
-    def wants(self, kind: str, stream: str, pattern: str | None, severity: str = USUAL_SEVERITY) -> bool:
-        """Whether a result of a kind, stream and pattern is to be delivered here; a deviation belongs to no pattern."""
-        is_near = self.stream in (None, stream) and self.pattern in (None, pattern)
-        is_grave = self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
-        return self.is_enabled and kind in self.kinds and is_near and is_grave
+    def takes(self, pattern: str | None, severity: str) -> bool:
+        """Whether a result is grave enough; a deviation belongs to no pattern."""
+        return self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
 
     def collects(self, pattern: str | None, severity: str) -> bool:
         """Whether a wanted result waits for the next digest; a deviation belongs to no pattern."""
@@ -87,6 +95,38 @@ class RegisteredWebhook:
     def secrets_at(self, now_us: int) -> list[str]:
         """The secrets with which a message is signed now: the current one, then those that are being retired."""
         return [self.secret, *(old.secret for old in self.retiring if now_us < old.until_us)]
+
+
+class Webhooks(list[RegisteredWebhook]):
+    """Registered webhooks, oldest first, with an index: a result costs work only for webhooks that may want it."""
+
+    @classmethod
+    def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
+        """The same webhooks; those of a store keep their index."""
+        return webhooks if isinstance(webhooks, cls) else cls(webhooks)
+
+    def wanting(
+        self, kind: str, stream: str, pattern: str | None, severity: str, body: bytes
+    ) -> Iterator[RegisteredWebhook]:
+        """The webhooks that want a result of a kind, stream and pattern; a deviation belongs to no pattern."""
+        key = orjson.loads(body).get("key") if kind in self._kinds_by_key else None
+        places = product((kind,), (stream, None), {pattern, None}, {key, None})
+        numbers = sorted(number for place in places for number in self._index.get(place, ()))
+        return (self[number] for number in numbers if self[number].takes(pattern, severity))
+
+    @cached_property
+    def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
+        """The numbers of enabled webhooks by kind, stream, pattern and key; None: any."""
+        found: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
+        for number, webhook in enumerate(self):
+            for kind in set(webhook.kinds) if webhook.is_enabled else ():
+                found[kind, webhook.stream, webhook.pattern, webhook.key].append(number)
+        return dict(found)
+
+    @cached_property
+    def _kinds_by_key(self) -> frozenset[str]:
+        """The kinds of results of which some webhooks want those of one key."""
+        return frozenset(kind for webhook in self if webhook.key is not None for kind in webhook.kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +150,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._put = register(client, "registry/put_webhook")
+        self._known: tuple[str, Webhooks] | None = None  # with the mark under which they were read
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWebhook:
         """The error for an id of no webhook."""
@@ -122,15 +163,34 @@ class WebhookStore(Records[RegisteredWebhook]):
     def put(self, webhook: RegisteredWebhook) -> None:
         """Store a webhook under its id; raises ``WebhookNameTaken`` if another webhook has its name."""
         record = encode(**asdict(webhook))
-        if not self._put(webhooks=WEBHOOKS_KEY, names=NAMES_KEY, id=webhook.id, name=webhook.name, record=record):
+        keys = {"webhooks": WEBHOOKS_KEY, "names": NAMES_KEY, "mark": WEBHOOKS_READ_KEY}
+        if not self._put(**keys, id=webhook.id, name=webhook.name, record=record):
             raise WebhookNameTaken(
                 f"another webhook is called {webhook.name!r}; take another name, or change that one",
                 name=webhook.name,
             )
 
-    def all(self) -> list[RegisteredWebhook]:
-        """All webhooks, oldest first."""
-        return sorted(super().all(), key=lambda webhook: (webhook.registered_us, webhook.id))
+    def all(self) -> Webhooks:
+        """All webhooks, oldest first; read again only after a change."""
+        mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY))
+        if mark is None:  # left before they are read, so that no change in between is missed
+            self._client.set(WEBHOOKS_READ_KEY, uuid.uuid4().hex, nx=True)
+            mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY)) or b""
+        if self._known is None or self._known[0] != mark.decode():
+            found = sorted(super().all(), key=lambda webhook: (webhook.registered_us, webhook.id))
+            self._known = mark.decode(), Webhooks(found)
+        return self._known[1]
+
+    def apply(
+        self, name: str, change: Callable[[RegisteredWebhook | None], Change | None]
+    ) -> tuple[RegisteredWebhook, bool]:
+        """Change a webhook, as ``Records.apply``."""
+
+        def changed(known: RegisteredWebhook | None) -> Change | None:
+            wanted = change(known)
+            return None if wanted is None else replace(wanted, commands=(*wanted.commands, _UNREAD))
+
+        return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
         """A webhook, or another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
@@ -141,7 +201,8 @@ class WebhookStore(Records[RegisteredWebhook]):
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
         """Delete a webhook, its statistics and its log; its queued deliveries are dropped when their turn comes."""
-        self.drop(webhook_id, condition, ("DEL", *belongings_of(webhook_id)), ("ZADD", TURNS_KEY, 0, webhook_id))
+        dropped = ("DEL", *belongings_of(webhook_id))
+        self.drop(webhook_id, condition, dropped, ("ZADD", TURNS_KEY, 0, webhook_id), _UNREAD)
 
     def stats(self, webhook_id: str) -> DeliveryStats:
         """Totals of the deliveries to a webhook."""

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from service.errors import RegistryContended, StreamInUse, UnknownStream
 from service.stores.conditions import Condition
 from service.stores.connection import PREFIX, Client, register
-from service.stores.deliveries.webhooks import TURNS_KEY, WEBHOOKS_KEY, belongings_of, read_webhook
+from service.stores.deliveries.webhooks import TURNS_KEY, WEBHOOKS_KEY, WEBHOOKS_READ_KEY, belongings_of, read_webhook
 from service.stores.log.deciders import DECIDERS_KEY, decider_fields
 from service.stores.log.event_ids import DUPLICATES_KEY, EVENT_IDS_KEY
 from service.stores.log.event_log import EventLog
@@ -138,7 +138,8 @@ class StreamRemoval:
             *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
             *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]
-        planned = _Removal([], dict.fromkeys(gone, b""), [users_key(stream), TYPES_KEY + stream, versions_key(stream)])
+        dropped = [users_key(stream), TYPES_KEY + stream, versions_key(stream), WEBHOOKS_READ_KEY]
+        planned = _Removal([], dict.fromkeys(gone, b""), dropped)
         planned.changes[ROUTES_KEY, stream] = GONE
         for (key, field), body in sorted(mentions.items()):
             _PLANNERS[key](planned, stream, field, body)

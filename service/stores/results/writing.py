@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.stores.deliveries.delivery import COLLECTED, DUE_KEY, RECORDS_KEY, Delivery
-from service.stores.deliveries.webhooks import RegisteredWebhook
+from service.stores.deliveries.webhooks import RegisteredWebhook, Webhooks
 from service.stores.results.blocks import in_parts
 from service.stores.results.hours import KEPT_HOURS, hours_key
 from service.stores.severities import USUAL_SEVERITY
@@ -63,20 +63,19 @@ class Writing:
     def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
         """The deliveries of a row, one for each webhook of its kind, stream, name and severity."""
         name, severity = row.subject or None, self._severity(row.subject)
-        for webhook in self.webhooks:
-            if webhook.wants(kind.delivered_as, row.stream, name, severity):
-                mark = COLLECTED if webhook.collects(name, severity) else ""
-                yield Delivery(
-                    id=f"{webhook.id}:{mark}{row.id}",
-                    webhook=webhook.id,
-                    alert=row.id,
-                    kind=kind.delivered_as,
-                    attempts=0,
-                    queued_us=self.now_us,
-                    lease_us=0,
-                    body=body,
-                    traceparent=self.traceparents.get(row.id),
-                )
+        for webhook in Webhooks.of(self.webhooks).wanting(kind.delivered_as, row.stream, name, severity, row.body):
+            mark = COLLECTED if webhook.collects(name, severity) else ""
+            yield Delivery(
+                id=f"{webhook.id}:{mark}{row.id}",
+                webhook=webhook.id,
+                alert=row.id,
+                kind=kind.delivered_as,
+                attempts=0,
+                queued_us=self.now_us,
+                lease_us=0,
+                body=body,
+                traceparent=self.traceparents.get(row.id),
+            )
 
     def _severity(self, name: str) -> str:
         return USUAL_SEVERITY if self.severities is None else self.severities.get(name, USUAL_SEVERITY)

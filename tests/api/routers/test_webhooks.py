@@ -127,6 +127,18 @@ def test_changes_are_checked_like_a_new_webhook(http, created, check_problem):
     check_problem(http.patch("/v1/webhooks/none", json={}), 404, "unknown-webhook")
 
 
+def test_a_webhook_of_a_key_gets_results_of_this_key_only(http, stores, clock):
+    one, other, every = (
+        http.post("/v1/webhooks", json={"url": URL, **more}).json() for more in ({"key": "k1"}, {}, {})
+    )
+    changed = http.patch(f"/v1/webhooks/{other['id']}", json={"key": "k2"}).json()
+    assert (one["key"], changed["key"], every["key"]) == ("k1", "k2", None)
+    body = b'{"id":"a","pattern":"p","key":"k1","stream":"s"}'
+    AlertSink(stores, clock)([sink_row(kind="alert", stream="s", id="a", body=body)], 0)
+    claimed = stores.deliveries.claim(clock.now_us(), 10**9, 9)
+    assert sorted(one.webhook for one in claimed) == sorted([one["id"], every["id"]])
+
+
 def test_a_webhook_is_disabled_and_enabled(http, created, stores):
     path = f"/v1/webhooks/{created['id']}"
     queue_alerts(stores, 2)

@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.errors import UnknownWebhook
 from service.stores import DeliveryOutcome, RegisteredWebhook
-from service.stores.deliveries.webhooks import WEBHOOKS_KEY
+from service.stores.deliveries.webhooks import WEBHOOKS_KEY, Webhooks, WebhookStore
 from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
@@ -140,6 +142,61 @@ def test_a_correction_carries_its_body_from_attempt_to_attempt(stores, webhook):
     stores.deliveries.settle(delivery, DeliveryOutcome(verdict="retry", at_us=1, error="no answer", next_us=2))
     (again,) = stores.deliveries.claim(2, LEASE_US, 1)
     assert (again.attempts, again.body) == (1, row.body.decode())
+
+
+NAMES = st.sampled_from([None, "a", "b"])
+
+
+@given(
+    st.lists(
+        st.tuples(NAMES, NAMES, NAMES, st.booleans(), st.sampled_from([None, "high"]), st.sets(st.sampled_from("xy")))
+    ),
+    st.tuples(st.sampled_from("xyz"), st.sampled_from("abc"), NAMES, NAMES, st.sampled_from(["low", "critical"])),
+)
+def test_an_index_finds_the_webhooks_that_want_a_result(members, result):
+    kind, stream, pattern, key, severity = result
+    webhooks = [
+        RegisteredWebhook(
+            id=f"w{number}",
+            url="http://x",
+            secret="whsec_",
+            stream=of,
+            pattern=name,
+            key=wanted_key,
+            is_enabled=is_enabled,
+            registered_us=number,
+            kinds=tuple(kinds),
+            min_severity=least,
+        )
+        for number, (of, name, wanted_key, is_enabled, least, kinds) in enumerate(members)
+    ]
+    expected = [
+        one.id
+        for one in webhooks
+        if one.is_enabled
+        and kind in one.kinds
+        and one.stream in (None, stream)
+        and one.pattern in (None, pattern)
+        and one.key in (None, key)
+        and (one.min_severity is None or (pattern is not None and severity == "critical"))
+    ]
+    body = orjson.dumps({} if key is None else {"key": key})
+    assert [one.id for one in Webhooks(webhooks).wanting(kind, stream, pattern, severity, body)] == expected
+
+
+def test_webhooks_are_read_again_only_after_a_change(stores, client, webhook):
+    other = WebhookStore(client)
+    first = other.all()
+    assert first is other.all()
+    stores.webhooks.put(replace(webhook, id="v", registered_us=1))
+    assert [one.id for one in other.all()] == ["w", "v"]
+    stores.webhooks.change("v", lambda known: replace(known, stream="t"))
+    assert [one.stream for one in other.all()] == [None, "t"]
+    stores.webhooks.delete("w")
+    assert [one.id for one in other.all()] == ["v"]
+    client.flushdb()
+    stores.webhooks.put(replace(webhook, id="u"))
+    assert [one.id for one in other.all()] == ["u"]
 
 
 def test_webhooks_of_an_earlier_release_get_what_is_usual(stores, client):

@@ -291,14 +291,17 @@ def test_registry_commit(run, client):
 
 def test_registry_put_webhook(run, client):
     def put(id_, name, record):
-        return run("registry/put_webhook", webhooks="webhooks", names="names", id=id_, name=name, record=record)
+        keys = {"webhooks": "webhooks", "names": "names", "mark": "mark"}
+        return run("registry/put_webhook", **keys, id=id_, name=name, record=record)
 
     assert [put("a", "desk", "1"), put("b", "desk", "2"), put("a", "desk", "3")] == [1, 0, 1]
     assert [put("c", "", "4"), put("d", "", "5")] == [1, 1]
     assert client.hgetall("webhooks") == {b"a": b"3", b"c": b"4", b"d": b"5"}
     client.hdel("webhooks", "a")
+    client.set("mark", "m")
     assert put("b", "desk", "6") == 1
     assert client.hgetall("names") == {b"desk": b"b"}
+    assert not client.exists("mark")
 
 
 # Locks.

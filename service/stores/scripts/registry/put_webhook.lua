@@ -1,10 +1,12 @@
---! keys: webhooks, names
+--! keys: webhooks, names, mark
 --! args: id, name, record
 -- Adds a webhook under its id, and under its name if it has one; 0: another webhook has the name.
+-- ``mark``: that of the readers, who read again.
 if name ~= '' then
     local known = redis.call('HGET', names, name)
     if known and known ~= id and redis.call('HEXISTS', webhooks, known) == 1 then return 0 end
     redis.call('HSET', names, name, id)
 end
 redis.call('HSET', webhooks, id, record)
+redis.call('DEL', mark)
 return 1
