@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields as dataclass_fields
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -41,6 +42,11 @@ def read_record(form: type[_Record], body: bytes, what: str, **usual: Any) -> _R
     ``usual``: members that records of earlier releases do not have, where they differ from the default.
     """
     fields = {**usual, **decode(body, what)}
+    if unknown := sorted(fields.keys() - {member.name for member in dataclass_fields(cast(Any, form))}):
+        raise RecordFormatError(
+            f"the stored record of {what} has members that this release does not know: {', '.join(unknown)}; a later "
+            "release has written it"
+        )
     try:
         found: _Record = _reader(cast(Any, form)).validate_python(fields)
     except ValidationError as error:

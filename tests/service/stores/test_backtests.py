@@ -1,5 +1,6 @@
 """Backtests are kept with their results, up to a number, and change by compare-and-set."""
 
+import orjson
 import pytest
 
 from service.errors import InvalidCursor, RecordFormatError, TooManyBacktests, UnknownBacktest
@@ -67,6 +68,18 @@ def test_a_record_of_another_format_is_refused(store, client):
     store.add(backtest(0))
     client.hset("forestall:backtests", "bt_0", b'{"format":9}')
     with pytest.raises(RecordFormatError):
+        store.get("bt_0")
+
+
+@pytest.mark.parametrize(
+    ("member", "fault"),
+    [({"colour": "red"}, "members that this release does not know: colour"), ({"path": 7}, "is damaged: path: ")],
+)
+def test_a_record_with_other_members_is_refused(store, client, member, fault):
+    store.add(backtest(0))
+    stored = orjson.loads(client.hget("forestall:backtests", "bt_0"))
+    client.hset("forestall:backtests", "bt_0", orjson.dumps(stored | member))
+    with pytest.raises(RecordFormatError, match=fault):
         store.get("bt_0")
 
 
