@@ -16,7 +16,7 @@ from service.processes.supervisor import CHILDREN, CONSOLE, Supervisor
 from service.readiness import await_ready, missing_part
 from service.settings import PREFIX, Settings
 
-_READY_S = 300.0  # without progress
+_READY_S = 600.0  # without progress; a busy machine took 244
 _MOST_STARTS = 5
 _PATIENCE_S = 60.0
 _OVERLOAD_PATIENCE_S = 1_800.0
