@@ -1,4 +1,4 @@
-"""How long a task answers nothing while it hands a state over, and what a thread does beside it.
+"""Pauses of a task that hands a state over, with and without a thread that stores the state.
 
 The aggregate, the events and the questions are those of ``asked_aggregate``; one shard in memory. *copied*: by the
 task, between two steps. *stored*: checksum and file, by the thread. Thread time of one core, the best of the rounds.

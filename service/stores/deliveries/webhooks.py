@@ -83,7 +83,7 @@ class RegisteredWebhook:
     key: str | None = None
 
     def takes(self, pattern: str | None, severity: str) -> bool:
-        """Whether a result is grave enough; a deviation belongs to no pattern."""
+        """Whether a result has the least severity of the webhook; a deviation belongs to no pattern."""
         return self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
 
     def collects(self, pattern: str | None, severity: str) -> bool:
