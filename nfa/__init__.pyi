@@ -1,4 +1,4 @@
-"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+"""The exports of the package; `__init__.py` imports each name when it is first used."""
 
 from .arena import distinct as distinct
 from .automata.guard_view import GuardView as GuardView

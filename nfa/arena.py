@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW_ROWS = 256
-_FEW = 500  # values up to this count are sorted quickly
-_SPARSE = 8  # a table longer than this multiple of the values costs as much as sorting them
+_FEW = 500  # up to this number of values, sorting is fast
+_SPARSE = 8  # a table of flags longer than this multiple of the values costs as much as sorting
 
 Item = TypeVar("Item", bound=np.generic)
 
@@ -29,7 +29,7 @@ def power_above(count: int, least: int) -> int:
 
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
-    """The distinct values in ascending order. ``numpy.unique`` hashes, which is slower if few are equal."""
+    """The distinct values in ascending order. ``numpy.unique`` hashes, which is slow if few values are equal."""
     if len(values) > _FEW:
         least = int(values.min())
         reach = int(values.max()) - least + 1
@@ -45,9 +45,9 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first index of each distinct row, by ascending rows, and for each row the index of its value among them.
+    """The first index of each distinct row, by ascending rows, and for each row the place of its value among them.
 
-    ``numpy.unique`` has a fixed cost that is more than that of a dictionary for few rows.
+    For few rows a dictionary is faster than ``numpy.unique``.
     """
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -62,14 +62,14 @@ def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
-    """An array over the same memory, with the writable type for which kernels are compiled; it must not be written."""
+    """A view of an array with the writable type for which kernels are compiled; callers must not write to it."""
     if array.flags.writeable:
         return array
     return np.asarray(_Shown(array))
 
 
 class _Shown:
-    """An array under another array interface."""
+    """The memory of an array, exposed as writable through ``__array_interface__``."""
 
     def __init__(self, array: NDArray[np.generic]) -> None:
         self._array = array  # keeps the memory alive while it is viewed

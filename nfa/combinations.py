@@ -1,4 +1,4 @@
-"""Conditions over events that were combined elsewhere, such as by a join."""
+"""Expressions over events that another component has combined, such as a join."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from nfa.language.references import NameScope, check_references, resolve
 from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, Path, Scalar, attributes_of, calls_of
 from streams.tables import Lookup, Tables
 
-_OF_EVENT = "#"  # no alias begins with it
-_OF_JOIN = "\0"  # before the function of a join that has an attribute or an event; no name begins so
+_OF_EVENT = "#"  # first name in the path of a function of an event; no alias begins so
+_OF_JOIN = "\0"  # before the name of a function that only joins have; no name of an attribute begins so
 
 
 class Read(NamedTuple):
-    """A value of an alias: an attribute (``value``), its ``time``, ``type`` or ``id``, or a total over its events."""
+    """A value that an expression reads of an alias: an attribute (``value``), a ``time``, ``type`` or ``id``, or a
+    total.
+    """
 
     alias: str
     function: str
@@ -33,22 +35,19 @@ class Read(NamedTuple):
 
 
 Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
-"""Distinct values as plain JSON, and for each combination the index of its value among these."""
+"""Distinct values as plain JSON, and for each combination the index of its value among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over one event of each of some aliases, or over totals of their events.
-
-    It ``reads`` values without duplicates.
-    """
+    """An expression over one event of each of some aliases, or over totals of their events."""
 
     _leaves: Mapping[Path | Elements, Read]
     _expression: Expression
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """The values that it reads."""
+        """The values that the expression reads, without duplicates."""
         return tuple(self._leaves.values())
 
     @property
@@ -57,9 +56,10 @@ class CombinedExpression:
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """The combinations for which the value is true, and neither false nor null.
+        """A mask of the combinations for which the value is true, and neither false nor null.
 
-        ``values`` has those of ``reads``; times are integers in microseconds. ``size`` is the number of combinations.
+        ``values`` has a column for each of ``reads``; times are integers in microseconds. ``size`` is the number of
+        combinations.
         """
         return self._values(values, size, tables).is_true
 
@@ -76,9 +76,10 @@ class CombinedExpression:
 
 
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
-    """Read an expression in which every reference begins with an alias, as in WHERE of a pattern.
+    """Parse an expression in which every reference begins with an alias, as in WHERE of a pattern.
 
-    ``takes_totals``: aggregates of the events of an alias are values, too. ``PatternRefused`` has position and advice.
+    With ``takes_totals``, aggregates of the events of an alias are values, too. ``PatternRefused`` has position and
+    advice.
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))
@@ -95,7 +96,9 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """The expression in which functions that only joins have are attributes that name them."""
+    """The expression in which calls of functions that only joins have become attributes with the function in their
+    path.
+    """
     own = "distinct" if takes_totals else "decided_by"
 
     def change(one: Expression) -> Expression | None:
@@ -135,7 +138,7 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """The expression over a single event that has the values of all events of a combination."""
+    """The expression rewritten over a single event that has the values of all events of a combination."""
 
     def change(one: Expression) -> Expression | None:
         match one:
@@ -154,7 +157,7 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
-    """The attribute of the single event that has the value of an alias, which is noted in ``leaves``."""
+    """The attribute of the single event for a value of an alias; the value is noted in ``leaves``."""
     first, rest = "".join(attribute.path[:1]), attribute.path[1:]
     own = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
     read = Read(attribute.of or "", own or function, rest if own else attribute.path)

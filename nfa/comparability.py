@@ -1,4 +1,4 @@
-"""Warnings about comparisons that are null for actual events, because a text meets a number or a boolean."""
+"""Warnings about comparisons that are null for actual events, because a text is compared with a number or a boolean."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nfa.language.stream_checks import Notice
 from nfa.syntax import Atom, Attribute, Comparison, Expression, InList, Literal, Pattern, operands_of, subexpressions
 from streams import EventBatch, listed
 
-_READ = 100_000  # events of the types of a step, from the first on
+_READ = 100_000  # most events that are read for the types of a step
 _COLUMN_TYPES = {BOOLEAN: "boolean", INTEGER: "number"}
 _WORDS = {TEXT: "a text", BOOLEAN: "a boolean", INTEGER: "a number"}
 
@@ -29,7 +29,8 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 
 
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
-    """Comparisons of attributes with constants, or with each other, that are null for the kinds of the events' values.
+    """Notices about comparisons, of attributes with constants or each other, that are null for the kinds of actual
+    values.
 
     For each step's types the first 100,000 events are read. ``known`` has the kinds of values read so far for other
     patterns, and grows.
@@ -55,7 +56,7 @@ class _Reading:
     known: KindsRead
 
     def with_constants(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
-        """A notice for a comparison with constants if some values have a kind that no constant has."""
+        """A notice for a comparison with constants if some values have a kind that none of the constants has."""
         constants, attribute = _constants(comparison), _attribute(comparison)
         wanted = {_kind_of(one) for one in constants}
         if attribute is None or NULL in wanted:

@@ -41,9 +41,8 @@ _TYPE = ("type",)
 
 @dataclass(frozen=True, slots=True)
 class EventExpression:
-    """An expression whose names are attributes of one event, ``type`` is its type, and ``key`` its correlation key.
-
-    ``time(event)`` is its time.
+    """An expression over one event: names are its attributes, ``type`` its type, ``key`` its key, ``time(event)`` its
+    time.
     """
 
     _expression: Expression
@@ -63,13 +62,14 @@ class EventExpression:
         return self._values(columns, rows).to_list()
 
     def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether the value is true, and neither false nor null, for each of some events of a batch."""
+        """A mask of some events of a batch: whether the value is true, and neither false nor null."""
         return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """Whether the value is true for each of ``size`` rows, by name in place of events; lookups read ``tables``.
+        """A mask of ``size`` rows, given as columns by name instead of events, for which the value is true.
 
-        A column has plain JSON values, or is a tuple of kinds, integers and floats, as those of ``Values``.
+        A column has plain JSON values, or is a tuple of kinds, integers and floats as in ``Values``. Lookups read
+        ``tables``.
         """
         read: dict[Leaf, Values] = {
             leaf: Values.of_columns(columns[".".join(leaf)])
@@ -80,7 +80,7 @@ class EventExpression:
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:
-        """Attributes, and the range of numbers outside which the value is not true."""
+        """Attributes, each with a range of numbers outside which the expression is not true."""
         whole = self._expression
         for one in whole.operands if isinstance(whole, Both) else (whole,):
             match one:
@@ -91,7 +91,7 @@ class EventExpression:
                     yield ".".join(path), lowest, float(number) if found in ("=", "<", "<=") else inf
 
     def numbers(self, columns: BatchColumns, rows: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
-        """Kinds, integers and floats of the values for some events of a batch, as those of ``Values``."""
+        """Kinds, integers and floats of the values for some events of a batch, as in ``Values``."""
         found = self._values(columns, rows)
         return found.kinds, found.integers, found.floats
 

@@ -1,4 +1,4 @@
-"""Exercises: small pieces of a matcher's work that call the same kernels as real work (``streams.compiling``).
+"""Exercises: small runs of a matcher that call the same kernels as real work, to compile them (``streams.compiling``).
 
 The kernels of a matcher depend on its engines and on whether its state is saved. These features are part of the name by
 which other processes find the exercise, so each combination is recorded separately. ``constraints.exercises`` adds
@@ -32,7 +32,7 @@ _PATTERNS: Mapping[str, tuple[str, ...]] = {
         "PATTERN exercise_ranked EVENT SEQ(A a, NEXT B b [v > a.v], NOT C) WITHIN 9 s LIMIT 9 EMIT TIMEOUTS",
     ),
 }
-_TRACES = (  # one ends, one outlives the window, one is open at the end
+_TRACES = (  # the first trace ends, the second outlives the window, the third is open at the end
     (("A", 0), ("B", 1), ("X", 2), ("End", 3)),
     (("A", 4), ("B", 5), ("X", 20), ("Y", 21)),
     (("A", 22), ("B", 23), ("X", 24)),
@@ -41,7 +41,7 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """The features of a matcher that runs patterns once over some events; ``is_idling`` if traces end by idling."""
+    """The features of a matcher that runs patterns once; with ``is_idling`` its traces have an idle timeout."""
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     chosen = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
     return frozenset(feature for feature, is_chosen in chosen.items() if is_chosen)
@@ -81,7 +81,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
             if SAVED in features:
                 matcher.open_cases(CaseQuery())
                 matcher = Matcher.load(matcher.dump(), guards)
-    if SAVED in features and names:  # the matcher continues while a trace still has bound events of the pattern
+    if SAVED in features and names:  # a trace still has bound events of the pattern
         matcher.remove_pattern(names[0])
     last = str(len(_TRACES) - 1)
     found += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]

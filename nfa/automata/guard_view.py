@@ -1,8 +1,8 @@
 """A guard's answers about a pattern's terms, translated into answers about the states of its automaton.
 
-A state of the automaton represents pattern states of one or more terms: the alternatives that are still open, each with
-its atoms that are bound. It can complete if one of these pattern states can. If the pattern has partitions in place of
-terms, it can complete if every partition that it has begun can.
+A state of the automaton represents pattern states of one or more terms: one for each alternative that is still open,
+with its bound atoms. The state can complete if one of these pattern states can. If the pattern has partitions instead
+of terms, the state can complete if all partitions that it has begun can complete.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The needs of an automaton state in a partition; nothing is needed if both members are empty.
+    """The pattern states of a partition that an automaton state still needs; none if both members are empty.
 
     ``state`` is the pattern state that must be able to complete; None if the partition's own atoms are all bound. For
-    each of its ORs, one of the alternatives in ``choices`` must be able to complete, too.
+    each of the partition's ORs, one of the alternatives in ``choices`` must be able to complete, too.
     """
 
     state: PatternState | None
@@ -55,8 +55,8 @@ class GuardView:
     Attributes:
         pattern_states: For each state of the automaton, the pattern states that it represents: a complete one if a
             trailing NOT is still pending.
-        free_terms: For each state of the automaton, the terms that need nothing more and that nothing known to a guard
-            can undo.
+        free_terms: For each state of the automaton, the terms that need no further event and that nothing known to a
+            guard can undo.
         remaining: If the query has partitions, what each state of the automaton needs of them; otherwise empty.
         negations: The steps of trailing NOTs, with and without condition and limit, in the order of the text, without
             duplicates.
@@ -82,7 +82,7 @@ class GuardView:
         starts: list[int] = []
         for states, free in zip(self.pattern_states, self.free_terms, strict=True):
             starts.append(len(columns))
-            columns.append(len(places))  # always true
+            columns.append(len(places))  # the column appended in live_terms: always true
             bits.append(int(np.bitwise_or.reduce([0, *map(term_bit, free)])))
             columns += [places[state] for state in states]
             bits += [1 if self.query.partitions else term_bit(state.term) for state in states]
@@ -113,11 +113,11 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """The first pattern state of an automaton state that died with an event: it could complete before the event and
-        cannot after it.
+        """The first pattern state of an automaton state that could complete before an event and cannot after it.
 
         ``before`` and ``after`` are a guard's answers in the order of ``query.states``. Bit tables may notice a death
-        late; then no pattern state could complete before, and the result is the first one that cannot complete
+        late. Then no pattern state could complete before the event, and the result is the first one that cannot
+        complete
         afterwards.
         """
         dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
@@ -135,7 +135,7 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
         return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
-    known = {state: state for state in query.states}  # one object for each: there may be many large ones
+    known = {state: state for state in query.states}  # one object for each pattern state: there may be many large ones
     alternatives = _Alternatives(automaton.outline, is_coarse(automaton.pattern.event))
     pattern_states = []
     free_terms = []

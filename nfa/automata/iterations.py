@@ -1,8 +1,8 @@
 """The iterations of a repetition that a guard reasons about.
 
 A guard's work grows with the third power of the number of steps that it knows. For a pattern with many steps (with
-repetitions written out) a guard only knows the last iteration of each repetition, which a match must have as well. So
-nothing is terminated that could complete; some partial matches may be terminated later than possible.
+repetitions written out) a guard only knows the last iteration of each repetition, which a match must also have. No
+partial match that could complete is terminated; some are terminated later than possible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def count_steps(node: Node) -> int:
 
 
 def is_coarse(event: Node) -> bool:
-    """Whether a guard only knows the last iterations."""
+    """Whether a guard only knows the last iteration of each repetition in a part."""
     return count_steps(event) > MAX_REASONED
 
 

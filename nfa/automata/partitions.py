@@ -17,7 +17,7 @@ from nfa.automata.query import AtomKey, Partition, PatternState, Query, Term
 from nfa.errors import PatternRefused
 from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, Sequence, atoms_of, parts_of
 
-_DONE = object()  # progress of a finished part, whatever its alternative
+_DONE = object()  # progress of a finished part, whichever alternative was bound
 
 _Way = tuple[tuple[int, bool], ...]
 """A path from the root: the number of each part, and whether it and its siblings are ordered."""
@@ -41,7 +41,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The progress of each partition: bound atoms (all of a finished OR), and partitions that a sibling ruled out."""
+    """The progress of all partitions: bound atoms (all of a finished OR), and partitions that a sibling ruled out."""
 
     bound: frozenset[AtomKey]
     closed: frozenset[int]
@@ -125,7 +125,7 @@ class _Reader:
     def _read_atom(
         self, atom: Atom, progress: Progress, way: _Way, iterations: tuple[int, ...], partition: int
     ) -> None:
-        if atom.is_any_type:  # some event can always be
+        if atom.is_any_type:  # some event can always match
             return
         names = tuple(dict.fromkeys(atom.types))
         homes = [partition] if len(names) == 1 else [self._open(partition) for _ in names]

@@ -2,7 +2,7 @@
 
 A *slot* represents one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
 closed by an event that the gap does not allow. Binding an event reopens the slots after it and leaves those of parallel
-branches unchanged; this is computed here, once, so that a run is a few words of bits.
+branches unchanged. These effects are computed once, here, so that a run is a few words of bits.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from nfa.syntax import (
 )
 
 MAX_STATES = 4_096
-MAX_BITS = 63  # atoms, slots, repetitions and spans are bits of one word each
+MAX_BITS = 63  # atoms, slots, repetitions and spans are each a word of bits
 
 _ROOT = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """One way from state to state; ``step`` has all data that are not here.
+    """A transition from state to state that binds one event; ``step`` has the data that are not here.
 
     Attributes:
         slot: The gap before the event; -1 if nothing is bound before.
-        resets: Slots that it reopens.
-        leaves: Slots of GREEDY repetitions that it ends or skips.
+        resets: Slots that the transition reopens.
+        leaves: Slots of GREEDY repetitions that the transition ends or skips.
     """
 
     source: int
@@ -68,10 +68,12 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAutomaton:
-    """A pattern ready for an engine. State 0 binds nothing; ``states`` are progress values.
+    """The automaton of a pattern. State 0 binds nothing; ``states`` are progress values.
 
-    By state: whether a match may be complete, its alternative trailing conditions, and the repetitions with UNTIL that
-    may continue. Transitions are sorted by source, in the order of the text.
+    By state: whether a match may be complete (``accepting``), its alternative trailing conditions (``finishes``), and
+    the
+    repetitions with UNTIL that may continue (``under_way``). Transitions are sorted by source, in the order of the
+    text.
     """
 
     pattern: Pattern
@@ -94,13 +96,13 @@ class PatternAutomaton:
 
     @property
     def goes_on(self) -> tuple[bool, ...]:
-        """Whether a state has a transition, by state."""
+        """By state, whether it has an outgoing transition."""
         sources = {transition.source for transition in self.transitions}
         return tuple(state in sources for state in range(len(self.states)))
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Least number of bound events, by state."""
+        """By state, the least number of bound events."""
         depths = [0] * len(self.states)
         for transition in self.transitions:  # sources come in breadth-first order
             if transition.target and not depths[transition.target]:
@@ -119,7 +121,7 @@ class PatternAutomaton:
 
 
 def build_automaton(pattern: Pattern, *, max_states: int = MAX_STATES) -> PatternAutomaton:
-    """Build the states and transitions of a checked pattern, which is refused if it has too many."""
+    """Build the automaton of a checked pattern; a pattern with too many states, slots or spans is refused."""
     pattern = over_events(pattern)
     outline = Outline(pattern)
     states: list[Progress] = [None]
@@ -172,7 +174,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """The slot of each row: one for each atom and gap, and for each variant of NOTs if a state has several variants."""
+    """The slot of each row: one per atom and gap, or per variant of the gap's NOTs if a state has several."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []
@@ -232,7 +234,7 @@ def _finishes(
 
 
 def _is_parallel(outline: Outline, bound: BindingStep, later: BindingStep) -> bool:
-    """Whether a pending step is parallel to the bound one in an AND, in the same iteration."""
+    """Whether a pending step is in another branch of an AND than the bound step, in the same iteration."""
     here, there = outline.ancestors[bound.atom], outline.ancestors[later.atom]
     common = [one for one, other in zip(here, there, strict=False) if one == other]
     if not isinstance(outline.nodes[common[-1]], Conjunction):
@@ -251,8 +253,9 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 def is_shareable(automaton: PatternAutomaton) -> bool:
     """Whether partial matches need no memory of their own, so that the shared-node engine can run the pattern.
 
-    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. Conditions are on single events. There are
-    no time limits of gaps, NOT, spans, UNTIL, GREEDY, WITHIN of business time, after-match rule, LIMIT or timeouts.
+    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. Conditions read a single event. The
+    pattern
+    has no limits of gaps, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
     """
     pattern = automaton.pattern
     if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):

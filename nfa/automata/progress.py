@@ -9,8 +9,8 @@ A *progress* is a plain value per node of the tree: ``None`` while nothing below
 - ``(iterations, progress, turn)`` for a repetition: the iterations finished before the current one, counted only as far
   as states differ; and, if the same gap of two iterations may be pending at once, which of the two it is.
 
-AND is thus the shuffle of its branches, and a repetition a loop. The edges (the gap conditions between neighbours)
-follow ``docs/semantics.md``, edges: prefixes move in to the first bound item, NOTs move out to the gap.
+So AND is the shuffle of its branches, and a repetition a loop. The edges (the gap conditions between neighbours) follow
+``docs/semantics.md``, edges: prefixes move in to the first bound item, NOTs move out to the gap.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any, TypeAlias
 from nfa.syntax import Atom, Conjunction, Disjunction, Gap, Item, Mode, Node, Pattern, Repeat, Sequence, parts_of
 
 Progress: TypeAlias = Any
-Greed: TypeAlias = tuple[int, bool]  # a GREEDY repetition, and whether it already has an element
+Greed: TypeAlias = tuple[int, bool]  # number of a GREEDY repetition, and whether it already has an element
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation:
-    """A NOT in force on a gap; a strict one counts only the event directly after the beginning of the gap.
+    """A NOT in force on a gap. A strict NOT only concerns the event directly after the beginning of the gap.
 
-    Only events less than ``within_us`` after the beginning count; None: all.
+    Only events less than ``within_us`` after the beginning of the gap count; None: all events.
     """
 
     number: int
@@ -41,9 +41,8 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Conditions on the gap after a part: the NOTs after its last bound step, in the order of the text.
-
-    Its GREEDY repetitions must not be able to take one more element.
+    """Conditions on the gap after a part: the NOTs after its last bound step, in the order of the text, and the GREEDY
+    repetitions that must not be able to take one more element.
     """
 
     negations: tuple[Negation, ...] = ()
@@ -58,7 +57,7 @@ class Exit:
 
 
 _FREE: tuple[Exit, ...] = (Exit(),)
-NOT_BEGUN: tuple[int, Progress] = (-1, None)  # before the first part: its place, and its progress
+NOT_BEGUN: tuple[int, Progress] = (-1, None)  # (place, progress) before the first part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +66,9 @@ class Edge:
 
     Attributes:
         place: Identifies the node that the gap belongs to; None if nothing is bound before.
-        within_us: Limit from the last event before to this one; None: no limit.
-        outer_us: Limit of the gap before the AND that is entered; a prefix inside does not replace it.
-        negations: NOTs in force; leading ones if nothing is bound before.
+        within_us: Limit from the previous event to this one; None: no limit.
+        outer_us: Limit of the gap before the AND that is entered; a prefix inside the AND does not replace it.
+        negations: NOTs in force; leading NOTs if nothing is bound before.
         is_measured: The gap is measured from the first event of a leading AND, and does not order events.
     """
 
@@ -85,7 +84,7 @@ class Edge:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
     def behind(self, exit_: Exit) -> Edge:
-        """The edge after an exit, whose NOTs it takes over."""
+        """The edge with the NOTs of an exit added."""
         return replace(self, negations=self.negations + exit_.negations) if exit_.negations else self
 
 
@@ -94,13 +93,13 @@ class BindingStep:
     """One way to bind one more event.
 
     Attributes:
-        begins: Repetitions of which it begins an iteration.
-        goes_on: Repetitions with UNTIL that had begun before it.
-        within: Repetitions with UNTIL that contain it.
-        opens_spans: Parts with a span that it begins.
-        in_spans: Parts with a span that had begun before it.
-        greedy: The ``Greed`` that it would satisfy as one more element, or None.
-        leaves: GREEDY repetitions that it ends or skips.
+        begins: Repetitions in which the event begins an iteration.
+        goes_on: Repetitions with UNTIL that had begun before the event.
+        within: Repetitions with UNTIL that contain the event.
+        opens_spans: Parts with a span that the event begins.
+        in_spans: Parts with a span that had begun before the event.
+        greedy: The ``Greed`` that the event would satisfy as one more element, or None.
+        leaves: GREEDY repetitions that the event ends or skips.
     """
 
     atom: int
@@ -116,7 +115,7 @@ class BindingStep:
 
 
 class Outline:
-    """A pattern's tree with numbers: nodes, positive atoms, negated atoms, repetitions, in the order of the text."""
+    """A pattern's tree with numbered nodes, positive atoms, negated atoms and repetitions, in the order of the text."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.root = pattern.event
@@ -127,7 +126,7 @@ class Outline:
         self.spans: list[Node] = []
         self.ancestors: list[tuple[int, ...]] = []  # for each positive atom, node numbers from the root down
         self.negated_ancestors: list[tuple[int, ...]] = []
-        self.node_ancestors: list[tuple[int, ...]] = []  # for each node, with itself last
+        self.node_ancestors: list[tuple[int, ...]] = []  # for each node, the numbers from the root down to the node
         self.nodes: list[Node] = []
         self.repeat_nodes: dict[int, int] = {}  # node number to repetition number
         self.children: list[list[int]] = []
@@ -190,7 +189,7 @@ class Outline:
                 return self.is_final(children[progress[0]], progress[1])
 
     def exits(self, number: int, progress: Progress) -> tuple[Exit, ...]:
-        """Alternative exits of a part that ends at a progress, or is omitted (None); one of them must hold."""
+        """The alternative exits of a part that ends at a progress, or is omitted (None); one of them must hold."""
         node, children = self.nodes[number], self.children[number]
         match node:
             case Atom():
@@ -222,7 +221,7 @@ class Outline:
         return self.exits(child, None)
 
     def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
-        """Every way to bind one more event below a node; such a step would enter the node by the edge ``entry``."""
+        """Every way to bind one more event below a node, which such an event enters by the edge ``entry``."""
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
             if span is None:

@@ -1,11 +1,11 @@
-"""The query graph: a pattern as alternatives of partially ordered atoms, with the states between none and all bound.
+"""The query graph of a pattern: alternatives of partially ordered atoms, with their states from none to all bound.
 
 A guard reasons about this graph: the events that a match *must* still have. A pattern is the disjunction of its *terms*
 (OR distributes over everything). A term is a set of atoms of one type each with a strict partial order, and a *pattern
 state* (term, D) is a down-closed set D of atoms already bound. Optional events (optional parts, iterations beyond the
-least number) are left out; NOT is not an event of a match, but a term knows where it forbids one. If there are too many
-terms, there are *partitions* instead. Source: C-CEP, query graph and its states (constraint-aware CEP, sections 2 and
-5).
+least number) are left out. A NOT is not an event of a match, but a term knows where it forbids one. If there are too
+many terms, there are *partitions* instead. Source: C-CEP, query graph and its states (constraint-aware CEP, sections 2
+and 5).
 """
 
 from __future__ import annotations
@@ -78,12 +78,13 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The atoms of a part of a pattern that are under no OR in the part; its term also has the atoms of the parts
-    around it.
+    """The atoms of a part of a pattern outside the ORs of the part.
+
+    The partition's term also has the atoms of the parts around it.
 
     Attributes:
-        own: Indices, in the term of the same number, of the atoms that no partition around it has.
-        choices: For each OR directly within it, the numbers of the partitions that are its alternatives.
+        own: Indices, in the term of the same number, of the atoms that no partition around this one has.
+        choices: For each OR directly within the partition, the numbers of the partitions that are its alternatives.
     """
 
     own: frozenset[int]
@@ -118,7 +119,7 @@ class Query:
     def can_complete(self, is_live: Sequence[bool]) -> bool:
         """Whether the whole pattern can complete, given whether each term can.
 
-        Exact for alternatives. For partitions it may be true wrongly: each is judged without its siblings.
+        Exact for alternatives. With partitions the result may be a false yes: each is judged without its siblings.
         """
         if not self.partitions:
             return any(is_live)

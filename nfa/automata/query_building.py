@@ -57,7 +57,10 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Numbers of the atoms by identity, the iterations around a part, and whether only last iterations are known."""
+    """The context of a part: atom numbers by identity, the iterations around the part, and whether only the last ones
+    are
+    known.
+    """
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -92,7 +95,7 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """The term of a whole pattern; it has the outer NOTs unless the pattern has a window, with which they end."""
+    """The term of a whole pattern. Outer NOTs are left out if the pattern has a window, as they end with the window."""
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]
@@ -123,7 +126,7 @@ def _expand(node: Node, place: _Place) -> list[_Piece]:
 
 
 def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
-    if atom.is_any_type:  # some event can always be
+    if atom.is_any_type:  # some event can always match
         return [_NOTHING]
     number, own = place.numbers[id(atom)], frozenset({0})
     found = []
@@ -135,7 +138,7 @@ def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
-    """The steps, one for each type, that a NOT forbids in its whole gap; none if more than the type decides."""
+    """The steps, one for each type, that a NOT forbids in its whole gap; none if it has a condition or a limit."""
     atom = item.negated
     if atom is None or item.gap is not None or atom.condition is not None or atom.is_any_type:
         return ()
