@@ -1,7 +1,7 @@
-"""Programs for conditions between steps, the event columns that they read, and memory to run them.
+"""Programs for conditions between steps, the event columns that the programs read, and memory to run them.
 
-``nfa.kernels.conditions`` defines the instructions. A program is plain data: it stays valid as long as the numbers of
-its columns and texts do.
+``nfa.kernels.conditions`` defines the instructions. A program is plain data: it stays valid as long as its columns and
+texts keep their numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from nfa.syntax import (
 )
 from streams import EventBatch
 
-MAX_ATOMS = 64  # per pattern: the bits of a word
+MAX_ATOMS = 64  # per pattern: one bit of a word each
 
 _SIGNS: Mapping[ComparisonOperator, int] = {
     "=": kernel.EQUAL,
@@ -110,14 +110,16 @@ class ColumnTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionScope:
-    """Meaning of the names in a condition.
+    """The meaning of the names in a condition.
 
     Attributes:
         own: Alias of the current event; None in WHERE.
         atoms: For each alias its positive atoms as bits; a missing alias is unbound. For NOT and UNTIL the own alias
             has no atoms.
-        repetitions: For each alias the innermost repetition around both it and the condition, below 64: a plain
-            reference reads the same iteration of this repetition. Without one the alias is missing or ``NIL``.
+        repetitions: For each alias the number, below 64, of the innermost repetition around both the alias and the
+            condition: a plain reference reads the same iteration of this repetition. Without such a repetition the
+                alias
+            is missing or ``NIL``.
     """
 
     own: str | None = None
@@ -127,7 +129,7 @@ class ConditionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCondition:
-    """The place of a condition's program in ``ConditionCompiler.code``, and the depth of the stack that it needs."""
+    """The place of a condition's program in ``ConditionCompiler.code``, and the stack depth that the program needs."""
 
     start: int
     end: int
@@ -137,8 +139,8 @@ class CompiledCondition:
 class ConditionCompiler:
     """Writes the programs of several conditions one after another.
 
-    ``columns`` receives the columns that the conditions read, ``texts`` the texts of their literals; these numbers must
-    be retained, see ``literal_texts``.
+    ``columns`` numbers the columns that the conditions read, ``texts`` the texts of their literals. The numbers of the
+    literals must be retained; see ``literal_texts``.
     """
 
     def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
@@ -147,7 +149,7 @@ class ConditionCompiler:
         self._words: list[int] = []
         self._text_places: list[int] = []
         self._depth = 1
-        self._code: NDArray[np.int64] | None = None  # the words, once requested
+        self._code: NDArray[np.int64] | None = None  # the words as an array, once requested
 
     @property
     def code(self) -> NDArray[np.int64]:
@@ -165,7 +167,9 @@ class ConditionCompiler:
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Follow a compaction of the texts, which keeps all texts of programs; the caller must fetch ``code`` again."""
+        """Follow a compaction of the texts, which keeps all texts of programs; ``code`` must be fetched again
+        afterwards.
+        """
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -174,14 +178,14 @@ class ConditionCompiler:
         self._code = None
 
     def compile_condition(self, expression: Expression, scope: ConditionScope) -> CompiledCondition:
-        """Write one condition, whose names were resolved and checked before."""
+        """Write the program of a condition whose names were resolved and checked before."""
         start, self._code = len(self._words), None
         depth = self._write(expression, scope)
         self._depth = max(self._depth, depth)
         return CompiledCondition(start=start, end=len(self._words), depth=depth)
 
     def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
-        """Append the instructions of an expression; returns the places that they need on the stack."""
+        """Append the instructions of an expression; returns the number of places that they need on the stack."""
         match expression:
             case Literal():
                 return self._write_constant(expression.value)
@@ -234,7 +238,7 @@ class ConditionCompiler:
     def _write_chain(
         self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, leap: int
     ) -> int:
-        """Write the operands of AND, OR or coalesce; operands after the first decisive one are not run."""
+        """Write the operands of AND, OR or coalesce; a program stops at the first operand that decides the value."""
         leaps = []
         depth = 1
         for index, operand in enumerate(operands):
@@ -271,7 +275,7 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """Write a function of constants, or of several events; a function of one event is a column."""
+        """Write a function of constants or of several events. A function of one event is read as a column."""
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
             return self._write_constant(value)
@@ -289,7 +293,9 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """Write the program for one event after the instruction at ``place``, whose operand becomes the length."""
+        """Write the program for one event after the instruction at ``place``, whose operand becomes the program's
+        length.
+        """
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH
@@ -313,7 +319,7 @@ class ConditionCompiler:
         return 1
 
     def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
-        """Load a column of the current event; in WHERE, which has none, of the newest one."""
+        """Load a column of the current event; in WHERE, which has no current event, of the newest event."""
         if isinstance(scope, _EventScope) or scope.own is not None:
             self._append(kernel.OWN, self._columns.number(leaf))
         else:
@@ -343,7 +349,7 @@ class ConditionCompiler:
 def new_stack(depth: int, nodes: int) -> Stack:
     """Memory for programs that need at most ``depth`` places on the stack.
 
-    One more place counts the values that conditions read. ``nodes`` is at least the length of the longest chain, for
+    A further place counts the values that conditions read. ``nodes`` is at least the length of the longest chain, for
     example the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
@@ -364,7 +370,7 @@ def event_columns(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The values of some events that programs read: kinds, uint8 (rows, columns), and values, int64 (rows, columns).
 
-    ``texts`` receives the texts among them; ``reader`` is a reader of the same batch whose parsed rows are shared.
+    Texts among the values are interned in ``texts``; ``reader`` reads the same batch and shares its parsed rows.
     """
     kinds = np.zeros((len(rows), len(columns)), np.uint8)
     values = np.zeros((len(rows), len(columns)), np.int64)
@@ -381,7 +387,7 @@ def event_columns(
 
 @dataclass(frozen=True, slots=True)
 class _EventScope:
-    """The scope inside an aggregate or ``prev``: every name refers to the event that the program runs on."""
+    """The scope inside an aggregate or ``prev``, where every name refers to the event on which the program runs."""
 
     alias: str
     own: str | None
@@ -398,11 +404,11 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """For each token of a LIKE and for its end, the token at which to continue if the text has another byte.
+    """For each token of a LIKE and for its end, the token at which to continue if the next byte of the text differs.
 
-    Within a segment of bytes this is the failure function of D. Knuth, J. Morris and V. Pratt (1977), and ``NIL`` at
-    its beginning: the text advances by a byte. ``AGAIN``: the segment has ``_`` and is tried again one character
-    later.
+    Within a segment of bytes this is the failure function of D. Knuth, J. Morris and V. Pratt (1977). ``NIL`` at the
+    beginning of a segment: advance by a byte in the text. ``AGAIN``: the segment has ``_`` and is tried again one
+    character later.
     """
     links: list[int] = []
     borders = [*(place for place, token in enumerate(tokens) if token == likeness.ANY_TEXT), len(tokens)]

@@ -1,9 +1,8 @@
-"""An index over the constants of filters: it finds the filters that hold for an event's attributes without testing
-each.
+"""An index over the constants of filters: finds the filters that hold for an event without testing each filter.
 
 The constants of one event type and dimension have consecutive numbers, their *cells*. An event has one cell per
-dimension: the cell of the constant that it equals, or of the last bound that it exceeds; bounds are sorted so that it
-exceeds all earlier ones too. An event for which no filter holds has cell 0.
+dimension: the cell of the constant that its value equals, or of the last bound that its value exceeds. Bounds are
+sorted so that the value exceeds all earlier bounds, too. If no filter of the dimension holds, the cell is 0.
 
 Source: predicate indexes of content-based publish/subscribe (Fabret et al., SIGMOD 2001, section 3; Yan and
 Garcia-Molina, TODS 1994); Esper calls them filter indexes.
@@ -29,7 +28,7 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of one event type and dimension; numbers come after texts, bounds ascend."""
+    """The cells of one event type and dimension: texts first, then numbers, or bounds in ascending order."""
 
     dimension: Dimension
     first: int
@@ -83,7 +82,7 @@ class _Cells:
 
 
 class FilterIndex:
-    """Cells of the constants with which filters compare; a filter is (type code, dimension, constants)."""
+    """The cells of the constants with which filters compare; a filter is (type code, dimension, constants)."""
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -91,7 +90,7 @@ class FilterIndex:
             gathered.setdefault(code, {}).setdefault(dimension, set()).update(constants)
         self._cells: dict[int, list[_Cells]] = {}
         self._numbers: dict[tuple[int, Dimension, Constant], int] = {}
-        starts = [NO_CELL]  # by cell, the first cell that an event in it meets
+        starts = [NO_CELL]  # by cell, the first cell whose filters hold for an event in it
         for code, dimensions in sorted(gathered.items()):
             for dimension, known in sorted(dimensions.items(), key=repr):
                 first = len(starts)
@@ -104,7 +103,7 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """The largest number of dimensions of any type."""
+        """The largest number of indexed dimensions of any type."""
         return max(map(len, self._cells.values()), default=0)
 
     @property
@@ -113,16 +112,16 @@ class FilterIndex:
         return len(self._starts)
 
     def slot(self, code: int, dimension: Dimension) -> int:
-        """The row of ``place`` with the cells of a type's dimension."""
+        """The row of the result of ``place`` that has the cells of a type's dimension."""
         return [one.dimension for one in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For each cell, the rows that an event meets there, (begin, end), of a table that is sorted by cell.
+        """For each cell, the range (begin, end) of rows that an event in it meets, in a table that is sorted by cell.
 
-        An event without a cell meets no rows; rows with ``NO_CELL`` are met by no cell.
+        An event without a cell meets no rows; rows with ``NO_CELL`` are met by no event.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)

@@ -18,7 +18,7 @@ from nfa.conditions.residuals import all_of, conjuncts_of, split_condition
 from nfa.syntax import Atom, Comparison, ComparisonOperator, Expression, InList, Literal, Scalar
 
 Relation: TypeAlias = OneOf["=", ">", "<"]
-Bound: TypeAlias = tuple[float, bool]  # of a threshold: the constant, negated under "<"; and whether it is excluded
+Bound: TypeAlias = tuple[float, bool]  # (the constant, negated under "<"; whether the bound is exclusive)
 Constant: TypeAlias = str | float | Bound
 
 _TURNED: Mapping[ComparisonOperator, ComparisonOperator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -40,10 +40,10 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunct that holds iff the event has one of some constants, or exceeds a bound.
+    """A conjunct that holds iff the event's value equals one of some constants, or exceeds a bound.
 
-    The constants of ``=`` are texts and numbers, any of which may match; otherwise they are the one bound. ``rest`` is
-    the step with the other unary conjuncts only, without its alias.
+    The constants of ``=`` are texts and numbers, any of which may match; otherwise the only constant is the bound.
+    ``rest`` is the step with the other unary conjuncts only, without its alias.
     """
 
     constants: frozenset[Constant]
@@ -51,7 +51,7 @@ class Filter:
 
 
 def filters_of(atom: Atom) -> dict[Dimension, Filter]:
-    """The filters among the conjuncts of a step by dimension, the first one for each."""
+    """The filters among the conjuncts of a step: the first one for each dimension."""
     unary, _ = split_condition(atom)
     if unary is None:
         return {}
@@ -96,7 +96,7 @@ def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, s
 
 
 def _constant(value: Scalar) -> str | float | None:
-    """A constant in the form of an index, or None if the index cannot contain it."""
+    """A constant in the form of an index, or None if the index does not support it."""
     if isinstance(value, str):
         return None if any("\ud800" <= character <= "\udfff" for character in value) else value
     if isinstance(value, bool) or value is None:

@@ -1,7 +1,7 @@
 """LIKE: the tokens of a pattern, and a test whose time is linear in the length of the text.
 
-``%`` cuts a pattern into segments. The first and the last are compared with the ends of the text, the others are
-searched for in order, each at its earliest place: the next ``%`` absorbs the difference, so no place is tried again.
+``%`` cuts a pattern into segments. The first and the last are compared with the ends of the text. The others are
+searched for in order, each at its earliest place. The next ``%`` absorbs any difference, so no other place is tried.
 """
 
 from __future__ import annotations

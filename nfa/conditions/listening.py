@@ -1,7 +1,7 @@
-"""The listening of patterns: to every event of a type, or only to events in the cells of a filter index.
+"""The listening of patterns: to every event of a type, or only to events in some cells of a filter index.
 
-A pattern's steps of one type are put under a filter if all of them have one in the same dimension: then an event for
-which none of the filters holds concerns no step of the pattern. The filter's comparison need not be tested again.
+A pattern's steps of one type are put under a filter if all of them have one in the same dimension. An event for which
+none of the filters holds then concerns no step of the pattern. The filter's comparison need not be tested again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from nfa.conditions.filter_index import NO_CELL, FilterIndex
 from nfa.conditions.filters import Constant, Dimension, Filter, filters_of
 from nfa.syntax import Atom
 
-LEAST_CONSTANTS = 8  # fewer distinct constants are tested one by one: as fast, without a lookup
+LEAST_CONSTANTS = 8  # fewer distinct constants are tested one by one, which is as fast
 
 TypeCode = int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOfType:
-    """The steps of a pattern, at least one, for the events of a type.
+    """The steps of a pattern, at least one, that bind or forbid events of a type.
 
     If ``is_apart``, each step may be under its own constants, because nothing else in the pattern depends on events.
     """
@@ -41,7 +41,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The index of all patterns, and the indexed steps by pattern number and type code."""
+    """The filter index of all patterns, and the indexed steps by pattern number and type code."""
 
     index: FilterIndex = field(default_factory=FilterIndex)
     placed: Mapping[tuple[int, TypeCode], Placed] = field(default_factory=dict)
@@ -62,13 +62,13 @@ class Listening:
         return atom if placed is None else placed.reduced[atom]
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
-        """A step without the conjuncts that its cells under each of its types imply."""
+        """A step without the conjuncts that its cells imply, if the remainder is the same for all of its types."""
         found = {self.reduced(pattern, code, atom) for code in codes}
         return found.pop() if len(found) == 1 else atom
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
-    """Put steps under filters: each group under the dimension with the most constants, equality before bounds."""
+    """Put steps under filters: each group under the dimension with the most constants; equality precedes bounds."""
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
     for group, dimensions in filters.items():
@@ -113,7 +113,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """The constants of each step in the index; the weakest bound of all steps, so that events meet all steps."""
+    """The constants under which the index has each step; of bounds, the weakest one for all steps."""
     together = frozenset[Constant]().union(*(own.constants for own in filters))
     bounds = [one for one in together if isinstance(one, tuple)]
     if group.is_apart and not bounds:

@@ -1,6 +1,6 @@
-"""Lookups in reference tables and calendars: which ones expressions have, and their values over columns.
+"""Lookups in reference tables and calendars: finding them in expressions, and their values over columns.
 
-A lookup in a calendar is a function of times that reads its business hours.
+A lookup in a calendar is a function of times that depends on business hours.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def lookup_of(call: Call) -> Lookup:
 
 
 def deadline_of(business: BusinessTime) -> Call:
-    """The end of the window that an event begins under WITHIN in business time, as a function of the event."""
+    """The end of a window under WITHIN in business time, as a function of the event with which the window begins."""
     time = Call("time", (Attribute(()),))
     name, amount = ADD_BUSINESS_TIME.name, business.us
     if amount is None:
@@ -51,7 +51,10 @@ def deadline_of(business: BusinessTime) -> Call:
 
 
 def of_each_event(call: Call) -> Expression:
-    """A duration between the times of two events as a difference of two functions of one event each; others as is."""
+    """A duration between the times of two events as the difference of two functions of one event each.
+
+    Other calls are returned unchanged.
+    """
     if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
         return call
     begin, end, calendar = call.arguments
@@ -65,7 +68,7 @@ def looked_up(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """The values of a lookup on ``size`` rows with these times; ``values`` evaluates the keys."""
+    """The values of a lookup on ``size`` rows at ``times_us``; ``values`` evaluates the keys."""
     if call.name in _OF_CALENDARS:
         return _by_calendar(call, tables, values, size, times_us)
     table, column, keys = _parts(call)
@@ -112,7 +115,7 @@ def _by_calendar(
 
 
 def _time(hours: BusinessHours, times: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The times, and which of them are in the years of the calendar."""
+    """The times in microseconds, and a mask of the times within the years of the calendar."""
     moments, is_known = moments_of(times_of(times), hours.zone)
     return moments, is_known & hours.covers(moments) & (times.is_number | (times.kinds == TEXT))
 
@@ -130,7 +133,7 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """The evaluation of a deadline; null for an amount below 1, and for one that the calendar does not reach."""
+    """A function that evaluates deadlines; null for amounts below 1 and deadlines beyond the calendar."""
 
     def added(hours: BusinessHours, times: Values, amounts: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         moments, is_known = _time(hours, times)
@@ -160,13 +163,13 @@ def _key_column(values: Values) -> pa.Array:
     if (values.kinds == TEXT).all():
         try:
             return pa.array(values.texts, pa.string())
-        except UnicodeEncodeError:  # half of a surrogate pair, which no table has
+        except UnicodeEncodeError:  # half of a surrogate pair, which no table contains
             return pa.array([text if text.isascii() else _whole(text) for text in values.texts], pa.string())
     return pa.array([None if (key := key_of(one)) is None else _whole(key) for one in values.to_list()], pa.string())
 
 
 def _whole(text: str) -> str | None:
-    """The text, or None if it has half of a surrogate pair."""
+    """The text, or None if it contains half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

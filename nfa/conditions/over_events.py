@@ -1,7 +1,7 @@
-"""Patterns with FOR EACH ROW as patterns over events that have the columns of the row.
+"""Rewriting of patterns with FOR EACH ROW into patterns over events that have the columns of the row.
 
-The matcher gives each event, once for each row that it concerns, the columns of the row as attributes below the alias
-of the row (``nfa.lanes.row_lane``). ``over_events`` is the pattern that reads them there.
+The matcher repeats an event for each row that it concerns, and adds the columns of the row as attributes under the
+row's alias (``nfa.lanes.row_lane``). The pattern from ``over_events`` reads these attributes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def of_current_row(condition: Expression, row: str | None) -> Expression:
 
 
 def where_of_events(where: Expression, event: Node, row: str | None) -> Expression:
-    """A condition on the finished match, in which columns of the row are attributes of an event that it binds."""
+    """A condition on the finished match, in which columns of the row are attributes of a bound event."""
     if row is None:
         return where
 
@@ -62,7 +62,10 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """The alias of a step that every match binds, and whether it may bind several events; without one, all aliases."""
+    """The alias of a step that every match binds, and whether it may bind several events.
+
+    If there is no such step, all aliases.
+    """
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]
     best = min(sure, key=lambda one: one[1], default=None)

@@ -41,7 +41,7 @@ from nfa.syntax import (
 from streams import EventBatch, column_of, inner_value, shown_texts
 from streams.tables import Tables
 
-_COALESCE = "coalesce"  # no column: saved states of earlier releases have its arguments
+_COALESCE = "coalesce"  # not a column; saved states of earlier releases contain its arguments
 ALWAYS = 0  # row of the condition that is true for every event
 
 
@@ -52,8 +52,8 @@ class Elements:
     path: Path
 
 
-Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another value of an event
-Leaf: TypeAlias = Source | Elements | Call  # a column: stored values, lists, or a function of them without alias
+Source: TypeAlias = Path | OneOf["#time", "#type", "#id", "#key"]  # an attribute by path, or another member of an event
+Leaf: TypeAlias = Source | Elements | Call  # a column: stored values, lists, or a function of both, without alias
 Columns: TypeAlias = Mapping[Leaf, Values]
 Types: TypeAlias = tuple[str, ...]
 
@@ -69,8 +69,9 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 class PredicateTable:
     """The distinct (types, unary condition) pairs of some steps; types ascend.
 
-    A condition is the first part of ``split_condition``. ``rows`` are the rows in the result of ``evaluate``, from 1;
-    row ``ALWAYS`` is true everywhere.
+    A condition is the first part of ``split_condition``. ``rows`` maps each pair to its row in the result of
+    ``evaluate``,
+    from 1; row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]
@@ -91,9 +92,9 @@ class PredicateTable:
         return ALWAYS if unary is None else self.rows[_sorted_types(atom), unary]
 
     def evaluate(self, batch: EventBatch, columns: BatchColumns | None = None) -> NDArray[np.bool_]:
-        """Truth of every condition on every row, shape (conditions + 1, rows); only rows of its types can be true.
+        """Truth of every condition on every row, shape (conditions + 1, rows).
 
-        ``columns`` is a reader of the same batch whose parsed rows are shared.
+        A condition is only true on rows of its types. ``columns`` reads the same batch and shares its parsed rows.
         """
         passed = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
         passed[ALWAYS] = True
@@ -123,7 +124,7 @@ class BatchColumns:
         self._is_parsed = np.zeros(len(batch), np.bool_)
 
     def read(self, rows: NDArray[np.intp], leaves: Collection[Leaf]) -> dict[Leaf, Values]:
-        """Leaves of some rows, from decoded columns if the batch has them, otherwise from its JSON."""
+        """Read leaves of some rows, from decoded columns if the batch has them, otherwise from the JSON of the rows."""
         attributes = self._batch.attributes
         found: dict[Leaf, Values] = {}
         from_json: list[Path] = []
@@ -175,7 +176,7 @@ def attributes_of_all(texts: Sequence[bytes]) -> list[Any]:
 
 
 def attributes_of(text: bytes) -> Any:
-    """The attributes of an event; empty if they are damaged, because one event must not make a batch fail half way."""
+    """The attributes of an event; empty if they are damaged, so that one event cannot make a batch fail."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -221,7 +222,9 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column that an expression is: stored values, or a function of one event's values; None for others."""
+    """The column that gives the value of an expression: stored values, or a function of one event; None if there is
+    none.
+    """
     source = source_of(expression)
     if (
         source is None
@@ -237,7 +240,7 @@ def leaf_of(expression: Expression) -> Leaf | None:
 
 
 def reads_tables(expression: Expression) -> bool:
-    """Whether the value depends on reference tables, so that even of constants it is a column."""
+    """Whether the value depends on reference tables. Such a call is a column even if its arguments are constants."""
     return next(lookups_of(expression), None) is not None
 
 
@@ -252,7 +255,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """The value, on ``size`` rows, of an expression without alias that reads only the current event."""
+    """The values of an expression on ``size`` rows; it has no alias and reads the current event only."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)
@@ -285,7 +288,7 @@ def evaluate_with_tables(
     tables: Tables | None,
     times_us: NDArray[np.int64] | None = None,
 ) -> Values:
-    """As ``evaluate``, with lookups in tables at some times; the values of lookups are added to the columns."""
+    """As ``evaluate``, but lookups read tables at the given times; their values are added to ``columns``."""
     for lookup in lookups_of(expression):
         columns[lookup] = looked_up(lookup, tables, lambda key: evaluate(key, columns, size), size, times_us)
     return evaluate(expression, columns, size)
@@ -311,7 +314,7 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
         raise ValueError(f"{call.name} reads more than the current event")
     if call in columns:
         return columns[call]
-    if call.name in LOOKUPS:  # no table is read here
+    if call.name in LOOKUPS:  # the caller reads no tables
         return Values.of_constant(None, size)
     if isinstance(call.arguments[-1], Each):
         lists = columns.get(elements_of(call))
@@ -321,12 +324,15 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
 
 
 def elements_of(call: Call) -> Elements:
-    """The lists that a function of lists reads."""
+    """The column of the lists that a function of lists reads."""
     return Elements(cast(Attribute, call.arguments[0]).path)
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """The values of a function of lists, null for other values; an element that is no object has a member ``value``."""
+    """The values of a function of lists; null for values that are not lists.
+
+    An element that is not an object becomes an object with the member ``value``.
+    """
     each = cast(Each, call.arguments[-1]).inner
     is_list = np.array([isinstance(one, list) for one in lists], np.bool_)
     elements = [

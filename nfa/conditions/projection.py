@@ -18,7 +18,7 @@ from streams.tables import Tables
 
 
 class BoundEvent(NamedTuple):
-    """A bound event as expressions read it; its values were checked when the event came."""
+    """A bound event as expressions read it; its values were checked when the event arrived."""
 
     id: str
     type: str
@@ -41,7 +41,7 @@ def project(
 
 
 def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: Tables | None = None) -> list[Scalar]:
-    """The values, for some matches, of an expression in which every reference has an alias; null is None.
+    """The value of an expression for each of some matches; every reference in it has an alias, and null is None.
 
     A plain reference reads the alias' last event. Aggregates of several aliases, and ``prev``, have no value here.
     """
@@ -50,7 +50,7 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
     columns: dict[Leaf, Values] = {}
 
     def change(part: Expression) -> Expression | None:
-        """A column in place of a part that reads bound events."""
+        """A column instead of a part that reads bound events."""
         if isinstance(part, Call) and isinstance(part.arguments[-1], Each):
             owner = cast(Attribute, part.arguments[0])
             column = over_lists(part, [_raw(event, owner) for event in _newest(owner, matches)])
@@ -85,7 +85,7 @@ def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> 
 
 
 def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent | Event | None]:
-    """The last event of an attribute's alias in each match; None: it is unbound."""
+    """The last event of an attribute's alias in each match; None if the alias is unbound."""
     alias = _alias_of(attribute)
     return [events[-1] if (events := bound.get(alias)) else None for bound in matches]
 
@@ -142,7 +142,7 @@ def _normal(item: Any) -> Scalar:
 
 
 def _raw(event: BoundEvent | Event | None, attribute: Attribute) -> Any:
-    """The plain JSON value of an attribute; an empty path, the event as such for ``count``, is true."""
+    """The plain JSON value of an attribute; an empty path (the event itself, for ``count``) gives true."""
     if event is None:
         return None
     return read_path(dict(event.data), attribute.path) if attribute.path else True

@@ -31,9 +31,9 @@ from nfa.syntax import (
 def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
     """The unary part and the residual of a step's condition, both without the step's own alias.
 
-    A condition holds iff it is true, so it holds iff every conjunct is true, and conjuncts can be tested separately.
-    The unary part has those that read the current event only; the others, in order, are the residual. A part without
-    conjuncts is None.
+    A condition holds iff every conjunct is true, so conjuncts can be tested separately. The unary part has the
+    conjuncts
+    that read the current event only, the residual the others, in order. A part without conjuncts is None.
     """
     if atom.condition is None:
         return None, None
@@ -62,7 +62,7 @@ def event_of(expression: Expression) -> tuple[str | None, ...] | None:
 
 
 def without_alias(expression: Expression, alias: str | None) -> Expression:
-    """The expression without the own alias, so that equal conditions of different steps are equal values."""
+    """The expression without the step's own alias, so that equal conditions of different steps are equal values."""
     return with_attributes(expression, lambda one: replace(one, of=None) if one.of == alias else one)
 
 
@@ -72,7 +72,7 @@ def with_attributes(expression: Expression, change: Callable[[Attribute], Expres
 
 
 def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with the outermost parts replaced for which ``change`` returns something."""
+    """The expression with parts replaced: the outermost ones for which ``change`` returns another expression."""
     again = partial(rewritten, change=change)
     if (found := change(expression)) is not None:
         return found
@@ -90,7 +90,7 @@ def rewritten(expression: Expression, change: Callable[[Expression], Expression 
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:
-    """The conjuncts of a condition; BETWEEN is two."""
+    """The conjuncts of a condition; BETWEEN counts as two comparisons."""
     if isinstance(expression, Both):
         for operand in expression.operands:
             yield from conjuncts_of(operand)

@@ -1,4 +1,4 @@
-"""The rows of a table as patterns with FOR EACH ROW read them, and the index that finds the rows an event concerns.
+"""The rows of a table for patterns with FOR EACH ROW, and the index that finds the rows that an event concerns.
 
 A step's conjuncts ``attribute = t.column`` are filters whose constants are the values of the column (ADR 30): an event
 meets the rows that have its values. Other steps concern the rows whose traces are open.
@@ -42,26 +42,26 @@ from nfa.syntax import (
 from streams import EventBatch, column_of, key_hash, ragged_places
 
 ROW: Path = ("",)
-"""The attribute of an event of a row's trace that names the row; no pattern can read it."""
+"""The attribute with the name of the row, which events of a row's trace have; patterns cannot read it."""
 
-SEPARATOR = "\x1e"  # JSON has no such character
-_MOST_EQUALITIES = 3  # that the index reads of one step
+SEPARATOR = "\x1e"  # never part of JSON
+_MOST_EQUALITIES = 3  # most equalities of one step that the index reads
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The keys of events, and the keys and values of their rows as JSON, of keys that are followed by names of rows."""
+    """Split the keys of row traces: the keys of the events, and the keys and values of their rows as JSON."""
     parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
     key, row, values = (pc.list_element(parts, place) for place in range(3))
     return key, row, values
 
 
 def row_keys(names: pa.Array) -> pa.Array:
-    """The keys of rows as JSON, of the names of rows."""
+    """The keys of rows, as JSON, from the names of rows."""
     return pc.list_element(pc.split_pattern(names, SEPARATOR, max_splits=1), 0)
 
 
 class RowsRead(NamedTuple):
-    """What the patterns of a lane read: a table, the alias of its row, and columns."""
+    """The table that the patterns of a lane read: its name, the alias of its row, and the columns that are read."""
 
     table: str
     alias: str
@@ -69,12 +69,12 @@ class RowsRead(NamedTuple):
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """The keys of the lane: no pattern has them in ``WHERE [..]``, as no name is empty."""
+        """The keys of the lane. No ``WHERE [..]`` of a pattern contains them, because their first name is empty."""
         return (("", *self[:2], *self.columns),)
 
     @classmethod
     def of_keys(cls, keys: Collection[Path]) -> Self | None:
-        """The rows of a lane with these keys; None: it has no rows."""
+        """The table rows that a lane with these keys reads; None: the lane has no rows."""
         for first, *rest in keys:
             if not first:
                 table, alias, *columns = rest
@@ -84,12 +84,12 @@ class RowsRead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """The rows of a version of a table, with the columns that are read.
+    """The rows of one version of a table, with the columns that patterns read.
 
     Attributes:
         names: Each row as text: its key, by ascending name of the column, and the values of the columns
             that are read, both as JSON objects.
-        hashes: Of the names. Rows with the same key and values are the same row in all versions.
+        hashes: Hashes of the names. Rows with the same key and values are the same row in all versions.
     """
 
     names: pa.Array
@@ -98,7 +98,7 @@ class TableRows:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: Sequence[str], read: Sequence[str]) -> Self:
-        """The rows of a table; columns that it does not have are null."""
+        """The rows of a table; columns that the table lacks are null."""
         columns = {
             name: rows.column(name) if name in rows.schema.names else pa.nulls(len(rows), pa.string()) for name in read
         }
@@ -134,9 +134,9 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How a step finds its rows: by attributes and the columns that they equal; without any, every row.
+    """How a step finds its rows: by attributes and the columns that they equal. Without equalities it meets every row.
 
-    ``test`` is what an event and a row must pass in addition; None: nothing.
+    ``test`` is a condition that an event and a row must also pass; None: no condition.
     """
 
     types: tuple[str, ...] | None
@@ -147,7 +147,7 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The rows that events of a type meet at a step: by the combined cell of their values, ascending."""
+    """The rows that events of a type meet at a step, sorted by the combined cell of their values."""
 
     code: int
     slots: tuple[int, ...]
@@ -157,7 +157,7 @@ class _Join:
 
 
 class Concerned(NamedTuple):
-    """The rows that events concern: pairs of an event and a row, both as numbers."""
+    """The rows that events concern: pairs of an event number and a row number."""
 
     events: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -170,7 +170,9 @@ class RowIndex:
         rows: The rows.
         patterns: The patterns' events, as ``over_events`` writes them.
         row: Alias of the row in all of them.
-        follows: Types whose events concern all rows with open traces, beside steps without equalities; None: all types.
+        follows: Types whose events concern all rows with open traces, beside the types of steps without equalities;
+            None:
+            all types.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -200,7 +202,7 @@ class RowIndex:
 
     @property
     def most_rows(self) -> int:
-        """The greatest number of rows that an event meets at a step."""
+        """The greatest number of rows that an event can meet at a step."""
         met = [int(np.diff(one.ends, prepend=0).max(initial=0)) for one, _ in self._joins]
         return max([*met, len(self._rows) if self._every else 0])
 
@@ -211,10 +213,11 @@ class RowIndex:
         open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
         ending: NDArray[np.intp],
     ) -> Concerned:
-        """The rows that each event concerns, by event and row; ``reader`` reads the same batch.
+        """The rows that each event concerns, sorted by event and row; ``reader`` reads the same batch.
 
-        ``open_pairs`` are the hashed correlation keys and the rows of open traces; the events ``ending`` concern all of
-        these.
+        ``open_pairs`` are the hashed correlation keys and the rows of open traces. Events in ``ending`` concern all
+        rows with
+        an open trace of their key.
         """
         found = [*self._met(batch, reader), *self._each(batch, reader)]
         if len(wanted := np.union1d(self._following(batch), ending)):
@@ -231,7 +234,7 @@ class RowIndex:
         return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
 
     def _met(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """The rows that events meet by their values."""
+        """The rows that events meet by the values of their attributes."""
         lookup = np.array([self._codes.get(name, -1) for name in [*batch.type_names, ""]], np.int32)
         types = lookup[batch.type_codes]
         if not self._joins or not (types >= 0).any():
@@ -250,7 +253,7 @@ class RowIndex:
             yield self._passing(test, reader, Concerned(np.repeat(events[is_known], ends - begins), rows))
 
     def _each(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """Every row for the events of steps that may come first and have no equality."""
+        """Every row for events of steps without equalities that a match can begin with."""
         for one in self._every:
             events = np.arange(len(batch)) if one.types is None else _events_of(batch, one.types)
             if len(events):
@@ -258,7 +261,7 @@ class RowIndex:
                 yield self._passing(one.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
 
     def _passing(self, test: Expression | None, reader: BatchColumns, found: Concerned) -> Concerned:
-        """The pairs of events and rows that pass a test, so that others are not copied."""
+        """The pairs of events and rows that pass a test, which spares copies of the other pairs."""
         if test is None or not len(found.events):
             return found
         leaves = set(leaves_of(test))
@@ -288,7 +291,7 @@ class RowIndex:
         return _Join(code, slots, distinct, np.cumsum(sizes), rows[order])
 
     def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One number per column of cells; columns are equal where their numbers are."""
+        """One number for each column of ``cells``; equal columns have equal numbers."""
         found = np.zeros(cells.shape[1], np.int64)
         for row in cells:
             found = found * self._index.size + row
@@ -301,7 +304,7 @@ def _at_home(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     found: Sequence[Concerned],
 ) -> Concerned:
-    """The rows of open traces that some events concern by their key; traces that the batch may open are among them."""
+    """The rows with open traces under the keys of some events, including traces that this batch may open."""
     keys = np.concatenate([open_pairs[0], *(homes[one.events] for one in found)])
     rows = np.concatenate([open_pairs[1], *(one.rows for one in found)])
     order = np.lexsort((rows, keys))
@@ -320,14 +323,14 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """The probe with the equalities that the index reads: of columns of texts and numbers, those with most values."""
+    """The probe with the equalities that the index reads: no booleans, at most three, most distinct values first."""
     known = [one for one in probe.equal if not pa.types.is_boolean(rows.columns[one[1]].type)]
     ranked = sorted(known, key=lambda one: -len(rows.columns[one[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
 
 
 def _constants(column: pa.Array) -> list[Constant | None]:
-    """The values of a column in the form of an index; numbers are compared as float64, which may meet more rows."""
+    """The values of a column in the form of an index; numbers become float64, so an event may meet more rows."""
     return [
         None if value is None else value if isinstance(value, str) else float(value) + 0.0
         for value in column.to_pylist()
@@ -337,7 +340,7 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
     """Each step, with the columns by which the index finds the rows of its events.
 
-    Without columns, the last member is whether the events concern every row, or only rows with open traces.
+    The last member, for steps without columns: whether the events concern every row, or only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))
@@ -354,7 +357,7 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Whether a conjunct can be tested before events have columns of the row, and the index has not answered it.
+    """Whether a conjunct can be tested before events have columns of the row, and is not answered by the index.
 
     The engine tests every conjunct again.
     """
@@ -370,7 +373,7 @@ def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
 
 
 def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
-    """The column of events and the column of the row that a conjunct says are equal."""
+    """The column of events and the column of the row that a conjunct requires to be equal."""
     if isinstance(conjunct, Comparison) and conjunct.operator == "=":
         for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
             if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):
@@ -388,7 +391,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """The steps of an event, with whether they may concern a trace to which nothing is bound."""
+    """The steps of an event, each with whether it may concern a trace without bound events."""
     match node:
         case Atom():
             yield node, not follows

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from nfa.arena import grown
 from nfa.errors import StateFormatError
 
-DROPPED = -1  # in a renumbering: the text is no longer retained
+DROPPED = -1  # in a renumbering: the text was dropped
 
 
 class TextPool:
     """Texts by number, from 0 in order of arrival.
 
     Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
-    until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``; both arrays are replaced when they grow: fetch
+    until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. Both arrays are replaced when they grow, so
+    fetch
     them again after texts were interned.
     """
 
@@ -51,7 +52,7 @@ class TextPool:
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keep the given texts only and renumber them in the old order.
 
-        ``used`` are numbers in any order, possibly repeated. The result has, for each old number, the new one or
+        ``used`` are numbers in any order, possibly repeated. The result has, for each old number, the new number or
         ``DROPPED``.
         """
         size = len(self)

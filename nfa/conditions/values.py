@@ -51,10 +51,10 @@ _PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One value per row, of the kind in ``kinds``: ``NULL`` to ``TEXT``.
+    """A column of values, one per row, of the kind in ``kinds``: ``NULL`` to ``TEXT``.
 
     ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
-    empty texts on other rows. ``arrow`` is the same column of texts in Arrow, where it is known.
+    empty texts on other rows. ``arrow`` is the same column of texts in Arrow, if known.
     """
 
     kinds: NDArray[np.uint8]
@@ -73,7 +73,7 @@ class Values:
 
     @classmethod
     def of_columns(cls, items: Any) -> Values:
-        """Like ``of``; a tuple has kinds, integers and floats already, and no texts."""
+        """Like ``of``; a tuple already has kinds, integers and floats, and no texts."""
         if not isinstance(items, tuple):
             return cls.of(items)
         kinds, integers, floats = items
@@ -108,7 +108,7 @@ class Values:
     def of_constant(cls, item: Any, size: int) -> Values:
         """A column with the same value on every row; its arrays may be read-only."""
         one = _constant(item)
-        if size <= _FEW_ROWS:  # a view costs more than some copies
+        if size <= _FEW_ROWS:  # up to this size, copies are cheaper than views
             return cls(
                 one.kinds.repeat(size), one.integers.repeat(size), one.floats.repeat(size), one.texts.repeat(size)
             )
@@ -126,7 +126,7 @@ class Values:
 
     @classmethod
     def of_lists(cls, items: Sequence[Any]) -> Values:
-        """A column of nulls with JSON values in place of texts, for functions of lists."""
+        """A column of JSON values for functions of lists, with kind ``NULL`` and the values in ``texts``."""
         size = len(items)
         lists = np.fromiter(items, np.object_, size)
         return cls(np.full(size, NULL, np.uint8), np.zeros(size, np.int64), np.zeros(size), lists)
@@ -155,7 +155,9 @@ class Values:
         ]
 
     def to_arrow(self) -> pa.Array | None:
-        """The column in Arrow, which ``of_arrow`` reads; None if its values are of several kinds, or not in Unicode."""
+        """The column in Arrow, as ``of_arrow`` reads it; None if its values have several kinds or are not valid
+        Unicode.
+        """
         if self.arrow is not None:
             return self.arrow
         kinds = {int(kind) for kind in np.unique(self.kinds)} - {NULL}
@@ -188,7 +190,7 @@ class Values:
 
 
 class _ArrowTexts(Values):
-    """A column of texts of Arrow; Python's texts are made when they are read, which lookups never do."""
+    """A column of texts from Arrow. Python strings are only made when they are read, which lookups never do."""
 
     def __init__(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64], arrow: pa.Array
@@ -214,7 +216,7 @@ def _no_texts(size: int) -> NDArray[np.object_]:
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """Column form of values of one type, which is much faster; None for other values and for larger integers."""
+    """The column of values of one type, which is much faster; None for mixed types and for integers beyond int64."""
     types = set(map(type, items))
     if types == {str}:
         texts = np.empty(len(items), np.object_)
@@ -231,7 +233,7 @@ def _of_one_type(items: Sequence[Any]) -> Values | None:
 
 
 def classified(item: Any) -> tuple[int, Any]:
-    """Kind and normal value of one plain JSON value."""
+    """The kind and the normalised value of one plain JSON value."""
     match item:
         case bool():
             return BOOLEAN, int(item)
@@ -281,7 +283,7 @@ def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
 
 
 def calculated(sign: ArithmeticOperator, left: Values, right: Values) -> Values:
-    """float64 arithmetic; null for non-numbers, division by zero and overflow."""
+    """The results of float64 arithmetic; null for non-numbers, division by zero and overflow."""
     with np.errstate(all="ignore"):
         floats = CALCULATE[sign](left.floats, right.floats)
     return of_floats(floats, left.is_number & right.is_number)
@@ -304,7 +306,7 @@ def first_known(operands: Sequence[Values]) -> Values:
 
 
 def chosen(condition: Values, value: Values, otherwise: Values) -> Values:
-    """On each row the value if the condition is true; the other one if it is false or null."""
+    """On each row ``value`` if the condition is true, and ``otherwise`` if it is false or null."""
     return _where(condition.is_true, value, otherwise)
 
 
@@ -318,7 +320,7 @@ def _where(rows: NDArray[np.bool_], value: Values, otherwise: Values) -> Values:
 
 
 def likened(operand: Values, pattern: str) -> Values:
-    """The result of ``LIKE``: whether each text matches the pattern; null for values that are not texts."""
+    """Whether each text matches the LIKE pattern; null for values that are not texts."""
     resembles = like_test(pattern)
     is_text = np.equal(operand.kinds, TEXT)
     is_true = np.zeros(len(operand), np.bool_)
@@ -327,7 +329,7 @@ def likened(operand: Values, pattern: str) -> Values:
 
 
 def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
-    """The numbers that are known and finite; the others are null."""
+    """The known and finite numbers as values; the others are null."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.where(is_known, FLOAT, NULL).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Functions of numbers. All compute in float64, as arithmetic does; a result that is not finite is null."""
+"""Functions of numbers. All compute in float64, like arithmetic; results that are not finite are null."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Y = Parameter("y", "number")
 
 
 def _quiet(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
-    """The function without warnings about overflow and invalid numbers, which become null."""
+    """Suppress warnings about overflow and invalid numbers in a function; such results become null."""
 
     def column(*columns: Any) -> Numbers:
         with np.errstate(all="ignore"):
@@ -31,7 +31,7 @@ def _quiet(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
 
 
 def _round(x: Numbers, digits: float = 0.0) -> Numbers:
-    """Halves are rounded away from zero, as in SQL."""
+    """The numbers rounded to some digits; halves are rounded away from zero, as in SQL."""
     scale = 10.0 ** abs(digits)
     scaled = x * scale if digits >= 0 else x / scale
     whole = np.trunc(scaled)

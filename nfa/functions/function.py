@@ -14,7 +14,9 @@ Kind: TypeAlias = OneOf["text", "number", "boolean", "time", "any"]
 """The kind of a value: a ``time`` is a number of microseconds or a text with a date, ``any`` depends on the events."""
 
 Result: TypeAlias = Sequence[Any] | NDArray[Any]
-"""Plain values, of which None is null; or an array of int64, bool, or float64, where what is not finite is null."""
+"""Plain values with None for null, or an array of int64, bool or float64, in which values that are not finite are
+null.
+"""
 
 Column: TypeAlias = Callable[..., Result]
 Examples: TypeAlias = tuple[tuple[str, str], ...]
@@ -25,8 +27,10 @@ class Parameter:
     """A parameter of a function.
 
     Attributes:
-        kind: Values of another kind are null.
-        fault: For a parameter that takes a constant: why it does not take a certain one, or None. Without: any value.
+        kind: Kind of its values; values of another kind are null.
+        fault: For a parameter that takes a constant: a function that returns the fault of a constant, or None. None:
+            the
+            parameter takes any value.
     """
 
     name: str
@@ -36,17 +40,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of values; null if an argument is null, or is of another kind than its parameter.
+    """A function of values. Its result is null if an argument is null or of another kind than its parameter.
 
     Attributes:
         optional: The number of parameters, from the last one backwards, that may be left out.
         is_repeated: Whether the last parameter may be given several times.
-        column: The results for rows without nulls. It takes one column per argument: a list of texts, float64, bool, or
-            int64 microseconds for times, or a list of microseconds and texts; and constants as they are. None: an
-            operator on values that may be null.
+        column: Computes the results for rows without nulls from one column per argument: a list of texts, float64,
+            bool, or
+            for times int64 microseconds, or a list of microseconds and texts. Constants are passed unchanged. None: the
+            function is an operator on values that may be null.
         spans_events: Whether, in conditions between steps, its arguments may be of several events
             (``nfa.kernels.conditions`` computes it too).
-        written: The name in texts, where the name is that of an aggregate, too.
+        written: The name in texts, if an aggregate has the same name.
     """
 
     name: str
@@ -74,7 +79,7 @@ class Function:
         return f"{self.word}({', '.join(names)}{', …' if self.is_repeated else ''})"
 
     def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
-        """The parameter of each of a number of arguments; None if the function does not take that number."""
+        """The parameter of each of ``number`` arguments; None if the function does not take this number."""
         most = len(self.parameters)
         if number > most and self.is_repeated:
             return self.parameters + self.parameters[-1:] * (number - most)
@@ -82,7 +87,7 @@ class Function:
 
 
 def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
-    """The evaluation over columns of a function of single values."""
+    """A function over columns that applies a function of single values to each row."""
 
     def column(*columns: Any) -> Result:
         lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in columns]
@@ -92,6 +97,6 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
 
 
 def of_each_distinct(function: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
-    """The values of a function of one text, which is called once for each distinct text."""
+    """The values of a function of one text, called once for each distinct text."""
     known = {text: function(text) for text in dict.fromkeys(texts)}
     return [known[text] for text in texts]

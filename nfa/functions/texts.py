@@ -1,4 +1,4 @@
-"""Functions of texts. Their characters are code points; case and white space are those of Unicode, as in Python."""
+"""Functions of texts. Characters are code points; case and white space follow Unicode, as in Python."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from nfa.functions.function import Function, Parameter, Result, of_each, of_each_distinct
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_TOKENS = re.compile(  # of regular expressions
+_TOKENS = re.compile(  # the tokens of regular expressions
     r"\\[xpP]\{\w*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL
 )
 _MOST_STATES = 1_000
-MOST_JOINED = 65_536  # characters: derived events may be joined again and again
+MOST_JOINED = 65_536  # characters; the bound exists because derived events may be joined repeatedly
 _TEXT = Parameter("text", "text")
 _PART = Parameter("part", "text")
 
 
 def _part_of(text: str, start: float, length: float | None = None) -> str | None:
-    """The characters from a place on, which is counted from 1 or, negative, from the end; None for other numbers."""
+    """The characters from ``start`` on, counted from 1, or from the end if negative; None for invalid numbers."""
     if start != int(start) or start == 0 or (length is not None and (length != int(length) or length < 0)):
         return None
     first = int(start) - 1 if start > 0 else max(0, len(text) + int(start))
@@ -33,12 +33,15 @@ def _part_of(text: str, start: float, length: float | None = None) -> str | None
 
 
 def _joined(*parts: str) -> str | None:
-    """The texts one after the other; None if they are too long."""
+    """The concatenation of the texts; None if it is too long."""
     return "".join(parts) if sum(map(len, parts)) <= MOST_JOINED else None
 
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """RE2 by way of Arrow: linear in the text, whatever the expression. It knows no surrogates: they are U+FFFD."""
+    """Whether each text matches an RE2 expression, through Arrow; linear in the text.
+
+    RE2 does not know surrogates, so they are replaced by U+FFFD.
+    """
     known = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
     found: NDArray[np.bool_] = pc.match_substring_regex(known, pattern).to_numpy(zero_copy_only=False)
     return found.astype(np.bool_)
@@ -58,7 +61,7 @@ def _fault_of_expression(pattern: Any) -> str | None:
 
 
 def _states_of(pattern: str) -> int:
-    """About how many states RE2 has for an expression that it takes; each may cost time at each character of a text."""
+    """Estimated number of RE2 states of a valid expression; each state may cost time at each character of a text."""
     sizes, last = [0], 0
     for token in _TOKENS.finditer(pattern):
         if token[0] == "(":
@@ -82,7 +85,7 @@ def _in_networks(texts: Sequence[str], *networks: str) -> Result:
             address = ip_address(text)
         except ValueError:
             return None
-        own = getattr(address, "ipv4_mapped", None) or address  # ::ffff:10.1.2.3 is 10.1.2.3
+        own = getattr(address, "ipv4_mapped", None) or address  # ::ffff:10.1.2.3 equals 10.1.2.3
         return any(own in network or address in network for network in wanted)
 
     return of_each_distinct(is_in, texts)

@@ -1,4 +1,4 @@
-"""Functions of times, which are microseconds or texts: what clocks in a time zone show, in UTC if it is left out."""
+"""Functions of times (microseconds or texts). They compute with local time in a time zone, by default UTC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_BLOCK_US = 900_000_000  # clocks are rarely changed within a quarter of an hour
+_BLOCK_US = 900_000_000  # UTC offsets rarely change within a quarter of an hour
 _SECOND_US, _MINUTE_US, _HOUR_US, _DAY_US = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
 
@@ -31,7 +31,7 @@ def _fault_of_zone(zone: Any) -> str | None:
 
 
 def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
-    """The moments, and which of them are known; a text without a zone is a time of clocks in ``zone``."""
+    """Times as int64 microseconds, and a mask of the known times; a text without a zone is local time in ``zone``."""
     if isinstance(times, np.ndarray):
         moments = times
     else:
@@ -50,7 +50,7 @@ def moments_of(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _local(times: Times, zone: str) -> tuple[Us, Mask]:
-    """What clocks in a zone show, as microseconds since 1970-01-01 there, and which of it is known."""
+    """Local times in a zone, as microseconds since 1970-01-01 there, and a mask of the known times."""
     moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
     where = zone_of(zone)
@@ -67,7 +67,7 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """What clocks in a zone are ahead of UTC at a moment; at the ends of the calendar, one day further inside."""
+    """The UTC offset of a zone at a moment; near the ends of the calendar, the offset one day further inside."""
     inside = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=inside)).astimezone(zone).utcoffset()
     assert offset is not None
@@ -75,7 +75,7 @@ def _offset_us(moment_us: int, zone: tzinfo) -> int:
 
 
 def _field(of_local: Callable[[Us], Us]) -> Callable[..., Result]:
-    """The evaluation of a field of clocks in a zone."""
+    """A function over columns that computes a field of local times in a zone."""
 
     def column(times: Times, zone: str = "UTC") -> Result:
         local, is_known = _local(times, zone)
