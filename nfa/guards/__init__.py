@@ -1,1 +1,1 @@
-"""Guards, which know the partial matches that can still complete: protocol, tables of answers, bit tables."""
+"""Guards, which know which partial matches can still complete: protocol, tables of answers, bit tables."""

@@ -1,7 +1,7 @@
 """Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, 4.3).
 
-A *row monitor* is a monitor number that represents a guard and a row of liveness in place of a monitor state, so that
-engines need not distinguish the two; the names that a trace has shown are in its slot.
+A *row monitor* is a monitor number that represents a guard and a row of liveness instead of a monitor state. Engines
+treat both alike. The slot of a trace has the names that its events have shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streams import zeros_of
 
 
 class RowTables(Protocol):
-    """The owner of the numbers of rows, monitors and lists of kills."""
+    """The interface of the tables that number rows, monitors and lists of kills."""
 
     @property
     def live(self) -> NDArray[np.uint32]:
@@ -65,7 +65,7 @@ class BitFallback:
         when_broken: Mapping[int, int],
         is_pruning: Mapping[int, bool],
     ) -> None:
-        """Follow other patterns, guards or types. Row monitors must be created again; see ``restart``.
+        """Compile the tables for other patterns, guards or types. Row monitors must be created again; see ``restart``.
 
         Guards with bit tables are given by version; a version in use must stay. ``layout`` has views, state range and
         negation range of ``GuardLayout``. By version, ``when_broken`` is the monitor number after a violation, or
@@ -90,7 +90,7 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces under bit tables, and their monitor numbers after ``compile``."""
+        """Traces under bit tables, and the new row monitor of each after ``compile``."""
         traces, slots = self.arena.slots()
         monitors = [
             self._monitor(int(self.arena.arrays.guard[slot]), self.arena.live_row(self.program, int(slot)), tables)
@@ -100,7 +100,7 @@ class BitFallback:
 
     @property
     def entered(self) -> int:
-        """Number of traces that ever changed from the monitor's tables to bit tables."""
+        """Number of traces so far that changed from the monitor's tables to bit tables."""
         return int(self.arena.arrays.counters[ENTERED])
 
     def versions_in_use(self) -> frozenset[int]:
@@ -120,7 +120,7 @@ class BitFallback:
         self._links.seen[monitor] = as_words(mask, self.program.start.shape[2])
 
     def enter(self, trace: int, version: int, seen: Seen, tables: RowTables) -> int:
-        """Put a trace of saved state under bit tables; returns its monitor number."""
+        """Put a trace from saved state under bit tables; returns its monitor number."""
         self.arena.reach(trace + 1)
         place = self._versions.index(version)
         words = as_words(self._guards[place].mask(seen), self.program.start.shape[2])
@@ -138,7 +138,7 @@ class BitFallback:
             self._links.shown[place, number] = as_words(guard.shown(event_class) if is_event else 0, words)
 
     def begin(self, rows: int, traces: int) -> None:
-        """Prepare a batch: drop the notes of the last one, and make room for its rows and trace numbers."""
+        """Prepare a batch: drop the notes of the previous batch, and make room for rows and trace numbers."""
         self.arena.reach(traces)
         self.arena.arrays.counters[NOTED] = 0
         words = self.program.start.shape[2]
@@ -154,7 +154,7 @@ class BitFallback:
         return self.arena.arrays
 
     def resolve(self, status: int, tables: RowTables) -> None:
-        """Supply the data for lack of which ``advance_trace`` stopped."""
+        """Supply the data without which ``advance_trace`` stopped."""
         traces = self.arena.arrays
         counters = traces.counters
         if status == kernel.SLOTS_FULL:
@@ -166,13 +166,12 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Version and shown names of a trace under bit tables; the states of rules are unknown."""
+        """Guard version and shown names of a trace under bit tables; the states of rules are unknown."""
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """The states before visits at which the event of a trace under bit tables ended something, by place of the
-        visit.
+        """The state before each visit at which a trace under bit tables ended something, by place of the visit.
 
         ``before`` has the monitor numbers of the visits of the batch.
         """
@@ -184,7 +183,7 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """The shown names after one more event."""
+        """A state with the names that one more event shows."""
         guard = self._guards[self._versions.index(version)]
         return MonitorState(seen=state.seen | guard.names(guard.shown(event)))
 
@@ -192,7 +191,7 @@ class BitFallback:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
 
     def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
-        """Monitor number of a guard and a row; a new one is created and indexed."""
+        """Monitor number of a guard and a row; a new number is created and indexed."""
         number = tables.row_number(row)
         if number not in self._indexed:
             self._indexed.add(number)

@@ -1,4 +1,4 @@
-"""A guard without a table of monitor states, as arrays for the bit kernel.
+"""Guards without a table of monitor states, as arrays for the bit kernel.
 
 A guard with bit rules supplies masks: Python integers with a bit for each of its names. They become words here, for
 several guards and all columns of a lane at once (constraint-aware CEP, section 4.3).
@@ -25,9 +25,9 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """A column of liveness, computed from goals: the bits of ``base``, and the bits of each living goal in ``choices``.
+    """A column of liveness, computed from goals: the bits of ``base``, and in ``choices`` the bits of each living goal.
 
-    Goals are given by their indices among those of all questions, in order.
+    A goal is given by its index among the goals of all questions, in order.
     """
 
     base: int = 0
@@ -35,10 +35,9 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """The columns of a pattern's automaton, as ``GuardView.live_terms`` defines them; the first goal has the index
-    ``first``.
+    """The columns of a pattern's automaton, as in ``GuardView.live_terms``; the first goal has the index ``first``.
 
-    A state with partitions is decided by only one of its begun partitions, which may leave more states alive.
+    For a state with partitions only one of its begun partitions is tested, so more states may stay alive.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -96,7 +95,9 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """The arrays of some guards for the same questions; a guard that does not prune has all bits in every column."""
+    """The arrays of some guards for the same questions; for a guard that does not prune, all bits of all columns are
+    set.
+    """
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
     words = max([1, *(-(-len(one.requires) // WORD_BITS) for one in rules)])

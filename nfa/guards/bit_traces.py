@@ -98,7 +98,7 @@ class BitArena:
 
 
 class RowIndex:
-    """The kernel's index of row numbers, and of the lists of kills between two rows; numbers are assigned elsewhere."""
+    """The kernel's index of row numbers, and of the lists of kills between two rows. Callers assign the numbers."""
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)
@@ -108,12 +108,12 @@ class RowIndex:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Hash table for ``find_row``; replaced as it grows."""
+        """Hash table for ``find_row``; the array is replaced as it grows."""
         return self._rows
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """Hash table for ``find_pair``; replaced as it grows."""
+        """Hash table for ``find_pair``; the array is replaced as it grows."""
         return self._pairs
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:

@@ -1,9 +1,9 @@
 """The guard protocol: the interface to the component that knows what can still happen in a trace.
 
 The matcher asks a *guard* three questions: how a trace's monitor moves on an event, which pattern states can still
-complete in a monitor state, and whether an event that must not follow can still come. It interns the answers as tables
-and never learns why. ``constraints.Monitor`` is the guard that reasons from constraints (constraint-aware CEP, section
-4.2).
+complete in a monitor state, and whether an event that must not follow can still come. The matcher interns the answers
+as tables and never learns why. ``constraints.Monitor`` is the guard that reasons from constraints (constraint-aware
+CEP, section 4.2).
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from nfa.syntax import Atom
 Seen: TypeAlias = frozenset[str]
 Question: TypeAlias = Query | Atom
 
-OTHER = ""  # represents every event type that no guard and no pattern names; no event has it
-TRACE_END = "\x00trace-end"  # represents the end of a trace without an event; rows have it, events do not
+OTHER = ""  # represents all event types that neither a guard nor a pattern names; no event has this type
+TRACE_END = "\x00trace-end"  # the type of rows that end a trace without an event; no event has this type
 
 
 class Prune(StrEnum):
-    """The treatment of partial matches that can no longer complete (constraint-aware CEP, sections 4.4 and 4.6)."""
+    """What to do with partial matches that can no longer complete (constraint-aware CEP, sections 4.4 and 4.6)."""
 
     STATE = "state"  # drop each at the event that rules it out
-    QUERY = "query"  # drop an alternative's together once none of them can complete, unless one has completed
+    QUERY = "query"  # drop those of an alternative once none of them can complete, unless the alternative has matched
     SHADOW = "shadow"  # drop none; report what would have been dropped, and which matches lost
-    OFF = "off"  # drop none; only find deviations
+    OFF = "off"  # drop none; only report deviations
 
 
 class OnViolation(StrEnum):
-    """The treatment of a trace that breaks a constraint (constraint-aware CEP, section 4.6)."""
+    """What to do with a trace that breaks a constraint (constraint-aware CEP, section 4.6)."""
 
-    REPORT = "report"  # report it; the trace is no longer pruned
-    FAIL_TRACE = "fail_trace"  # report it; nothing more is matched in the trace
-    IGNORE = "ignore"  # count it, and prune as if the event had not come: matches may be lost
+    REPORT = "report"  # report the deviation; the trace is no longer pruned
+    FAIL_TRACE = "fail_trace"  # report the deviation; nothing more is matched in the trace
+    IGNORE = "ignore"  # count the violation, and prune as if the event had not come: matches may be lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The use of a guard: what is pruned, and what happens after a violation.
+    """How the matcher uses a guard: what is pruned, and what happens after a violation.
 
-    Traces whose monitor state would be one too many (``max_monitor_states``) are followed by bit tables.
+    A trace that would need more than ``max_monitor_states`` monitor states continues under bit tables.
     """
 
     prune: Prune = Prune.STATE
@@ -76,7 +76,7 @@ class Symbol:
 class EventClass:
     """An event as guards distinguish it; its type is ``OTHER`` if neither a guard nor a pattern names the type.
 
-    ``is_later`` is whether it is later than the previous event of its trace; always true unless events with equal
+    ``is_later``: the event is later than the previous event of its trace. Always true unless events with equal
     timestamps are simultaneous.
     """
 
@@ -89,8 +89,9 @@ class EventClass:
 class MonitorState:
     """A guard's memory of a trace: plain data, so that it can be saved.
 
-    ``seen`` are names of types and symbols shown so far that matter to the guard; ``settled`` those shown before the
-    newest time if ties are simultaneous, otherwise None. Each of the guard's automata has its state in ``places``.
+    ``seen`` are the names of types and symbols shown so far that matter to the guard. If ties are simultaneous,
+    ``settled`` are the names shown before the newest time, otherwise None. ``places`` has the state of each of the
+    guard's automata.
     """
 
     seen: Seen = frozenset()
@@ -103,9 +104,9 @@ class BitGoal:
     """The names that a pattern state or a step still needs.
 
     Attributes:
-        needs: Names that a further event must show; dead if one of these names is blocked.
-        implies: Names that the whole trace then has; dead if one of them is in no conforming continuation.
-        conflicts: Sets of names; dead once all names of a set are certain.
+        needs: Names that a further event must show; the goal is dead if one of these names is blocked.
+        implies: Names that the whole trace then has; the goal is dead if no conforming continuation has one of them.
+        conflicts: Sets of names; the goal is dead once all names of a set are certain.
     """
 
     needs: int = 0
@@ -120,10 +121,10 @@ class BitRules:
     Attributes:
         start: Sets of a new trace: seen, certain, excluded, blocked.
         requires: For each name, the names that are certain once this name is, itself included.
-        excludes: For each name, the names that are in no conforming continuation once this name is certain.
+        excludes: For each name, the names that no conforming continuation has once this name is certain.
         blocks: For each name, the names that cannot come after it.
         clauses: Sets of names that imply another name (its place), or that cannot all occur (None).
-        broken: Sets of names that are never all certain.
+        broken: Sets of names of which never all are certain in a conforming trace.
     """
 
     start: tuple[int, int, int, int]
@@ -143,7 +144,7 @@ class BitGuard(Protocol):
         ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """One goal for each state of a query, in their order; for a step, alternative goals."""
+        """The goals of a query, one for each state in order; for a step, its alternative goals."""
         ...
 
     def shown(self, event: EventClass) -> int:
@@ -174,7 +175,7 @@ class Guard(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """The policy by which the matcher uses the guard."""
+        """How the matcher uses the guard."""
         ...
 
     @property
@@ -183,7 +184,7 @@ class Guard(Protocol):
         ...
 
     def step(self, state: MonitorState, event: EventClass) -> MonitorState | None:
-        """Monitor state after one more event, or None when the trace deviates by it."""
+        """Monitor state after one more event, or None if the trace deviates by this event."""
         ...
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Rows of liveness and lists of kills, each stored once: many monitor states share few of them."""
+"""Rows of liveness and lists of kills. Each is stored once, as many monitor states share few of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LiveRows:
 
     @property
     def array(self) -> NDArray[np.uint32]:
-        """The rows of liveness (rows, columns), free room included; the array is replaced as it grows."""
+        """The rows of liveness (rows, columns), with free room; the array is replaced as it grows."""
         return self._rows
 
     def number(self, row: Row) -> int:
@@ -61,16 +61,18 @@ class KillLists:
 
     @property
     def ranges(self) -> NDArray[np.int32]:
-        """``ranges[n]`` to ``ranges[n + 1]`` are the indices of list ``n``, free room included."""
+        """Ranges of ``columns``: list ``n`` lies from ``ranges[n]`` to ``ranges[n + 1]``. The array has free room."""
         return self._from
 
     @property
     def columns(self) -> NDArray[np.int32]:
-        """The columns of all lists, ascending within each, free room included."""
+        """The columns of all lists, ascending within each list. The array has free room."""
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Number of the list of columns that are alive in one row and dead in another, or (``by_term``) lose a term."""
+        """Number of the list of columns that are alive in ``before`` and dead in ``after``, or (``by_term``) lose a
+        term.
+        """
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

@@ -1,8 +1,8 @@
 """A guard's answers as tables for the kernels, requested once and kept.
 
 The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
-interned to a number; rows are built when traffic first reaches them. The kernels know tables, no theory: the code that
-fills the tables defines their meaning.
+interned to a number; rows are built when traffic first reaches them. The kernels read the tables without knowing any
+theory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLayout:
-    """Meaning of the tables' columns; if ties are simultaneous, every event class has two.
+    """The meaning of the tables' columns; if ties are simultaneous, every event class has two columns.
 
     Attributes:
         types: Event types by code; one more code, ``len(types)``, represents every other type.
@@ -72,7 +72,9 @@ class GuardTables:
     """Interned monitor states and their rows, for guards by version.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its guard's policy allows continues under ``bits``; if the guard has none, unguarded, counted in ``refused``.
+    its guard's policy allows continues under ``bits``. If the guard has no bit tables, the trace continues unguarded
+    and is
+    counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard]) -> None:
@@ -96,7 +98,7 @@ class GuardTables:
 
     @property
     def tables(self) -> Guards:
-        """The rows built so far; arrays are replaced as they grow."""
+        """The rows built so far; the arrays are replaced as they grow."""
         if self._tables is None:
             raise RuntimeError("guard tables are read before compile()")
         return self._tables
@@ -122,7 +124,7 @@ class GuardTables:
         return self._numbers[known]
 
     def class_number(self, event_class: EventClass) -> int:
-        """Number of a class of events; the plain classes of ``GuardLayout.types`` have the numbers of their types."""
+        """Number of a class of events; a class without symbols has the number of its type."""
         number = self._class_numbers.get(event_class)
         if number is None:
             number = self._class_numbers[event_class] = len(self._classes)
@@ -132,7 +134,7 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Discard rows for other patterns or types; numbers of monitor states stay."""
+        """Discard the rows of the previous patterns and types; numbers of monitor states stay."""
         self._layout = layout
         while len(self.states) > RESERVED and self.states[-1] is None:  # row monitors are created again
             self.states.pop()
@@ -165,7 +167,7 @@ class GuardTables:
         )
 
     def follow(self, other: GuardTables) -> None:
-        """Take over the monitor states of other tables, under their numbers.
+        """Take over the monitor states of other tables, under the same numbers.
 
         In the states of traces under bit tables every pattern can complete.
         """
@@ -175,7 +177,7 @@ class GuardTables:
             self._fill(len(self.states) - 1)
 
     def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The lists of kills of moves from monitor states to others."""
+        """The list of kills for each move from a monitor state to another."""
         kills = np.full(len(before), NOTHING_ENDS, np.int32)
         places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
         firsts, which = distinct_rows(np.column_stack([before, after])[places])
@@ -184,7 +186,7 @@ class GuardTables:
         return kills
 
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces under bit tables, and their monitor numbers after ``compile``."""
+        """Traces under bit tables, and the new monitor number of each after ``compile``."""
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
@@ -193,7 +195,7 @@ class GuardTables:
         if known is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
-        if self.event_class(column).type == TRACE_END:  # guards are not asked: open obligations are no deviation
+        if self.event_class(column).type == TRACE_END:  # guards do not see this end: open obligations are no deviation
             self.tables.next[monitor, column] = monitor
             return
         version, state = known
@@ -207,7 +209,7 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Number of the next state, ``BITS`` beyond the cap, or the reserved state of a deviating trace."""
+        """Number of the next state; ``BITS`` beyond the cap; the reserved state if the trace deviates."""
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
@@ -250,7 +252,7 @@ class GuardTables:
         return EventClass(type=known.type, symbols=known.symbols, is_later=column % 2 == 1)
 
     def live_row(self, version: int, state: MonitorState) -> Row:
-        """The columns of all patterns that can complete in a monitor state, by alternatives."""
+        """For each column of all patterns, the alternatives that can still complete in a monitor state, as bits."""
         layout, guard = self._layout, self.guards[version]
         if layout is None:
             raise RuntimeError("guard tables are read before compile()")

@@ -2,7 +2,7 @@
 
 For traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). Names are bits; a set is
 ``words`` uint64 words. Several guards share one program; a guard is a range of each array. Numbers of guards, traces,
-slots and rows in arguments and results are int64, so that callers of every kind share one compiled signature.
+slots and rows are int64 in arguments and results, so that all callers share one compiled signature.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ NIL = -1
 NOTHING = np.uint64(0)
 ONE = np.uint64(1)
 WORD_BITS = 64
-LOW, SPREAD = np.uint64(0xFFFFFFFF), np.uint64(0x9E3779B1)  # no product of 32 bits with it wraps
+LOW, SPREAD = np.uint64(0xFFFFFFFF), np.uint64(0x9E3779B1)  # a product of a 32-bit number with SPREAD does not overflow
 FOLD = np.uint64(32)
 
-# The four sets of a trace, rows of its state.
+# The four sets of a trace: rows of its state.
 SEEN = 0
-CERTAIN = 1  # in every conforming continuation: seen, or required
-EXCLUDED = 2  # in none, seen or not
+CERTAIN = 1  # in every conforming continuation: seen or required
+EXCLUDED = 2  # in no conforming continuation, seen or not
 BLOCKED = 3  # never again
 N_SETS = 4
 
@@ -44,11 +44,11 @@ NOTHING_ENDS = 0  # the empty list of kills
 IGNORED = -2  # the event broke a constraint, which is only counted
 
 # Indices of BitTraces.counters.
-FREE = 0  # slots on the stack of free ones
-FRESH = 1  # slots that were ever given out
-ENTERED = 2  # traces that ever changed to bit tables
-NOTED = 3  # entries of BitNotes
-STOP_BEFORE = 4  # monitor numbers
+FREE = 0  # number of free slots on the stack
+FRESH = 1  # number of slots that were ever used
+ENTERED = 2  # number of traces that ever changed to bit tables
+NOTED = 3  # number of entries of BitNotes
+STOP_BEFORE = 4  # monitor numbers at which advance_trace stopped
 STOP_AFTER = 5
 STOP_GUARD = 6
 N_COUNTERS = 7
@@ -60,8 +60,8 @@ class BitProgram(NamedTuple):
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
     name_from: NDArray[np.int32]  # by guard
     requires: NDArray[np.uint64]  # (names, words): names that are certain once the name is, itself included
-    excludes: NDArray[np.uint64]  # names that are excluded then
-    blocks: NDArray[np.uint64]  # names that cannot come after it
+    excludes: NDArray[np.uint64]  # names that are then in no conforming continuation
+    blocks: NDArray[np.uint64]  # names that cannot come after the name
     clause_from: NDArray[np.int32]  # by guard
     body: NDArray[np.uint64]  # (clauses, words)
     head: NDArray[np.int32]  # place of a name within the guard; NIL: the body is impossible
@@ -83,27 +83,27 @@ class BitTraces(NamedTuple):
     states: NDArray[np.uint64]  # (slots, N_SETS, words)
     guard: NDArray[np.int32]  # (slots,) place of the guard in the program
     free: NDArray[np.int32]  # (slots,) stack of free slots
-    slot_of: NDArray[np.int32]  # by trace number; NIL: none
+    slot_of: NDArray[np.int32]  # by trace number; NIL: the trace is not under bit tables
     counters: NDArray[np.int64]
     after: NDArray[np.uint64]  # (N_SETS, words) scratch for the state after the current event
-    row: NDArray[np.uint32]  # (columns,) scratch for what lives then
+    row: NDArray[np.uint32]  # (columns,) scratch for the row of liveness after the current event
 
 
 class BitLinks(NamedTuple):
     """Links between the traces under bit tables and the tables of monitor states."""
 
     shown: NDArray[np.uint64]  # (guards, classes of events, words)
-    guard_of: NDArray[np.int32]  # by monitor number; for those that traces under bit tables have, or start from
-    is_bits: NDArray[np.bool_]  # by monitor number: it represents a row of liveness, not a monitor state
-    seen: NDArray[np.uint64]  # (monitors, words): names shown in a monitor state; where is_bits is false
+    guard_of: NDArray[np.int32]  # by monitor number, if a trace under bit tables may have or start from it
+    is_bits: NDArray[np.bool_]  # by monitor number: whether it represents a row of liveness instead of a monitor state
+    seen: NDArray[np.uint64]  # (monitors, words): names shown in a monitor state; unused where is_bits
     monitor_of: NDArray[np.int32]  # (guards, rows of liveness); NIL: none yet
     when_broken: NDArray[np.int32]  # by guard: monitor number after a violation; IGNORED: the event is skipped
     rows: NDArray[np.int32]  # index of rows
-    pairs: NDArray[np.int32]  # index of pairs of monitor numbers: the list of kills
+    pairs: NDArray[np.int32]  # index of the lists of kills by pairs of monitor numbers
 
 
 class BitNotes(NamedTuple):
-    """Names that traces had shown before events of a batch that ended something or broke a constraint."""
+    """Names that traces had shown before the events of a batch that ended something or broke a constraint."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
@@ -145,7 +145,7 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether one of some names is in no conforming continuation: it is excluded, or blocked and not seen."""
+    """Whether no conforming continuation has one of some names: it is excluded, or blocked and not seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -154,7 +154,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Add names as seen, with the consequences that each name has alone."""
+    """Add names as seen, with the consequences of each name alone."""
     first = program.name_from[guard]
     for word in range(names.shape[0]):
         new = names[word] & ~state[SEEN, word]
@@ -171,7 +171,7 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 
 @inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
-    """Apply one clause; true if it adds something new."""
+    """Apply one clause; true if the state changes."""
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
     for word in range(body.shape[0]):
@@ -199,7 +199,7 @@ def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64
 
 @routine
 def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
-    """Apply the clauses until nothing new is added."""
+    """Apply the clauses until the state no longer changes."""
     is_growing = True
     while is_growing:
         is_growing = False
@@ -230,7 +230,7 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @routine
 def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Words, after: NDArray[np.uint64]) -> bool:
-    """Write the state after one more event that shows ``shown`` into ``after``; true if the trace deviates by it.
+    """Write the state after an event that shows ``shown`` into ``after``; true if the trace deviates by the event.
 
     In that case ``after`` is invalid. The two states are different arrays.
     """
@@ -259,7 +259,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
 
 @routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write the live bits of each column."""
+    """Write the live bits of each column into ``row``."""
     first = guard * row.shape[0]
     for column in range(row.shape[0]):
         live = program.base[guard, column]
@@ -282,9 +282,10 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 
 @inlined
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
-    """Number of the row of ``live`` that equals ``row``; NIL if none is in the index.
+    """Number of the row of ``live`` that equals ``row``; NIL if the index has none.
 
-    ``index`` holds numbers plus one at their hashes' places (open addressing; a power of two, never full).
+    ``index`` is an open-addressing hash table of row numbers plus one. Its size is a power of two, and it is never
+    full.
     """
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(row) & mask
@@ -332,7 +333,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
 
 @routine
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Add a value for two rows that have none."""
+    """Add a value for two rows that have no value yet."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -342,7 +343,7 @@ def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) ->
 
 @inlined
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """A slot for a trace that has none, or NIL if there is no room. The caller must write its state."""
+    """A slot for a trace that has none, or NIL if all slots are used. The caller must write the state."""
     counters = traces.counters
     if counters[FREE] > 0:
         counters[FREE] -= 1
@@ -371,7 +372,7 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, shown: Words) -> Int:
     """The effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
 
-    Only ``settle_in`` changes the trace itself, so that the caller may stop in between and resume.
+    The trace itself stays unchanged until ``settle_in``, so that the caller may stop in between and resume.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
     if update(program, guard, state, shown, traces.after):
@@ -404,10 +405,10 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
 def advance_trace(
     bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
-    """Move a trace that is under bit tables, or changes to them with this event.
+    """Move a trace that is under bit tables, or that changes to bit tables with this event.
 
-    Returns (status, monitor number after the event, list of kills or ``IGNORED``); unless the status is ``DONE``, the
-    next call repeats everything.
+    Returns (status, monitor number after the event, list of kills or ``IGNORED``). Unless the status is ``DONE``, the
+    next call repeats the whole move.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """A slot for a trace that has none, or ``NIL`` if there is no room. The caller must write its state."""
+    """A slot for a trace that has none, or ``NIL`` if all slots are used. The caller must write the state."""
     return bit_tables.take_slot(borrowed(traces), trace, guard)
 
 
@@ -31,7 +31,7 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @kernel
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write the live bits of each column."""
+    """Write the live bits of each column into ``row``."""
     bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
 
 
@@ -43,5 +43,5 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @kernel
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Add a value for two rows that have none."""
+    """Add a value for two rows that have no value yet."""
     bit_tables.index_pair(borrowed(index), before, after, value)

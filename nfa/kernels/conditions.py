@@ -1,8 +1,8 @@
 """Conditions between steps: a stack interpreter over the events that a run has bound.
 
 A program is a range of an int64 array, in instructions of ``WIDTH`` words: an operation and up to four operands; jumps
-count instructions. Values are pairs of a kind and 64 bits: booleans and integers as they are, the bits of a float64,
-the number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
+count instructions. Values are pairs of a kind and 64 bits: a boolean or an integer, the bits of a float64, or the
+number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
 This module allocates nothing and retains no array, so the kernels are compiled without reference counts, which made a
@@ -43,7 +43,7 @@ UNKNOWN = 2
 WIDTH = 5
 
 # Instructions: loads of columns.
-OWN = 0  # column: of the current event
+OWN = 0  # column of the current event
 ALIAS = 1  # column, atoms as bits, repetition or NIL: of the newest event bound to one of the atoms in this iteration
 PREVIOUS = 2  # atoms as bits, length: the next program of this length, on the newest event of the atoms
 AGGREGATE = 3  # function, atoms as bits, whether the current event counts, length: the program, on every event
@@ -51,7 +51,7 @@ AGGREGATE = 3  # function, atoms as bits, whether the current event counts, leng
 CONSTANT = 4  # kind, value
 JUMP_IF_TRUE = 5  # instructions to jump over; the value stays
 JUMP_IF_FALSE = 6
-JUMP_UNLESS_NULL = 7  # the value stays if it jumps, otherwise it is popped
+JUMP_UNLESS_NULL = 7  # a jump keeps the value; without a jump it is popped
 # Operators on the topmost value.
 NOT = 8
 IS_NULL = 9
@@ -63,26 +63,26 @@ COMPARE = 13  # sign
 CALCULATE = 14  # sign
 AND = 15
 OR = 16
-# Functions: of the topmost values, as many as the last operand says.
+# Functions of the topmost values; the last operand is the number of these values.
 APPLY = 17  # function, number of arguments
 
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 PLUS, MINUS, TIMES, OVER = range(4)
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST = range(7)
 
-# Functions besides those of numbers (``nfa.kernels.functions``), which have other numbers.
+# Other functions than those of numbers (``nfa.kernels.functions``), under other numbers.
 CHOOSE, BETWEEN = 100, 101
 
-INCOMPARABLE = 2  # beside -1, 0 and 1
+INCOMPARABLE = 2  # a result of ``ordering`` besides -1, 0 and 1
 
-# The last of ``Stack.values`` counts what a condition reads: bytes of texts, and equivalents for other things.
+# The last of ``Stack.values`` counts the work of conditions: bytes of texts, and equivalents for other reads.
 WORK = -1
-NODE_WORK = 4  # per node visited
-EVENT_WORK = 16  # per event of an aggregate
+NODE_WORK = 4  # work per node visited
+EVENT_WORK = 16  # work per event of an aggregate
 
 
 class Bindings(NamedTuple):
-    """Data that a condition may read: chains of bound events, the columns of the events, and texts."""
+    """The data that a condition may read: chains of bound events, the columns of the events, and texts."""
 
     node_parent: NDArray[np.int32]  # the previously bound node, or NIL
     node_event: NDArray[np.int32]  # row of the event arrays
@@ -99,8 +99,8 @@ class Stack(NamedTuple):
     """Scratch memory, created by ``nfa.conditions.bytecode.new_stack``."""
 
     kinds: Kinds  # (depth,)
-    values: Words  # (depth + 1,); the last one counts, and is never reset
-    floats: Floats  # (depth + 1,) the same memory as values
+    values: Words  # (depth + 1,); the last one counts work, and is never reset
+    floats: Floats  # (depth + 1,) a view of the memory of values
     chain: NDArray[np.int32]  # (longest chain,) events of an aggregate
 
 
@@ -115,10 +115,10 @@ def evaluate_condition(
     current: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Run a program, from its first word to the word before ``end``, over a run.
+    """Run the program from the word ``start`` to the word before ``end``, over a run.
 
-    ``head`` is the newest node of the run, ``current`` the row of the event that is about to be bound, each possibly
-    NIL; ``own_begins`` is ``step_begins`` of the transition that would bind it, 0 without one. Returns ``TRUE``,
+    ``head`` is the newest node of the run, ``current`` the row of the event that is about to be bound; each may be NIL.
+    ``own_begins`` is ``step_begins`` of the transition that would bind the event, 0 without one. Returns ``TRUE``,
     ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the first place of the stack has the
     value's kind and bits.
     """
@@ -203,7 +203,7 @@ def gather(
     head: Int,
     atoms: Int,
 ) -> Int:
-    """Write the rows of all events bound to some atoms, newest first, and return their number."""
+    """Write the rows of all events bound to some atoms into ``chain``, newest first, and return their number."""
     size = np.int64(0)
     node = np.int64(head)
     while node != NIL:
@@ -231,7 +231,7 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Write an aggregate of the program at ``body`` to ``top``, from the oldest event to the current one."""
+    """Fold the program at ``body`` over the events of an aggregate, oldest first, and write the value to ``top``."""
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and current != NIL else np.int64(0)
@@ -274,7 +274,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Fold the value above ``top`` into the one at ``top``; false if the function does not accept it."""
+    """Fold the value above ``top`` into the value at ``top``; false if the function does not accept it."""
     item = top + 1
     if function == COUNT:
         return True
@@ -308,7 +308,7 @@ def run_on_event(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Run a program that reads one event; its value is written to ``base``."""
+    """Run a program that reads one event, and write its value to ``base``."""
     place: Int = np.int64(start)
     top: Int = np.int64(base - 1)
     while place < end:
@@ -336,7 +336,7 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """Run one instruction that reads no event; returns the next place and the next top."""
+    """Run one instruction that reads no event; returns the places of the next instruction and of the top."""
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -369,7 +369,7 @@ def operate(
 
 @inlined
 def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
-    """The next place and top after a jump instruction."""
+    """The places of the next instruction and of the top after a jump instruction."""
     target = place + WIDTH * (code[place + 1] + 1)
     if code[place] == JUMP_UNLESS_NULL:
         if kinds[top] != NULL:
@@ -399,7 +399,7 @@ def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int
 def combine(
     operation: Int, sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Apply an operator to the values at ``top`` and above; the result is at ``top``."""
+    """Apply an operator to the values at ``top`` and above, and write the result to ``top``."""
     if operation == COMPARE:
         put_truth(kinds, values, top, compared(sign, kinds, values, floats, top, top + 1, offsets, data))
     elif operation == CALCULATE:
@@ -419,7 +419,7 @@ def combine(
 def apply(
     function: Int, count: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Apply a function to the values from ``top`` on; the result is at ``top``."""
+    """Apply a function to the values from ``top`` on, and write the result to ``top``."""
     if function == CHOOSE:
         copy(kinds, values, top + 1 if truth_at(kinds, values, top) == TRUE else top + 2, top)
         return
@@ -448,7 +448,7 @@ def compared(
     offsets: Words,
     data: Bytes,
 ) -> Int:
-    """Truth of a comparison of two places of the stack."""
+    """Whether a comparison of two places of the stack is true, false or unknown."""
     order = ordering(kinds, values, floats, left, right, offsets, data)
     if order == INCOMPARABLE or (kinds[left] == BOOLEAN and sign > UNEQUAL):
         return UNKNOWN
@@ -484,7 +484,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
 
 @inlined
 def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """-1, 0 or 1 for two texts by number."""
+    """-1, 0 or 1 for the order of two texts, which are given by number."""
     if left == right:
         return np.int64(0)
     at, other = offsets[left], offsets[right]
@@ -499,7 +499,7 @@ def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: By
 
 @inlined
 def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
-    """Apply an arithmetic operator to the values at ``top`` and above; the result is at ``top``."""
+    """Apply an arithmetic operator to the values at ``top`` and above, and write the result to ``top``."""
     for place in (top, top + 1):
         if kinds[place] != INTEGER and kinds[place] != FLOAT:
             kinds[top] = NULL
@@ -521,7 +521,7 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Whether the topmost value equals one of the constants after an IN."""
+    """Replace the topmost value by whether it equals one of the constants after an IN."""
     truth = FALSE
     for index in range(code[place + 1]):
         constant = place + WIDTH * (index + 1)
@@ -538,7 +538,7 @@ def search(
 
 @inlined
 def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
-    """Truth of a place of the stack; ``UNKNOWN`` if it is not a boolean."""
+    """Truth of the value at a place of the stack; ``UNKNOWN`` if it is not a boolean."""
     if kinds[place] != BOOLEAN:
         return np.int64(UNKNOWN)
     return np.int64(values[place])
@@ -553,13 +553,13 @@ def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
 
 @inlined
 def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
-    """A number of either kind as float64."""
+    """The number of either kind at a place of the stack, as float64."""
     return float(values[place]) if kinds[place] == INTEGER else float(floats[place])
 
 
 @inlined
 def put_number(kinds: Kinds, floats: Floats, place: Int, number: float) -> None:
-    """Write a float64; values that are not finite become null."""
+    """Write a float64 to a place of the stack; a value that is not finite becomes null."""
     kinds[place] = FLOAT if np.isfinite(number) else NULL
     floats[place] = number
 

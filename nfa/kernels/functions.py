@@ -1,4 +1,4 @@
-"""Functions of numbers in conditions between steps, equal to those of ``nfa.functions.arithmetic``."""
+"""Functions of numbers in conditions between steps; they give the same values as ``nfa.functions.arithmetic``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Floats: TypeAlias = NDArray[np.float64]
 ABS, FLOOR, CEIL, SQRT, LN, ROUND, POW, MOD, DISTANCE, LEAST, GREATEST = range(11)
 
 EARTH_KM = 6371.0088
-MOST_EXPONENT = 710.0  # of e in a float64, rounded up
+MOST_EXPONENT = 710.0  # of e, beyond which the power exceeds float64; rounded up
 
 
 @inlined
 def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
-    """The value of a function of ``count`` numbers from place ``first`` on; not finite: null."""
+    """The value of a function of ``count`` numbers from place ``first`` on; a value that is not finite means null."""
     x = float(numbers[first])
     if function >= LEAST:
         for place in range(first + 1, first + count):
@@ -55,7 +55,7 @@ def of_one(function: Int, x: float) -> float:
 
 @inlined
 def rounded(x: float, digits: float) -> float:
-    """The nearest number with some digits after the point; halves away from zero."""
+    """A number rounded to some digits after the point; halves are rounded away from zero."""
     scale = float(10.0 ** abs(digits))
     scaled = x * scale if digits >= 0.0 else x / scale
     if not np.isfinite(scaled):
@@ -68,7 +68,7 @@ def rounded(x: float, digits: float) -> float:
 
 @inlined
 def power(x: float, y: float) -> float:
-    """``x`` to the power of ``y``; NaN where that is not a finite real number."""
+    """``x`` to the power of ``y``; NaN if the power is not a finite real number."""
     if x == 0.0:
         return 1.0 if y == 0.0 else 0.0 if y > 0.0 else np.nan
     is_odd = False
@@ -84,7 +84,7 @@ def power(x: float, y: float) -> float:
 
 @inlined
 def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
-    """Kilometres between two places, by the haversine formula; NaN if one of them does not exist."""
+    """The kilometres between two places, by the haversine formula; NaN for invalid coordinates."""
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
         return np.nan
     one, other = np.radians(lat), np.radians(other_lat)

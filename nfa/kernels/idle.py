@@ -1,8 +1,9 @@
 """The idle kernel: the newest event time of each open trace, and the traces whose idle timeout has passed.
 
-A trace has one entry in a heap of due times. Events only change the time of the trace; an entry that comes up too early
-returns with the trace's current due time. So an event costs a look-up, and a trace costs a heap operation once per
-timeout.
+A trace has one entry in a heap of due times. An event only changes the time of its trace. An entry that reaches the top
+of the heap too early is pushed again with the trace's current due time. So an event costs a look-up, and a trace costs
+a
+heap operation once per timeout.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ Int: TypeAlias = int | np.int32 | np.int64
 EMPTY = np.iinfo(np.int64).min  # in ``IdleState.last``: the slot is free
 
 # Indices of IdleState.counters.
-USED = 0  # traces
-HEAPED = 1  # entries of the heap
+USED = 0  # number of traces
+HEAPED = 1  # number of entries of the heap
 N_COUNTERS = 2
 
 
 class IdleState(NamedTuple):
     """Open traces by key, and their due times."""
 
-    keys: NDArray[np.uint64]  # (slots,) a power of two
+    keys: NDArray[np.uint64]  # (slots,); the number of slots is a power of two
     last: NDArray[np.int64]  # (slots,) time of the trace's newest event, us; EMPTY: the slot is free
     queued: NDArray[np.int64]  # (slots,) due time of the trace's entry in the heap
     heap_due: NDArray[np.int64]
@@ -38,7 +39,7 @@ class IdleState(NamedTuple):
 
 
 class IdleEnds(NamedTuple):
-    """Traces that end, in order."""
+    """Traces that end by the idle timeout, in order."""
 
     rows: NDArray[np.int64]  # row before which the trace ends
     keys: NDArray[np.uint64]
@@ -48,7 +49,7 @@ class IdleEnds(NamedTuple):
 
 @inlined
 def find(s: IdleState, key: np.uint64) -> np.int64:
-    """Slot of a key, or the empty slot where it belongs."""
+    """The slot of a key, or the empty slot for a new key."""
     mask = np.uint64(s.keys.shape[0] - 1)
     slot = (key >> HOME_BITS) & mask
     while s.last[slot] != EMPTY and s.keys[slot] != key:
@@ -77,7 +78,7 @@ def remove(s: IdleState, slot: Int) -> None:
 
 @inlined
 def is_sooner(s: IdleState, first: Int, second: Int) -> bool:
-    """Whether one entry of the heap comes before another."""
+    """Whether one entry of the heap precedes another."""
     if s.heap_due[first] != s.heap_due[second]:
         return bool(s.heap_due[first] < s.heap_due[second])
     return bool(s.heap_key[first] < s.heap_key[second])
@@ -92,7 +93,7 @@ def swap(s: IdleState, first: Int, second: Int) -> None:
 
 @routine
 def push(s: IdleState, due: Int, key: np.uint64) -> None:
-    """Add a due time; there is room."""
+    """Add a due time to the heap, which must have room."""
     at = s.counters[HEAPED]
     s.heap_due[at], s.heap_key[at] = due, key
     s.counters[HEAPED] += 1
@@ -122,7 +123,7 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """The work of ``expire``."""
+    """End the traces that are due by a time; see ``expire``."""
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False
@@ -130,7 +131,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
         pop(s)
         slot = find(s, key)
         if s.last[slot] == EMPTY or s.queued[slot] != due:
-            continue  # the trace has already ended in another way
+            continue  # the trace has already ended for another reason
         current = s.last[slot] + timeout
         if current > due:
             s.queued[slot] = current
@@ -145,7 +146,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
 
 @kernel
 def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces that are due by a time, before a row; false if there is no room in ``ends``."""
+    """End the traces that are due by a time, before a row; false if ``ends`` is full."""
     return end_due(borrowed(s), borrowed(ends), timeout, now, row)
 
 
@@ -160,9 +161,9 @@ def advance(
     newest: Int,
     first: Int,
 ) -> tuple[Int, Int]:
-    """Process rows from ``first`` on; there is room for a new trace and a due time each.
+    """Process rows from ``first`` on; there must be room for a new trace and a due time per row.
 
-    Returns the number of rows, or the row to resume at once there is room in ``ends``; and the newest time.
+    Returns the number of rows, or the row at which to resume once ``ends`` has room; and the newest time.
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):
@@ -184,7 +185,7 @@ def advance(
 
 @kernel
 def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
-    """Add traces to empty slots, of which there are enough; false if a key occurs twice."""
+    """Add traces to empty slots, of which there must be enough; false if a key occurs twice."""
     s, keys, last, queued = borrowed(s), borrowed(keys), borrowed(last), borrowed(queued)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])

@@ -15,7 +15,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 NIL = -1
 
-# Tokens besides bytes, and a link that is not a token: compare again from the next character of the text on.
+# Tokens that are not bytes, and a link that is not a token: start again at the next character of the text.
 ANY_CHARACTER = 256
 ANY_TEXT = 257
 AGAIN = -2
@@ -25,7 +25,8 @@ AGAIN = -2
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
     """Whether a text, ``data[start:end]``, matches the tokens of a LIKE, which are followed by their links.
 
-    Time is linear in the text; for segments with ``_`` that are searched for, in the text times the segment.
+    Time is linear in the text. For segments with ``_`` between two ``%`` it is the length of the text times the
+    segment's.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)

@@ -1,4 +1,4 @@
-"""The trace kernel for batches with traces under bit tables; compiled only when one occurs."""
+"""The trace kernel for batches with traces under bit tables; compiled only when such a trace occurs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 @routine
 def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
-    """Move the trace of a wanted row under bit tables; returns the status."""
+    """Move the trace of a row under bit tables; returns the status."""
     wants, guards, state, columns, visits = given.wants, given.guards, given.state, given.columns, given.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)
@@ -35,7 +35,7 @@ def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
     trace = reach_trace(slots, state.free, state.released, state.counters, slot, key, value & np.uint64(0xFFFFFFFF))
     if trace == np.uint64(0):
         return TRACES_FULL
-    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # the trace is open, wherever this stops
+    slots[slot, 1] = trace | (np.uint64(before) << HOME_BITS)  # the trace is open, even if the move must be repeated
     status, after, kill = advance_trace(
         fallback,
         guards.live,
@@ -55,7 +55,7 @@ def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
 
 @kernel
 def advance_mixed(given: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
-    """As ``traces.advance_batch``, but also moves the traces under bit tables."""
+    """Like ``traces.advance_batch``, but also moves the traces under bit tables."""
     given, fallback = borrowed(given), borrowed(fallback)
     row: Int = first_row
     while True:

@@ -14,17 +14,17 @@ Int: TypeAlias = int | np.int32 | np.int64
 
 # Values of OpenTimes.events that are not counts.
 CLOSED = 0  # no trace has the number
-UNKNOWN = -1  # open before its events were counted, without events since
-UNCOUNTED = -2  # open before its events were counted, with events since
+UNKNOWN = -1  # the first events were not counted, and no event has come since
+UNCOUNTED = -2  # the first events were not counted, but events have come since
 
 
 class OpenTimes(NamedTuple):
-    """Data about the events of each trace, by trace number."""
+    """The times and counts of the events of each trace, by trace number."""
 
-    first: NDArray[np.int64]  # earliest time of its events, us
+    first: NDArray[np.int64]  # earliest time of the trace's events, us
     newest: NDArray[np.int64]  # latest time
     events: NDArray[np.int64]
-    last: NDArray[np.int64]  # number of the type of the newest event; 0: unknown
+    last: NDArray[np.int64]  # type of the newest event, as a number; 0: unknown
 
 
 @kernel
@@ -40,7 +40,7 @@ def note(
     """Note the visits of a batch: their rows, traces and ends.
 
     Rows of the type ``mark`` are not events; ``names`` numbers the types of all rows, whether known to patterns or not.
-    ``opened`` gets the visits that are the first known event of their trace; returns their number.
+    ``opened`` receives the visits with the first known event of their trace; returns their number.
     """
     seen, types, times, opened = borrowed(seen), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

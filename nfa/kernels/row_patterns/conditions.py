@@ -65,7 +65,7 @@ from streams.kernels.compiling import inlined, routine
 
 @inlined
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
-    """Bring what conditions read up to a row that has a label; ``begin`` is the first row of the attempt."""
+    """Update the data that conditions read up to a row with a label; ``begin`` is the first row of the attempt."""
     place = row - base
     for one in range(plan.members.shape[0]):
         is_member = plan.members[one, label] != 0
@@ -85,7 +85,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, one: Int, place: Int, has_before: bool) -> None:
-    """The value of an aggregate before the row at a place, as its value with the row."""
+    """Copy the value of an aggregate at the previous place of the match to a place."""
     search.counts[one, place] = search.counts[one, place - 1] if has_before else 0
     search.sums[one, place] = search.sums[one, place - 1] if has_before else 0
     search.totals[one, place] = search.totals[one, place - 1] if has_before else 0.0
@@ -198,7 +198,7 @@ def push_leaf(
 
 @inlined
 def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin: Int) -> np.int64:
-    """The row that a leaf reads before physical rows are counted, or NIL."""
+    """The row of the match that a leaf reads before its physical offset is applied, or NIL."""
     labels, offset = plan.leaves[leaf, SET], plan.leaves[leaf, OFFSET]
     if labels == NIL:
         target = begin + offset if plan.leaves[leaf, IS_FIRST] != 0 else row - offset
@@ -252,7 +252,7 @@ def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def combine(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator of two operands that is null if one of them is, or compares for being distinct."""
+    """Apply an operator of two operands: null if one is null, except for IS DISTINCT FROM."""
     is_known = search.known[top] != 0 and search.known[top + 1] != 0
     if operation == DISTINCT:
         are_alike = search.known[top] == search.known[top + 1]
@@ -304,7 +304,7 @@ def calculate(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def calculated(operation: Int, left: float, right: float) -> float:
-    """The result of an operator of arithmetic; of two integers, an integer."""
+    """The result of an arithmetic operator; an integer if both operands are integers."""
     if operation == ADD:
         return left + right
     if operation == SUBTRACT:
@@ -318,7 +318,7 @@ def calculated(operation: Int, left: float, right: float) -> float:
 
 @inlined
 def divide(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Divide, integers towards zero; null if the divisor is zero."""
+    """Divide; integers are divided towards zero, and a zero divisor gives null."""
     if lane == FLOATS:
         number, by = search.floats[top], search.floats[top + 1]
         if by == 0.0:
@@ -339,7 +339,7 @@ def divide(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def decide(search: Search, operation: Int, top: Int) -> None:
-    """Apply AND, OR, or take the first of two values that is not null."""
+    """Apply AND, OR, or the choice of the first of two values that is not null."""
     if operation == KNOWN_ONE:
         if search.known[top] == 0:
             copy(search, top + 1, top)
@@ -355,14 +355,14 @@ def decide(search: Search, operation: Int, top: Int) -> None:
 
 @inlined
 def choose(search: Search, top: Int) -> None:
-    """Take the second of three values if the first is true, else the third."""
+    """Replace three values by the second if the first is true, otherwise by the third."""
     is_met = search.known[top] != 0 and search.integers[top] != 0
     copy(search, top + 1 if is_met else top + 2, top)
 
 
 @inlined
 def copy(search: Search, source: Int, target: Int) -> None:
-    """Copy a value of the stack."""
+    """Copy a value within the stack."""
     search.known[target] = search.known[source]
     search.integers[target] = search.integers[source]
     search.floats[target] = search.floats[source]

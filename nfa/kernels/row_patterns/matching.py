@@ -1,7 +1,7 @@
 """The search for row patterns: backtracking over a program, in the order of preference.
 
-If no condition reads the rows of the match, an attempt that came to a branch at a row before has failed there, or is
-still being tried; coming there again is cut off. Then an attempt costs at most the number of branches for each row.
+If no condition reads the rows of the match, an attempt that reaches a branch at a row for the second time is cut off:
+the first time has failed, or is still being tried. Then an attempt costs at most the number of branches for each row.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from nfa.kernels.row_patterns.tables import (
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import inlined, kernel, routine
 
-# Results of an attempt that are no lengths.
+# Results of an attempt that are not lengths.
 _NO_MATCH, _STACK_FULL, _TOO_MANY_STEPS = -1, -2, -3
 
 
@@ -84,7 +84,7 @@ def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: In
 
 @inlined
 def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
-    """Whether the search came to a branch at a row before; notes that it did."""
+    """Whether the search has reached a branch at a row before; notes the branch and row."""
     split = plan.splits[place]
     if plan.settings[HAS_MEMORY] == 0:
         return False
@@ -96,7 +96,7 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Return to the newest branch: its other instruction, or NIL without one, the row there, and the stack's size."""
+    """Return to the newest branch: its other instruction (NIL: no branch is left), the row there, the stack's size."""
     while top > 0:
         top -= 1
         place, value = search.stack[top, 0], search.stack[top, 1]
@@ -108,7 +108,7 @@ def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64
 
 @inlined
 def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int) -> Int:
-    """The instruction after one that takes no row and is no branch; NIL if it is an anchor elsewhere."""
+    """The instruction after one that takes no row and is not a branch; NIL if an anchor does not hold here."""
     operation, first, second = plan.program[place, 0], plan.program[place, 1], plan.program[place, 2]
     if operation == JUMP:
         return np.int64(first)
@@ -158,7 +158,7 @@ def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: 
 
 @inlined
 def write(found: Found, search: Search, what: Int, row: Int, length: Int, base: Int) -> bool:
-    """Write a result; returns false if there is no room."""
+    """Write a result; false if there is no room."""
     record, line = search.state[RECORDS], search.state[LINES]
     if record >= found.records.shape[0] or line + length > found.labels.shape[0]:
         return False
@@ -173,7 +173,7 @@ def write(found: Found, search: Search, what: Int, row: Int, length: Int, base: 
 
 @inlined
 def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> Int:
-    """The row at which the search continues after a match that is not empty; NIL: the match has no such row."""
+    """The row at which the search continues after a match that is not empty; NIL if the match has no such row."""
     rule = plan.settings[SKIP_RULE]
     if rule == PAST_LAST_ROW:
         return row + length
@@ -190,7 +190,7 @@ def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> In
 
 @inlined
 def advance(plan: Plan, rows: Rows, search: Search, found: Found, base: Int, end: Int, row: Int) -> tuple[Int, Int]:
-    """Search from a row on and write what is found; (status, next row)."""
+    """Search from a row on and write the results; returns (status, next row)."""
     steps = search.state[STEPS]
     length = attempt(plan, rows, search, base, row, end)
     if length <= _STACK_FULL:
@@ -200,7 +200,7 @@ def advance(plan: Plan, rows: Rows, search: Search, found: Found, base: Int, end
         search.state[STAMP] += 1
         return STACK_FULL, row
     if plan.settings[WITHIN] != LONGEST or length > 0:
-        search.state[STAMP] += 1  # another first row may take what this one could not; a match has not failed
+        search.state[STAMP] += 1  # discards what is known of branches: with another first row they may lead to a match
     if length < 0:
         shows = plan.settings[SHOWS_UNMATCHED] != 0 and row > search.state[LAST_MATCHED]
         if shows and not write(found, search, UNMATCHED, row, 0, base):
@@ -225,7 +225,7 @@ def advance(plan: Plan, rows: Rows, search: Search, found: Found, base: Int, end
 
 @kernel
 def find_matches(plan: Plan, rows: Rows, search: Search, found: Found) -> Int:
-    """Search all partitions from where ``search.state`` stands; the status is ``DONE``, or why the search stopped."""
+    """Search all partitions from the position in ``search.state``; the status is ``DONE``, or why it stopped."""
     lent_plan, lent_rows, lent, lent_found = borrowed(plan), borrowed(rows), borrowed(search), borrowed(found)
     state = search.state
     while state[PARTITION] < rows.bounds.shape[0] - 1:

@@ -1,4 +1,4 @@
-"""Aggregates over the rows of matches, one after the other, as measures show them."""
+"""Aggregates over the rows of one match after another, for measures."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def fold_integers(
     values: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Replace each line's value by the aggregate of its match's chosen lines up to it; ``counts`` are their numbers.
+    """Replace each line's value by the aggregate of the chosen lines of its match up to this line.
 
-    ``firsts`` is the first line of each line's match. Sums wrap beyond 64 bits.
+    ``counts`` are the numbers of these lines, ``firsts`` the first line of each line's match. Sums wrap beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
@@ -44,7 +44,7 @@ def fold_floats(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Fold floats as ``fold_integers`` does whole numbers, from left to right."""
+    """Like ``fold_integers`` for floats, from left to right."""
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
         before = 0.0 if is_first else values[line - 1]

@@ -12,10 +12,11 @@ from streams.kernels.compiling import kernel
 def group_rows(
     codes: NDArray[np.int32], rows: NDArray[np.int64], ends: NDArray[np.int64], grouped: NDArray[np.int64]
 ) -> None:
-    """Write rows partition by partition, each in the order of ``rows``.
+    """Write the rows partition by partition into ``grouped``, in the order of ``rows`` within each partition.
 
-    ``codes`` are the partitions' numbers by row. ``ends`` holds the first place of each partition, and afterwards the
-    place after its last one.
+    ``codes`` are the partition numbers by row. ``ends`` holds the first place of each partition, and afterwards the
+    place
+    after its last row.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

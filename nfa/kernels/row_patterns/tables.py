@@ -1,7 +1,7 @@
 """Tables and constants of the kernels that search for row patterns.
 
 Rows are numbered in the order of the search: partition by partition, sorted. ``NIL`` is -1 and means none. A column has
-one row more than the table, which is null: the row that is not there.
+one row more than the table, with null values, which represents a missing row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NIL = np.int64(-1)
 LONGEST = np.int64(np.iinfo(np.int64).max)
 
 # Instructions of a pattern's program, with up to two operands.
-ROW = 0  # label, whether the row is excluded from the output: take a row with a label
+ROW = 0  # take a row; operands: label, whether the row is excluded from the output
 SPLIT = 1  # preferred instruction, other instruction
 JUMP = 2  # instruction
 START = 3  # the partition's start
@@ -29,16 +29,16 @@ MATCHED = 7
 # How the condition of a label is decided: none; a column of truth; a program of ``Conditions.code``.
 ALWAYS, COLUMN, CODE = range(3)
 
-# Instructions of conditions: leaves push a value, the others change the topmost ones. The operand of leaves is their
-# number, of most operators the lane (integers or floats) of their values.
+# Instructions of conditions: leaves push a value, the others change the topmost values. The operand of a leaf is its
+# number, the operand of most operators the lane (integers or floats) of their values.
 LEAF, AGGREGATE, CONSTANT, NUMBER, NOTHING = range(5)
 TO_FLOAT, NOT, NEGATE, ABSOLUTE, IS_NULL = range(8, 13)
 ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, LEAST, GREATEST = range(16, 23)
 EQUAL, DIFFERENT, LESS, LESS_OR_EQUAL, MORE, MORE_OR_EQUAL, DISTINCT = range(24, 31)
 AND, OR, KNOWN_ONE, CHOOSE = range(32, 36)
 
-# Columns of ``Conditions.leaves``: set of labels or NIL, whether counted from the first, rows to pass over, physical
-# rows to go on, column, number of columns by label (0: one for all), lane.
+# Columns of ``Conditions.leaves``: set of labels or NIL, whether counted from the first, rows to skip, physical
+# rows to move, column, number of columns by label (0: one for all), lane.
 SET, IS_FIRST, OFFSET, PHYSICAL, AT_COLUMN, BY_LABEL, LANE = range(7)
 
 # Columns of ``Conditions.aggregates``: function, set of labels, column, columns by label, lane.
@@ -48,7 +48,7 @@ COUNT, SUM, AVERAGE, MINIMUM, MAXIMUM, ANY_VALUE = range(6)  # functions
 
 INTEGERS, FLOATS = range(2)  # lanes
 
-# Rows of ``Found.records``: what it is, its first row, its number of rows, its number in the partition.
+# Rows of ``Found.records``: kind, first row, number of rows, number of the match in the partition.
 WHAT, FIRST_ROW, LENGTH, ORDINAL = range(4)
 MATCH, UNMATCHED = range(2)
 
@@ -68,10 +68,10 @@ DONE, FOUND_FULL, STACK_FULL, TOO_MANY_STEPS, SKIPS_TO_START, SKIPS_NOWHERE = ra
 
 
 class Plan(NamedTuple):
-    """What was compiled from a clause."""
+    """The compiled clause."""
 
     program: NDArray[np.int32]  # (instructions, 3)
-    splits: NDArray[np.int32]  # (instructions,) number of a SPLIT among them, else NIL
+    splits: NDArray[np.int32]  # (instructions,) number of a SPLIT among all SPLITs, else NIL
     kinds: NDArray[np.int32]  # (labels,) ALWAYS, COLUMN, CODE
     places: NDArray[np.int32]  # (labels, 2) number of the column of truth; or the range in ``code``
     code: NDArray[np.int32]  # (instructions of conditions, 2)
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The columns that are read; ``bounds`` are the first rows of partitions, and the number of rows."""
+    """The columns that the search reads; ``bounds`` are the first row of each partition, and the number of rows."""
 
     bounds: NDArray[np.int64]
     truth: NDArray[np.uint8]  # (columns of truth, rows)
@@ -97,10 +97,11 @@ class Rows(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What the search keeps.
+    """The state of the search.
 
     Arrays of rows are as long as the longest partition. Each describes the rows of the current attempt up to a row, so
-    that going back needs no undoing.
+    that
+    backtracking needs no undoing.
     """
 
     state: NDArray[np.int64]  # (PLACES,)
