@@ -88,14 +88,14 @@ from nfa.kernels.runs.windows import is_past, window_end
 from nfa.kernels.traces import BY_QUERY, FAILED
 from streams.kernels.compiling import routine
 
-# Outcomes of testing a step: its types or condition reject the event; the gap, a limit or UNTIL forbids it; it is not
-# after the beginning of the gap; it may be bound.
+# Outcomes of testing a step. PASSES: its types or condition reject the event. FORBIDDEN: by the gap, a limit or UNTIL.
+# TOO_EARLY: the event is not after the beginning of the gap. TAKEN: the event may be bound.
 PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
 
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Note the start of a run that the current event extends from another, or begins (NIL)."""
+    """Write the start of a new run: that of the run which the current event extends, or the event itself (NIL)."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
@@ -109,7 +109,7 @@ def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
 def grow(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, node: Int, kind: Int, run: Int, step: Int, forced: np.uint64
 ) -> Int:
-    """Make a run from a node that another run has just bound by a step, or that begins a run (NIL)."""
+    """Create a run whose newest node binds the current event by a step; ``run`` is the run that it extends, or NIL."""
     bits = s.run_bits
     grown = new_run(s, node, p.target[step], kind)
     note_start(p, s, grown, run)
@@ -184,7 +184,7 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Let the current event take a step of a run, or begin a run (NIL)."""
+    """Bind the current event by a step of a run, or as the first event of a match (NIL)."""
     target = p.target[step]
     goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
@@ -218,13 +218,13 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Whether the current event is so far out of order that its window with any earlier event has closed."""
+    """Whether the window of the current event has already ended, because the event is far out of order."""
     return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """The outcome of a step of a run for the current event: ``PASSES`` to ``TAKEN``."""
+    """The outcome of testing a step of a run with the current event: ``PASSES`` to ``TAKEN``."""
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
@@ -239,7 +239,10 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Note that a GREEDY repetition could take the current event, if nothing is bound since its last element."""
+    """Note that a GREEDY repetition could take the current event; returns its slot.
+
+    No effect, and no slot, if an earlier event was bound since the repetition's last element.
+    """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
         s.run_bits[run, GREEDY + 1] |= p.slot[step]
@@ -250,7 +253,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close the gaps in which the current event may not be skipped; ``scratch`` has each step's outcome."""
+    """Close the gaps in which the current event may not be skipped; ``scratch`` has the outcome of each step."""
     state, head = s.run_state[run], s.run_node[run]
     first = p.step_from[state]
     for step in range(first, p.step_from[state + 1]):
@@ -261,7 +264,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
-    """Let an active run take the current event in every way, and skip it; false if the run has no future."""
+    """Let an active run take the current event in every way, and also skip it; false if the run has no future."""
     if s.now[STEPS] > s.now[CEILING]:
         return True
     s.now[STEPS] += 1
@@ -291,11 +294,11 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found
 
 @routine
 def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
-    """Whether some step could be taken by an event of a time and order."""
+    """Whether an event of a time and order could take some step."""
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
-        if p.has_nots[step] and s.run_bits_order[run] == order:  # closed by a STRICT NOT at this very time
+        if p.has_nots[step] and s.run_bits_order[run] == order:  # a STRICT NOT took an event of this very time
             barred |= s.run_bits[run, VETO] & ~s.run_bits[run, PASSED] & p.slot[step]
         if barred != NOTHING or not is_open(p, s, run, step) or not is_in_time(p, s, head, step, time):
             continue
@@ -306,7 +309,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Let a complete run meet the current event; false if a trailing condition is broken."""
+    """Test the current event against the trailing conditions of a complete run; false if one of them fails."""
     s.now[STEPS] += 1
     if not is_in_reach(s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
@@ -335,7 +338,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Let a complete run meet the current event; false if the run is finally emitted, or refuted."""
+    """Let a waiting or decided run meet the current event; false if nothing of the run must be retained."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -353,7 +356,10 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Retract a match that was emitted early, or drop a decided match; false if nothing of the match is retained."""
+    """Let a decided match meet the current event, which may retract a match that was emitted early.
+
+    Returns false if nothing of the match must be retained.
+    """
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
@@ -394,7 +400,7 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Time of the newest event before the current one that a leading NOT of a first step takes."""
+    """The time of the latest event before the current one that a leading NOT of a first step takes."""
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:
@@ -406,7 +412,7 @@ def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -
 
 @routine
 def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
-    """Note the leading NOTs that take the current event."""
+    """Note the time of the current event for the leading NOTs that take it."""
     first = p.lead_from[s.now[PATTERN]]
     for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
         number = lead - first
@@ -421,8 +427,9 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
     """Whether a match that the current event begins could complete, or may begin anyway.
 
-    An event that breaks a constraint is the first of a trace that is no longer pruned. If a guard only drops whole
-    patterns, matches begin as long as any partial match could complete, or a match was emitted.
+    If the event breaks a constraint, the monitor state after it decides, as the trace is no longer pruned. If a guard
+    only
+    drops whole patterns, matches begin as long as any partial match could complete, or if a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates
@@ -443,7 +450,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 
 @routine
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
-    """Let the current event begin matches."""
+    """Begin matches with the current event."""
     pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -461,7 +468,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
 
 @routine
 def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Move the fresh runs to a pair's lists."""
+    """Move the fresh runs to a pair's list of runs, or park them."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]
@@ -475,7 +482,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
-    """Let the parked runs of a pair that wait for an event like the current one take their steps."""
+    """Let the parked runs of a pair that wait for the current event take their steps."""
     event, mask = np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]

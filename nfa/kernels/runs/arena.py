@@ -1,4 +1,4 @@
-"""Memory of runs: pairs of trace and pattern, chains of bound nodes, events; arenas with free lists."""
+"""The memory of runs: (trace, pattern) pairs, chains of bound nodes, and events, as arenas with free lists."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
-    """The position of a (trace, pattern) pair in the index, or the empty position where it belongs."""
+    """The position of a (trace, pattern) pair in the index, or the empty position for a new pair."""
     mask = np.int64(s.pair_slots.shape[0] - 1)
     place = (np.int64(trace) * 2654435761 + np.int64(pattern) * 40503) & mask
     while s.pair_slots[place] != NIL:
@@ -44,7 +44,7 @@ def find_pair(s: RunState, trace: Int, pattern: Int) -> Int:
 
 @routine
 def open_pair(s: RunState, place: Int, trace: Int, pattern: Int) -> Int:
-    """Create a pair at an empty position of the index; there is room."""
+    """Create a pair at an empty position of the index; the arena must have room."""
     pair = np.int32(s.counters[PAIR_FREE])
     s.counters[PAIR_FREE] = s.pair_next[pair]
     s.counters[PAIRS] += 1
@@ -100,7 +100,7 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from both lists; its own ``run_next`` stays."""
+    """Remove a parked run from both lists; its ``run_next`` stays."""
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
@@ -127,7 +127,7 @@ def free_runs(s: RunState, pair: Int) -> None:
 
 @routine
 def give_up_pair(s: RunState, pair: Int) -> None:
-    """Give up a pair that took too much work: it drops everything that it retains, and meets no further event."""
+    """Give up a pair that took too much work: it drops everything that it retains, and meets no further events."""
     free_runs(s, pair)
     s.pair_runs[pair] = NIL
     s.pair_count[pair] = 0
@@ -178,7 +178,7 @@ def release_event(s: RunState, event: Int) -> None:
 
 @routine
 def release_node(s: RunState, node: Int) -> None:
-    """Drop one reference to a chain; unreferenced nodes become free."""
+    """Drop one reference to a chain; nodes without references are released."""
     while node != NIL:
         s.node_references[node] -= 1
         if s.node_references[node] > 0:
@@ -196,7 +196,7 @@ def release_node(s: RunState, node: Int) -> None:
 
 @routine
 def free_run(s: RunState, run: Int) -> None:
-    """Release a run that is in no list."""
+    """Release a run that is in none of the lists."""
     release_node(s, s.run_node[run])
     s.run_kind[run] = NIL
     s.run_next[run] = s.counters[RUN_FREE]
@@ -206,7 +206,7 @@ def free_run(s: RunState, run: Int) -> None:
 
 @routine
 def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
-    """A run at the end of a chain, in the list of fresh ones, with all gaps open."""
+    """Create a run at the end of a chain, in the list of fresh runs, with all gaps open."""
     run = np.int32(s.counters[RUN_FREE])
     s.counters[RUN_FREE] = s.run_next[run]
     s.counters[RUNS] += 1
@@ -229,7 +229,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 
 @routine
 def place_event(s: RunState, x: RunBatch) -> None:
-    """Take the current event into the arena; it is released after its row if no node binds it."""
+    """Copy the current event into the arena; the event is released after its row if no node binds it."""
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]
     s.counters[EVENTS] += 1
@@ -237,7 +237,7 @@ def place_event(s: RunState, x: RunBatch) -> None:
     s.event_sequence[event] = x.sequences[row]
     s.event_time[event] = x.times[row]
     s.event_order[event] = x.orders[row]
-    s.event_references[event] = 1  # referenced until its row is finished
+    s.event_references[event] = 1  # the reference of the row, until the row is finished
     for column in range(x.kinds.shape[1]):
         s.event_kinds[event, column] = x.kinds[row, column]
         s.event_values[event, column] = x.values[row, column]

@@ -1,4 +1,4 @@
-"""The effect of passing time on a pair of trace and pattern: its due time, and what is dropped or decided then."""
+"""The passing of time for a (trace, pattern) pair: its due time, and what is dropped or decided then."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Update the time at which a pair must be examined again, without a further event."""
+    """Update the time at which a pair must be examined again even if no event comes."""
     pattern = s.pair_pattern[pair]
     within = p.within[pattern]
     due = s.pair_parked_due[pair]
@@ -68,7 +68,7 @@ def renew_due(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def is_void(s: RunState, pair: Int) -> bool:
-    """Whether a pair retains nothing."""
+    """Whether a pair retains nothing and can be closed."""
     if (
         s.pair_runs[pair] != NIL
         or s.pair_parked[pair] != NIL
@@ -86,7 +86,7 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Forget events of leading NOTs that are too old, and close the pair if nothing is left."""
+    """Forget events of leading NOTs that no window reaches any more, renew the due time, and close a void pair."""
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
         if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
@@ -98,14 +98,17 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Note that a pair has emitted something, if its pattern depends on this; ``filled`` matches were found before."""
+    """Note that a pair has emitted something, if its guard's policy depends on this.
+
+    ``filled`` is the number of results before the event.
+    """
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 
 
 @routine
 def expire(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
-    """Let time pass for a pair without matches to rank: every event before the time was seen."""
+    """Let time pass for a pair whose matches need no ranking; all events before ``time`` have been seen."""
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:
@@ -142,7 +145,7 @@ def pass_time(
 ) -> tuple[Int, Int]:
     """Let the watermark reach due pairs, from ``first`` on.
 
-    Returns (status, place): ``DONE``, or before a pair ``NO_ROOM``, or ``FLUSH`` if its matches must be ranked.
+    Returns (status, place): ``DONE``; ``NO_ROOM`` at a pair; or ``FLUSH`` at a pair whose matches must be ranked.
     """
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]

@@ -1,4 +1,4 @@
-"""The gaps of a run: which are open, which an event closes, where a gap began."""
+"""The gaps of a run: which gaps are open, which ones an event closes, and where a gap began."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from nfa.kernels.runs.tables import (
 )
 from streams.kernels.compiling import routine
 
-READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that costs as much as meeting one run
+READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that counts as much work as meeting one run
 
 
 @routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
-    """Whether a condition is true for the current event after a chain; NIL is no condition."""
+    """Whether a condition is true for the current event after a chain; the condition NIL is always true."""
     if condition == NIL:
         return True
     start, end = c.starts[condition], c.ends[condition]
-    newest, current = np.int64(head), np.int64(event)  # one compiled signature for all callers
+    newest, current = np.int64(head), np.int64(event)  # types that give all callers one compiled signature
     return bool(evaluate_condition(c.code, start, end, c.bindings, c.stack, newest, current, begins) == TRUE)
 
 
 @routine
 def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
-    """Add what conditions have read since the counter was ``before`` to the work of the current event."""
+    """Add the work of conditions since ``before`` to the work of the current event."""
     s.now[STEPS] += (c.stack.values[WORK] - before) // READ_FOR_ONE
 
 
 @routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Newest node that reopened a slot: the last event before the gap."""
+    """The newest node that reopened a slot: it binds the last event before the gap."""
     node = head
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         node = s.node_parent[node]
@@ -60,7 +60,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """Oldest node after the one that reopened a slot; NIL: nothing is bound since."""
+    """The oldest node after the one that reopened a slot; NIL if nothing was bound since then."""
     node, behind = head, np.int64(NIL)
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         behind = np.int64(node)
@@ -70,7 +70,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
-    """Node that began the current instance of a repetition with UNTIL."""
+    """The node that began the current instance of a repetition with UNTIL."""
     node = head
     while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
         node = s.node_parent[node]
@@ -79,7 +79,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The repetitions, of the given ones, whose current instance began before the current event."""
+    """Those of some repetitions whose current instance began before the current event."""
     found, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
@@ -101,7 +101,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Whether a step at a time keeps the limit of its gap and the spans of the parts that it continues."""
+    """Whether a step at a time respects the limit of its gap and the spans of the parts that it continues."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -124,7 +124,7 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
 
 @routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The repetitions, of the given ones, whose UNTIL the current event satisfies."""
+    """Those of some repetitions whose UNTIL the current event satisfies."""
     found = NOTHING
     first = p.until_from[s.now[PATTERN]]
     number = 0
@@ -140,7 +140,7 @@ def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: In
 
 @routine
 def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
-    """Whether no event so far forbids a step to a run: mode, NOT, UNTIL."""
+    """Whether no event so far forbids a step of a run, by mode, NOT or UNTIL."""
     bits, slot = s.run_bits, p.slot[step]
     if (bits[run, MODE] & slot) != NOTHING and p.mode[step] != ANY:
         return False
@@ -151,7 +151,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 @routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
-    """Whether a NOT takes the current event, which is after the beginning of its gap."""
+    """Whether a NOT takes the current event, which must be after the beginning of the NOT's gap."""
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
         return False
     if p.watch_within[watch] != LATEST:
@@ -163,7 +163,7 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 
 @routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
-    """Whether a STRICT NOT takes the current event, or one of its time, that directly follows the gap's beginning."""
+    """Whether a STRICT NOT bars a step: it takes an event of this time that directly follows the gap's beginning."""
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
         return False
@@ -178,7 +178,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a STRICT NOT takes the current event directly after a gap that a run left at the same time."""
+    """Whether a STRICT NOT takes the current event directly after a gap that the run passed at the same time."""
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
         parent, step = s.node_parent[node], s.node_step[node]
@@ -194,7 +194,7 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 
 @routine
 def settle(s: RunState, run: Int) -> None:
-    """Apply the gaps that an earlier event closed, from the current event on."""
+    """From a new order on, let the gaps count as closed that earlier events have closed."""
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
         for column in range(0, VETO, 2):
@@ -206,7 +206,7 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, kept: np.uint64) -> None:
-    """Mark the gaps of STRICT NOTs after whose beginning the current event comes, directly or later."""
+    """Mark the gaps of STRICT NOTs whose beginning the current event follows, directly or later."""
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]
@@ -220,7 +220,7 @@ def close_gaps(
 ) -> None:
     """Close the NOT gaps and UNTIL groups that the current event ends for a run.
 
-    ``kept`` are the slots whose gap began before the event, ``ignored`` the repetitions that do not contain it.
+    ``kept`` are the slots whose gap began before the event, ``ignored`` the repetitions that do not contain the event.
     """
     state, head = s.run_state[run], s.run_node[run]
     bits = s.run_bits

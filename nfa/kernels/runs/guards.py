@@ -1,4 +1,4 @@
-"""Effects of a guard: ending partial matches that can no longer complete, certain waiting matches, failed traces.
+"""Effects of a guard: ended partial matches, certain waiting matches, failed traces.
 
 Sources: the monitor automaton of C-CEP, its reaction to violations, early certainty (constraint-aware CEP, sections
 4.2, 4.4, 4.6 and 6.3).
@@ -55,7 +55,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def mark_chain(s: RunState, run: Int) -> Int:
-    """Mark the bound events of a run up to those already marked; returns the number of newly marked ones."""
+    """Mark the bound events of a run back to the first marked node; returns the number of newly marked events."""
     mark, node, found = s.counters[MARK], s.run_node[run], np.int64(0)
     while node != NIL and s.node_mark[node] != mark:
         s.node_mark[node] = mark
@@ -68,7 +68,7 @@ def mark_chain(s: RunState, run: Int) -> Int:
 
 @routine
 def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether a guard can end a run: it is growing, or complete with a trailing NOT."""
+    """Whether a guard can end a run: the run is growing, or complete with a trailing NOT."""
     if s.run_kind[run] == PENDING:
         finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
         return bool(p.trail_from[finish] != p.trail_from[finish + 1])
@@ -77,7 +77,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that a row of ``live`` declares dead; ``NIL``: all runs that a guard can end."""
+    """Drop the runs of a pair that are dead by a row of ``live``; ``NIL``: all runs that a guard can end."""
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -111,14 +111,16 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 @routine
 def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
-    """Whether a pair finds nothing more: its only match was found, or the pair was given up for its work."""
+    """Whether a pair can find nothing more: its only match was found, or the pair was given up for its work."""
     is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
     return bool(is_finished or s.pair_work[pair] == LATEST)
 
 
 @routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
-    """End partial matches that can no longer complete, by the guard's policy, and report the pattern."""
+    """Apply the guard's policy to the partial matches of a pair that can no longer complete; report an early
+    termination.
+    """
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0
@@ -159,7 +161,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 @routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: Int) -> None:
-    """Apply the guard's answer for the current event to the waiting matches of a pair."""
+    """Update the waiting matches of a pair by what the guard excludes after the current event."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
     run = s.pair_runs[pair]
@@ -182,9 +184,9 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
 
 @routine
 def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
-    """Let time pass up to the current event for a pair, before or instead of the event itself.
+    """Let time pass up to the current event for a pair, before the event or instead of it.
 
-    Returns ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
+    Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
     """
     if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
@@ -200,10 +202,10 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
 
 @routine
 def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
-    """Before an event that is out of order, apply the decisions of newer events to its trace.
+    """Let time pass for the pairs of the trace, before an event that is out of order.
 
-    Otherwise an old event could still change decisions that other batch boundaries, at which time passes, have made.
-    Returns as ``catch_up``; a repeated call for the same event, after patterns have met it, changes nothing.
+    Otherwise an old event could change decisions that were already made where a batch ended earlier. Returns as
+    ``catch_up``. A repeated call for the same event, after patterns have met it, changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -220,7 +222,7 @@ def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, number: Int) -> Int:
-    """Process a list of NOTs and states that died: certain matches first, then dropped states.
+    """Process a list of kills: first NOTs whose event can no longer come, then dead states.
 
     ``counters[KILLED]`` is the progress.
     """
@@ -252,7 +254,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, nu
 
 @routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
-    """Undo certainty in a trace that is no longer pruned, because the current event broke a constraint."""
+    """Undo early certainty in a trace that is no longer pruned, because the current event broke a constraint."""
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:
         following = s.pair_next[pair]
@@ -265,7 +267,7 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
 def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     """Give up a trace, because the current event broke a constraint.
 
-    Emits what was decided earlier; returns ``FAIL`` for each pair whose matches the caller must rank.
+    Emits the matches decided earlier; returns ``FAIL`` for each pair whose matches the caller must rank.
     """
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]

@@ -1,12 +1,12 @@
 """Parked runs: partial matches that an event finds by their state and by a value, without a scan.
 
-A state is *plain* if nothing that an event does to a gap matters there: every step from it is under ANY, without NOT,
-limit, UNTIL or GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state
-require that an attribute of the event equals one of an earlier event, the run waits under that value as well: the
-partners of an equality are found by hash.
+A state is *plain* if events have no effect on its gaps: every step from it is under ANY, without NOT, limit, UNTIL or
+GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state require that an
+attribute of the event equals one of an earlier event, the run waits under that value as well: a hash finds the partners
+of an equality.
 
-Parked runs of a pair are a list of their own, newest first. Those that share state and value are in one *bucket* of a
-hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave at once.
+The parked runs of a pair are a list of their own, newest first. Those with the same state and value are in one *bucket*
+of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
 
 @routine
 def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
-    """A hash extended by another word; no product wraps."""
+    """A hash extended by another word; no product overflows."""
     word ^= more
     high = (word >> HALF) * SPREAD
     word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)
@@ -34,7 +34,7 @@ def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
 
 @routine
 def hash_of_value(kind: Int, bits: Int) -> np.uint64:
-    """A hash that is the same for equal values: numbers of both kinds by their float64."""
+    """A hash of a value; equal values have equal hashes, as numbers of both kinds are hashed as float64."""
     if kind in (INTEGER, FLOAT):
         number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
         return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
@@ -55,7 +55,7 @@ def value_of(s: RunState, event: Int, column: Int) -> np.uint64:
 
 @routine
 def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Hash of the value under which a run waits; ``NOTHING`` if its state has no such value."""
+    """Hash of the value under which a run waits; ``NOTHING`` if the run's state has no such value."""
     column = p.key_column[s.run_state[run]]
     if column == NIL:
         return NOTHING
@@ -69,7 +69,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in no list, at the front."""
+    """Park a run that is in none of the lists, at the front."""
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:
@@ -108,7 +108,7 @@ def sweep(s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def unpark(s: RunState, pair: Int) -> None:
-    """Move the parked runs of a pair to its list of runs, in order; ``settle_runs`` parks them again."""
+    """Move the parked runs of a pair to its list of runs, in order, until ``settle_runs`` parks them again."""
     last = np.int64(NIL)
     run = s.pair_parked[pair]
     while run != NIL:
@@ -128,7 +128,7 @@ def unpark(s: RunState, pair: Int) -> None:
 
 @routine
 def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the runs in a pair's list that belong there, in order."""
+    """Park the runs in a pair's list whose states park, in order."""
     parked, before = np.int64(NIL), np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:

@@ -1,8 +1,8 @@
 """Ranking at the event that completes matches: their order, what each kept match rules out, how many are emitted.
 
 Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
-event completes are ranked here and emitted with it; decisions that wait for time to pass are ranked outside the kernel
-(``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is
+event completes are ranked here and emitted with the event. Decisions that wait for time to pass are ranked outside the
+kernel (``nfa.runs.ranked_pairs``). Semantics: ``docs/semantics.md``, emission; the slow version is
 ``tests.references.patterns.emission``.
 
 Matches that one event completes share their last event, and the events of a chain are in the order of the log. So they
@@ -50,7 +50,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def set_aside(s: RunState, run: Int) -> None:
-    """Move the newest fresh run, a match that the current event completed, to the list of runs to rank."""
+    """Move the newest fresh run, a match completed by the current event, to the list of runs to rank."""
     s.now[FRESH] = s.run_next[run]
     s.run_next[run] = s.now[READY]
     s.now[READY] = run
@@ -59,7 +59,7 @@ def set_aside(s: RunState, run: Int) -> None:
 
 @routine
 def compare_events(s: RunState, one: Int, other: Int) -> Int:
-    """Compare two chains of one length, oldest events first: -1, 0 or 1."""
+    """Compare two chains of equal length, oldest events first: -1, 0 or 1."""
     left, right, order = s.run_node[one], s.run_node[other], np.int64(0)
     while left != right:
         a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]
@@ -71,14 +71,14 @@ def compare_events(s: RunState, one: Int, other: Int) -> Int:
 
 @routine
 def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) -> Int:
-    """Compare the events of two chains over the same events for an alias: -1, 0 or 1; a missing alias is greater."""
+    """Compare two chains over the same events by the events of one alias: -1, 0 or 1; a missing alias is greater."""
     first = p.alias_from[s.now[PATTERN]]
     left, right = s.run_node[one], s.run_node[other]
-    order, n_left, n_right = np.int64(0), 0, 0  # so far, from the newest event back
+    order, n_left, n_right = np.int64(0), 0, 0  # the result so far, from the newest event back
     while left != NIL:
         is_left = p.alias_rank[first + s.node_atom[left]] == alias
         is_right = p.alias_rank[first + s.node_atom[right]] == alias
-        if is_left and not is_right:  # the other list continues with a later event, or ends
+        if is_left and not is_right:  # the other list has a later event next, or ends
             order = np.int64(-1) if n_right > 0 else np.int64(1)
         elif is_right and not is_left:
             order = np.int64(1) if n_left > 0 else np.int64(-1)
@@ -92,7 +92,7 @@ def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, one: Int, other: Int) -> Int:
-    """Compare two matches that one event completed by their order of emission: -1, 0 or 1; 0 for equal bindings."""
+    """Compare two matches that one event completed, by their order of emission: -1, 0 or 1; 0 for equal bindings."""
     if s.run_start[one] != s.run_start[other]:
         return np.int64(-1) if s.run_start[one] < s.run_start[other] else np.int64(1)
     if s.run_first[one] != s.run_first[other]:
@@ -172,7 +172,7 @@ def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
 
 @routine
 def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
-    """Sequence number of the target event of SKIP TO FIRST or LAST; ``NIL`` if its alias is unbound."""
+    """Sequence number of the event that SKIP TO FIRST or LAST skips to; ``NIL`` if its alias is unbound."""
     pattern, target = s.now[PATTERN], np.int64(NIL)
     node = s.run_node[kept]
     while node != NIL:
@@ -186,7 +186,7 @@ def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
 
 @routine
 def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
-    """Whether a kept match rules out another, possibly partial match; ``target`` is the skip's target."""
+    """Whether a kept match rules out another, possibly partial match; ``target`` is the kept one's ``skip_target``."""
     rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
     if rule == ONCE_PER_KEY:
         return True
@@ -199,7 +199,7 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """Rule out runs of the pair, and matches that follow a kept match, by the after-match rule."""
+    """Mark the runs of the pair, and the matches after a kept match, that the after-match rule excludes."""
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
     run = np.int64(following)
@@ -228,7 +228,7 @@ def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> No
 
 @routine
 def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
-    """Rule out waiting matches with the same bindings as an emitted match."""
+    """Mark the waiting matches that have the same bindings as an emitted match."""
     run = s.pair_runs[pair]
     while run != NIL:
         if s.run_kind[run] == PENDING and not s.run_muted[run]:
@@ -242,7 +242,7 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
 
 @routine
 def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Release a ranked match, or keep it for timeouts."""
+    """Release a ranked match, or retain it for the search for timeouts."""
     if run == NIL:
         return
     if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:
@@ -256,7 +256,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def emit_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
-    """Rank the matches that the current event completed in a pair, and emit them unless ruled out."""
+    """Rank the matches of a pair that the current event completed, and emit those that are not excluded."""
     if s.now[READY] == NIL:
         return
     pattern = s.now[PATTERN]
@@ -284,7 +284,7 @@ def emit_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) 
 
 @routine
 def has_to_rank(p: RunProgram, s: RunState, pair: Int) -> bool:
-    """Whether passing time for a pair, or its end, must be ranked outside the kernel."""
+    """Whether matches of a pair must be ranked outside the kernel when time passes or the trace ends."""
     if p.flags[s.pair_pattern[pair]] == 0:
         return False
     run = s.pair_runs[pair]

@@ -1,4 +1,4 @@
-"""The loop of the run kernel: visits in; complete matches, ended pairs and losses out."""
+"""The loop of the run kernel: reads visits; writes complete matches, ended pairs and losses."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ from nfa.kernels.traces import BY_QUERY, DEVIANT, FAILED, NOTHING_ENDS
 from streams.kernels.borrowing import borrowed
 from streams.kernels.compiling import kernel, routine
 
-SWEEP_SHARE = 8  # parked runs scanned per event
+SWEEP_SHARE = 8  # scanning this number of parked runs is paid by one event
 
 
 @routine
 def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
-    """Whether an event could begin a match of a pattern, if ``can_begin``, or is taken by a leading NOT."""
+    """Whether an event may begin a match of a pattern (only with ``can_begin``), or a leading NOT takes it."""
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1] if can_begin else p.step_from[state]):
         if x.taken[p.symbol[step], row]:
@@ -99,10 +99,10 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 
 @routine
 def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int, last: Int) -> None:
-    """Complete the waiting matches of a trace that has ended.
+    """Decide the waiting matches of a trace that has ended.
 
-    ``ended`` is the time of the end event, which decides everything; ``LATEST``: the input has ended, and ``last``, the
-    time of the trace's last event, decides conditions without a deadline.
+    ``ended`` is the time of the end event, which decides everything. ``LATEST``: the input has ended, and conditions
+    without a deadline are decided at ``last``, the time of the trace's last event.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
     s.now[WRITTEN] = 0
@@ -124,7 +124,7 @@ def finish_pair(p: RunProgram, s: RunState, found: Found, pair: Int, ended: Int,
 
 @routine
 def has_room(s: RunState, found: Found, ended: Ended, need: Int) -> bool:
-    """Whether a pair can meet an event that creates at most ``need`` nodes."""
+    """Whether there is room for an event that creates at most ``need`` nodes in a pair."""
     return not (
         s.counters[NODES] + need > s.node_parent.shape[0]
         or s.counters[RUNS] + 2 * need > s.run_next.shape[0]
@@ -141,8 +141,8 @@ def meet_pair(
 ) -> Int:
     """Let a pattern meet the current event in its trace.
 
-    Returns ``DONE``, or before anything has changed ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, once
-    the event is met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call does nothing.
+    Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, after the
+    event was met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call then does nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -177,10 +177,10 @@ def meet_pair(
 
 @routine
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
-    """Park runs that belong there, and regularly release expired ones.
+    """Park runs of a pair whose states park, and regularly release expired parked runs.
 
-    The events since the last scan pay for scanning the parked runs. If room for runs is short, expired ones must not
-    count, whenever the last scan was.
+    The events since the last scan pay for the next one. If room for runs is short, expired runs are released at every
+    event, so that they never use the room.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -193,7 +193,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """The work in all traces that a pattern may still cost, after the allowance of the stream's events so far."""
+    """The work that a pattern may still take in all traces, given the allowance for the stream's events so far."""
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -203,7 +203,7 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_found(s: RunState, found: Found, filled: Int) -> None:
-    """Drop the matches that the current event has completed: some are missing, as not every run has met the event."""
+    """Drop the matches that the current event has completed: the list is incomplete, as not every run met the event."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = found.node[place]
@@ -226,8 +226,8 @@ def forget_found(s: RunState, found: Found, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
-    Beyond either limit the pair is given up; returns the work for which it is given up, or 0. Only runs that time has
-    not decided or ended are counted, so the counts depend on the events alone.
+    Beyond either limit the pair is given up. Returns the work for which the pair is given up, or 0. Runs that time has
+    already decided or ended are not counted, so the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -255,7 +255,7 @@ def run_pair(
     limits: Limits,
     can_begin: bool,
 ) -> bool:
-    """Let the runs of a pair meet the current event; there is room. Returns whether the pair is given up."""
+    """Let the runs of a pair meet the current event, for which there is room; returns whether the pair is given up."""
     pattern = s.pair_pattern[pair]
     place_event(s, x)
     look_after_parked(p, s, pair, limits)
@@ -317,7 +317,7 @@ def meet_patterns(
 
 @routine
 def end_trace(p: RunProgram, s: RunState, found: Found) -> Int:
-    """Finish and close the pairs of the current trace; stops for each pair whose matches must be ranked."""
+    """Finish and close the pairs of the current trace; stops at each pair whose matches must be ranked."""
     time = s.now[TIME]
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
@@ -341,7 +341,8 @@ def match_rows(
 ) -> tuple[Int, Int]:
     """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
 
-    Returns (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
+    Returns (status, visit): ``DONE``, or the reason for stopping; ``counters[LISTENER]`` is the position within the
+    visit.
     """
     p, s, x, c, found, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(found), borrowed(ended)
     patterns = p.flags.shape[0]
@@ -382,7 +383,7 @@ def unroll(
     sequences: NDArray[np.int64],
     releases: bool,
 ) -> None:
-    """Write chains out, oldest event first; ``ends`` are the positions after each chain."""
+    """Write chains to arrays, oldest event first; ``ends`` receives the position after each chain."""
     s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]

@@ -15,7 +15,7 @@ from nfa.kernels.conditions import Bindings, Stack
 
 Int: TypeAlias = int | np.int32 | np.int64
 
-NIL = np.int64(-1)  # as a numpy integer it is not typed as a literal
+NIL = np.int64(-1)  # a numpy integer, as numba types Python integers as literals
 ANY, NEXT, STRICT = range(3)
 EARLIEST = np.int64(np.iinfo(np.int64).min)
 LATEST = np.int64(np.iinfo(np.int64).max)
@@ -25,34 +25,34 @@ NOTHING = np.uint64(0)
 # Status of the kernel.
 DONE, NO_ROOM, FLUSH, CLOSE, FAIL, GIVEN_UP = range(6)
 
-# Kinds of a run: growing; complete with open trailing conditions; to be emitted; kept for timeouts; emitted before its
-# deadlines, because the awaited events could no longer come.
+# Kinds of a run: growing; complete with open trailing conditions; decided, to be emitted; kept for timeouts; emitted
+# before its deadlines, because the awaited events could no longer come.
 ACTIVE, PENDING, DECIDED, SPENT, REPORTED = np.arange(5)
 
-# What decided a match: no wait was needed; time, or the next event under STRICT; the trace's end; a guard.
+# What decided a match: nothing had to be awaited; time, or the next event under STRICT; the trace's end; a guard.
 NOT_WAITED, BY_WINDOW, BY_TRACE_END, BY_CONSTRAINT = range(4)
 
-# Values of RunState.pair_told: irrelevant; relevant, and nothing emitted yet; something emitted.
+# Values of RunState.pair_told: unused; used, and nothing emitted yet; something emitted.
 UNASKED, NOT_REPORTED_YET, HAS_REPORTED = range(3)
 
 # After-match rules (RunProgram.rule).
 NO_RULE, ONCE_PER_KEY, SKIP_TO_NEXT, SKIP_PAST_LAST, SKIP_TO_FIRST, SKIP_TO_LAST = range(6)
 
-# RunState.run_lead of a spent run; LIVES only during the search for timeouts: a partial match not yet ruled out.
+# RunState.run_lead of a spent run. LIVES, only during the search for timeouts: a partial match not yet ruled out.
 WAS_PART, WAS_MATCH, LIVES = range(3)
 
-# Found.what: a match; an emitted match that the row's event contradicts; a partial match that WITHIN ended.
+# Found.what: a match; the retraction of an emitted match; a partial match that WITHIN ended.
 MATCH, CORRECTION, TIMEOUT = np.arange(3)
 
 # Why a pattern is suspended (column of Ended.lost): given up in too many traces; too much work in all of them.
 BY_TRACES, BY_WORK = 1, 2
 
 # Pattern flags.
-ORDERED = 1  # matches of one detection time are ranked before they are emitted
+ORDERED = 1  # matches with equal detection times are ranked before they are emitted
 TIMEOUTS = 2
 
-# Columns of RunState.run_bits. An even one holds now, the next one from the next order on; VETO holds for the current
-# order: gaps that a STRICT NOT closes even to events of the same time.
+# Columns of RunState.run_bits. An even column is in force now, the next one from the next order on. VETO is in force
+# for the current order: gaps that a STRICT NOT closes even to events of the same time.
 MODE, NOT, UNTIL, PASSED, GREEDY, VETO = 0, 2, 4, 6, 8, 10
 N_BITS = 11
 
@@ -62,39 +62,39 @@ PEAK_EVENTS, FILLED, LISTENER, STOP_PAIR, NEEDED, KILLED, MARK, RELEASED = range
 N_COUNTERS = 16
 
 # Indices of RunState.now: the current event. STEPS is its work for the current pair; above CEILING the pattern is
-# suspended, whatever the other runs cost.
+# suspended, and the other runs are not tested.
 ROW, EVENT, TIME, ORDER, TRACE, PATTERN, BEFORE, AFTER, FRESH, WRITTEN, CAPPED, LOST, BUDGET, READY, HEARD, STEPS = (
     range(16)
 )
 CEILING = 16
-CLOCK = 17  # how far time had come with it: later than TIME for an event out of order
+CLOCK = 17  # newest time so far, including the event: later than TIME if the event is out of order
 N_NOW = 18
 
 
 class RunProgram(NamedTuple):
-    """Compiled patterns: ranges ``x_from[i] : x_from[i + 1]`` per pattern, state or type."""
+    """The compiled patterns; ``x_from[i] : x_from[i + 1]`` is the range of x for a pattern, state or type i."""
 
     is_simultaneous: NDArray[np.bool_]  # one value
     listen_from: NDArray[np.int32]  # by type code
-    cell_begin: NDArray[np.int32]  # by cell of the filter index, after those ranges: listeners
+    cell_begin: NDArray[np.int32]  # by cell of the filter index: ranges of listeners, after those by type code
     cell_end: NDArray[np.int32]
     listeners: NDArray[np.int32]  # patterns
-    hear_from: NDArray[np.int32]  # by listener: steps of this type from states whose runs are parked
+    hear_from: NDArray[np.int32]  # by listener: range of the steps of this type from states whose runs are parked
     hear_step: NDArray[np.int32]
     state_from: NDArray[np.int32]  # by pattern
-    within: NDArray[np.int64]  # by pattern; LATEST: none
-    deadline: NDArray[np.int32]  # by pattern: column of events with the end of the window that they begin; NIL: none
+    within: NDArray[np.int64]  # by pattern, us; LATEST: no WITHIN
+    deadline: NDArray[np.int32]  # by pattern: column of events with the ends of the windows that they begin; NIL: none
     flags: NDArray[np.int32]  # by pattern
     where: NDArray[np.int32]  # by pattern: condition
     rule: NDArray[np.int32]  # by pattern: after-match rule
-    rule_atoms: NDArray[np.uint64]  # by pattern: atoms of the alias to which it skips, as bits
-    most: NDArray[np.int64]  # by pattern: LIMIT; LATEST: none
-    work: NDArray[np.int64]  # by pattern: work of a pair beyond what its events allow
-    work_in_all: NDArray[np.int64]  # by pattern: work of all its pairs beyond what the events of the stream allow
-    allowance: NDArray[np.int64]  # by pattern: work that each event allows
-    worked: NDArray[np.int64]  # by pattern, written: work of all pairs that was not paid off at the event worked_at
-    worked_at: NDArray[np.int64]  # by pattern, written: its sequence number
-    is_suspended: NDArray[np.bool_]  # by pattern: whether it meets no events
+    rule_atoms: NDArray[np.uint64]  # by pattern: atoms of the alias of SKIP TO, as bits
+    most: NDArray[np.int64]  # by pattern: LIMIT; LATEST: no LIMIT
+    work: NDArray[np.int64]  # by pattern: limit of a pair's work beyond the allowance for its events
+    work_in_all: NDArray[np.int64]  # by pattern: limit of all its pairs' work beyond the allowance for the stream
+    allowance: NDArray[np.int64]  # by pattern: allowance of work for each event
+    worked: NDArray[np.int64]  # by pattern, written by the kernel: unpaid work of all pairs at the event worked_at
+    worked_at: NDArray[np.int64]  # by pattern, written by the kernel: sequence number of that event
+    is_suspended: NDArray[np.bool_]  # by pattern: whether it meets no more events
     alias_from: NDArray[np.int32]  # by pattern, then by positive atom
     alias_rank: NDArray[np.int32]  # rank of the atom's alias among those of its pattern, by name
     alias_count: NDArray[np.int32]  # by pattern
@@ -109,11 +109,11 @@ class RunProgram(NamedTuple):
     step_from: NDArray[np.int32]  # by state
     accepts: NDArray[np.bool_]  # by state
     parks: NDArray[np.bool_]  # by state: runs in it are parked
-    key_column: NDArray[np.int32]  # by state: column of events for the value under which a run waits; NIL: none
-    key_atoms: NDArray[np.uint64]  # by state: atoms whose event has that value, as bits
-    column: NDArray[np.int32]  # by state: column of live
-    pattern_at: NDArray[np.int32]  # by column of live: pattern of a state; NIL: none of this engine's
-    waits_at: NDArray[np.int32]  # by column of live: pattern with this trailing NOT
+    key_column: NDArray[np.int32]  # by state: column of events with the value under which runs wait; NIL: none
+    key_atoms: NDArray[np.uint64]  # by state: atoms, as bits, whose event has that value
+    column: NDArray[np.int32]  # by state: column of Gates.live
+    pattern_at: NDArray[np.int32]  # by column of Gates.live: pattern of a state; NIL: not a state of this engine
+    waits_at: NDArray[np.int32]  # by column of Gates.live: pattern with this trailing NOT
     until: NDArray[np.uint64]  # by state: repetitions under way
     watch_from: NDArray[np.int32]  # by state: NOTs in force in gaps
     watch_slot: NDArray[np.uint64]  # bit
@@ -125,21 +125,21 @@ class RunProgram(NamedTuple):
     trail_symbol: NDArray[np.int32]
     trail_condition: NDArray[np.int32]
     trail_within: NDArray[np.int64]
-    trail_column: NDArray[np.int32]  # of live; NIL: unknown whether its event can still come
-    finish_from: NDArray[np.int32]  # by state: alternatives of a complete match
+    trail_column: NDArray[np.int32]  # of Gates.live; NIL: unknown whether the event of the NOT can still come
+    finish_from: NDArray[np.int32]  # by state: alternative conditions after a complete match
     finish_slots: NDArray[np.uint64]  # slots of GREEDY repetitions in force after it
     source: NDArray[np.int32]  # by step
     target: NDArray[np.int32]
     atom: NDArray[np.int32]
     symbol: NDArray[np.int32]
     condition: NDArray[np.int32]
-    slot: NDArray[np.uint64]  # bit; 0: nothing is bound before
+    slot: NDArray[np.uint64]  # bit; 0: the event is the first of a match
     mode: NDArray[np.int32]
     limit: NDArray[np.int64]
     has_nots: NDArray[np.bool_]
     is_measured: NDArray[np.bool_]
     is_greedy: NDArray[np.bool_]
-    asks: NDArray[np.int32]  # column of the current event that equals the value of runs in its source; NIL: none
+    asks: NDArray[np.int32]  # column of the current event that must equal the value of waiting runs; NIL: none
     leads: NDArray[np.uint64]  # leading NOTs of a first step, as bits
     resets: NDArray[np.uint64]  # slots
     leaves: NDArray[np.uint64]  # slots of GREEDY repetitions that it ends or skips
@@ -151,16 +151,16 @@ class RunProgram(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """State that is kept from batch to batch; the free list of an arena runs through its first array."""
+    """The state that the engine keeps from batch to batch; the free list of an arena runs through its first array."""
 
     node_parent: NDArray[np.int32]
     node_event: NDArray[np.int32]
     node_atom: NDArray[np.int32]
     node_step: NDArray[np.int32]
-    node_length: NDArray[np.int32]  # number of events of the chain that ends here
-    node_direct: NDArray[np.bool_]  # whether its event directly follows the gap's beginning; for steps with NOTs
+    node_length: NDArray[np.int32]  # number of events of the chain that ends with the node
+    node_direct: NDArray[np.bool_]  # whether its event directly follows the gap's beginning; only for steps with NOTs
     node_references: NDArray[np.int32]
-    node_mark: NDArray[np.int64]  # counters[MARK] of the last walk over it
+    node_mark: NDArray[np.int64]  # counters[MARK] of the last walk over the node
     event_next: NDArray[np.int32]  # free list
     event_sequence: NDArray[np.int64]
     event_time: NDArray[np.int64]
@@ -170,25 +170,25 @@ class RunState(NamedTuple):
     event_kinds: NDArray[np.uint8]  # (events, columns)
     event_values: NDArray[np.int64]
     run_next: NDArray[np.int32]
-    run_node: NDArray[np.int32]  # newest bound
+    run_node: NDArray[np.int32]  # newest node
     run_state: NDArray[np.int32]
     run_kind: NDArray[np.int32]
-    run_finish: NDArray[np.int32]  # of a complete run: which of its state's finishes it waits for
-    run_muted: NDArray[np.bool_]  # ruled out by an after-match rule
+    run_finish: NDArray[np.int32]  # of a complete run: number of the finish, among those of its state, that it awaits
+    run_muted: NDArray[np.bool_]  # excluded by an after-match rule
     run_how: NDArray[np.int8]  # of a decided run: what decided it
     run_start: NDArray[np.int64]  # time of the earliest event
-    run_end: NDArray[np.int64]  # of the window that this event begins; LATEST: none
-    run_first: NDArray[np.int64]  # its sequence number
-    run_lead: NDArray[np.int64]  # newest event before the start that a leading NOT takes
-    run_due: NDArray[np.int64]  # pending: time of its last deadline; decided: detection time; emitted early: kept until
+    run_end: NDArray[np.int64]  # of the window that the earliest event begins; LATEST: no window
+    run_first: NDArray[np.int64]  # sequence number of the earliest event
+    run_lead: NDArray[np.int64]  # time of the newest event before the start that a leading NOT takes
+    run_due: NDArray[np.int64]  # pending: last deadline; decided: detection time; emitted early: end of retention
     run_bits: NDArray[np.uint64]  # (runs, N_BITS)
     run_bits_order: NDArray[np.int64]
-    run_before: NDArray[np.int32]  # of a parked run: the previous one in its list
+    run_before: NDArray[np.int32]  # of a parked run: the previous run in its list
     run_pair: NDArray[np.int32]  # of a parked run
     run_hash: NDArray[np.uint64]  # of a parked run: its bucket
     bucket_next: NDArray[np.int32]  # of a parked run
     bucket_before: NDArray[np.int32]
-    pair_next: NDArray[np.int32]  # next pair of the trace; free list
+    pair_next: NDArray[np.int32]  # next pair of the trace, or of the free list
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]
     pair_runs: NDArray[np.int32]  # first run
@@ -196,12 +196,12 @@ class RunState(NamedTuple):
     pair_parked_due: NDArray[np.int64]  # no parked run expires before this time
     pair_visits: NDArray[np.int32]  # events since its parked runs were last scanned
     pair_is_loose: NDArray[np.bool_]  # whether some runs that should be parked are not
-    pair_count: NDArray[np.int32]  # of runs, parked ones included
+    pair_count: NDArray[np.int32]  # number of runs, parked runs included
     pair_due: NDArray[np.int64]  # nothing is due before this time
-    pair_finished: NDArray[np.bool_]  # once per key: nothing more to find
-    pair_told: NDArray[np.int8]  # whether a match was emitted; used if that keeps a guard from dropping the pattern
-    pair_work: NDArray[np.int64]  # unpaid work beyond the allowance of events; LATEST: given up for its work
-    pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of each, and newest before that time
+    pair_finished: NDArray[np.bool_]  # ONCE PER KEY: no further match is possible
+    pair_told: NDArray[np.int8]  # whether a match was emitted; used if this keeps a guard from dropping the pattern
+    pair_work: NDArray[np.int64]  # unpaid work beyond the allowance for events; LATEST: given up for its work
+    pair_leads: NDArray[np.int64]  # (pairs, leads, 2): newest time of a leading NOT's event, and the one before
     pair_slots: NDArray[np.int32]  # hash index
     buckets: NDArray[np.int32]  # first parked run by hash
     trace_pairs: NDArray[np.int32]  # first pair by trace
@@ -219,19 +219,19 @@ class Gates(NamedTuple):
     live: NDArray[np.uint32]
     kill_from: NDArray[np.int32]
     kills: NDArray[np.int32]
-    released: NDArray[np.int32]  # by trace: bound events dropped because of the guard
+    released: NDArray[np.int32]  # by trace: number of bound events dropped because of the guard
 
 
 class RunBatch(NamedTuple):
-    """The visits of a batch that some pattern listens to."""
+    """The visits of a batch to which some pattern listens."""
 
     types: NDArray[np.int32]
     times: NDArray[np.int64]
-    clocks: NDArray[np.int64]  # the newest time up to the visit, of all traces
+    clocks: NDArray[np.int64]  # newest time of all traces up to the visit
     orders: NDArray[np.int64]
     sequences: NDArray[np.int64]
     traces: NDArray[np.int32]
-    before: NDArray[np.int32]  # monitors
+    before: NDArray[np.int32]  # monitor states
     after: NDArray[np.int32]
     kill: NDArray[np.int32]  # list of kills
     ends: NDArray[np.bool_]
@@ -243,7 +243,7 @@ class RunBatch(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Compiled conditions, their ranges by number, their data and scratch."""
+    """Compiled conditions: their code, their ranges by number, their data, and scratch memory."""
 
     code: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -253,7 +253,7 @@ class Conditions(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Bounds: matches emitted at once, runs of a pair, most steps from any state."""
+    """Bounds: matches emitted per event and pair, runs of a pair, most steps from any state."""
 
     matches: int
     runs: int
@@ -261,9 +261,10 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Pairs that a guard ended, and losses; ``filled`` counts both.
+    """Pairs that a guard ended, and losses; ``filled`` has both numbers.
 
-    Rows of pairs have visit, pattern, monitor before and after, and state. Rows of losses have visit, pattern, matches,
+    A row of a pair has visit, pattern, monitor before and after, and state. A row of a loss has visit, pattern,
+    matches,
     runs, the work for which the pair was given up, and why this suspends the pattern, or 0.
     """
 
@@ -273,11 +274,11 @@ class Ended(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Matches and timeouts; their chains are referenced until they are unrolled."""
+    """Matches and timeouts; their chains stay referenced until they are unrolled."""
 
     node: NDArray[np.int32]
     pattern: NDArray[np.int32]
-    row: NDArray[np.int64]  # visit; NIL: time passed
+    row: NDArray[np.int64]  # visit; NIL: emitted as time passed
     trace: NDArray[np.int32]
     detected: NDArray[np.int64]
     how: NDArray[np.int8]

@@ -3,7 +3,7 @@
 A partial match extends another if every alias of the other begins with the same events. A partial match whose window
 has passed is a *candidate*. A chain that extends it binds its newest event, and up to that event the chain begins with
 all its bindings, because chains are in the order in which events came. So a candidate waits in a bucket under its
-newest event and the events of that event's alias; the chains of all runs of the pair are walked once, and a node finds
+newest event and the events of that event's alias. The chains of all runs of the pair are walked once, and a node finds
 the candidates that it rules out by hash. The work grows with the number of nodes of the pair, not with the number of
 pairs of its runs. Candidates are in buckets only during this search; runs of these patterns are never parked.
 Semantics: ``docs/semantics.md``, timeouts; the slow version is ``tests.references.patterns.partials``.
@@ -47,13 +47,13 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """The alias under which a node binds its event: its rank among those of the pattern, below 64."""
+    """The rank, below 64, of the alias under which a node binds its event, among the aliases of the pattern."""
     return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
 
 
 @routine
 def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Hash of a node's alias with all events that it binds up to the node's."""
+    """Hash of a node's alias with the events that the chain up to the node binds to this alias."""
     alias = alias_of(p, s, node)
     key = mixed(ONE, alias)
     while node != NIL:
@@ -65,8 +65,8 @@ def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 @routine
 def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
-    """Whether a chain is extended by another, or has the same bindings; both end with the same event."""
-    seen = NOTHING  # aliases of events that both bind, from the newest back
+    """Whether a chain extends another or has the same bindings; both end with the same event."""
+    seen = NOTHING  # aliases of the events that both chains bind, from the newest back
     while other != NIL:
         alias = alias_of(p, s, other)
         if one != NIL and s.node_event[one] == s.node_event[other]:
@@ -75,7 +75,7 @@ def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
             seen |= ONE << alias
             one = s.node_parent[one]
         elif (seen >> alias) & ONE != NOTHING:
-            return False  # the other list has an event before one that both bind
+            return False  # the other list has an event before one that both chains bind
         other = s.node_parent[other]
     return bool(one == NIL)
 
@@ -96,7 +96,7 @@ def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) ->
 
 @routine
 def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Rule out what the chain of a run extends, except for nodes that were walked already."""
+    """Rule out the candidates that the chain of a run extends; nodes that were already walked are skipped."""
     mark, node = s.counters[MARK], s.run_node[run]
     was_match = s.run_kind[run] == SPENT and s.run_lead[run] == WAS_MATCH
     goes_on = bool(was_match or s.run_kind[run] == DECIDED)
@@ -111,7 +111,7 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether an active run could take a step just before its window ended; afterwards it is spent."""
+    """Whether an active run could take a step just before its window ended; the run becomes spent."""
     last = s.run_end[run] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:
@@ -124,7 +124,7 @@ def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
-    """Move the candidates of a pair to a list of their own, and put them into buckets."""
+    """Move the candidates of a pair to a separate list and into buckets."""
     first = np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
@@ -184,7 +184,7 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @apart
 def time_out(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
-    """Report the timeouts of a pair by a time: every event before it was seen. There is room."""
+    """Report the timeouts of a pair up to a time before which all events have been seen; there must be room."""
     s.counters[MARK] += 1
     first = take_candidates(p, s, pair, time)
     if first != NIL:

@@ -1,6 +1,6 @@
 """Upkeep of runs between the rows of a batch.
 
-There is one kernel for each set of tables, because unpacking them is most of such a kernel.
+There is one kernel per set of tables, because most of the code of such a kernel unpacks the tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Change runs or pairs without the patterns' tables; ``number`` is the run or pair."""
+    """Apply an operation on runs or pairs that needs no tables of patterns; ``number`` is the run or pair."""
     s = borrowed(s)
     if what == REBUILD_INDEX:
         run_arena.rebuild_index(s)
@@ -42,10 +42,10 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, found: Found, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Apply an operation that needs time or patterns to the run or pair at a place of ``numbers``; ``PASS_TIME``: from
-    this place on.
+    """Apply an operation that needs time or patterns to the run or pair at ``place`` of ``numbers``.
 
-    Returns (status, place): as ``pass_time``; for other operations ``DONE`` and, for ``DEADLINE``, the time.
+    ``PASS_TIME`` covers all pairs from that place on. Returns (status, place) as ``pass_time``; for other operations
+    ``DONE`` and, for ``DEADLINE``, the time.
     """
     p, s, found = borrowed(p), borrowed(s), borrowed(found)
     if what == PASS_TIME:

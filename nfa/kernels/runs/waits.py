@@ -1,7 +1,7 @@
 """Waiting complete matches: their deadlines, what decides them, what contradicts them.
 
 A match with a trailing NOT waits until its deadline, or until a guard knows that the forbidden event can no longer come
-(early certainty: constraint-aware CEP, section 6.3). A match that was emitted early is remembered until the deadline,
+(early certainty: constraint-aware CEP, section 6.3). A match that was emitted early is retained until the deadline,
 because its trace may still break a constraint.
 """
 
@@ -48,7 +48,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
-    """Whether a monitor state allows the state or event of a column of the guard's tables."""
+    """Whether, in a monitor state, the state or event of a column of the guard's tables is still possible."""
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
 
@@ -69,7 +69,7 @@ def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, what
 
 @routine
 def emit(s: RunState, found: Found, node: Int, limit: Int) -> None:
-    """Emit a match that waits for nothing, if it is within a limit."""
+    """Emit a match without trailing conditions, unless the limit is reached."""
     if s.now[WRITTEN] >= limit:
         s.now[CAPPED] += 1
         return
@@ -95,7 +95,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """As ``deadline``, but without NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
+    """Like ``deadline``, without NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
     whole = s.run_end[run]
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
     end = s.event_time[s.node_event[s.run_node[run]]]
@@ -110,7 +110,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """Trailing GREEDY repetitions of a complete match that no event under STRICT has decided."""
+    """The trailing GREEDY repetitions of a complete match that no event under STRICT has decided."""
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
     closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -121,9 +121,9 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
-    """Emit or rank a complete match that no longer waits; false if nothing of the match must be remembered.
+    """Emit or rank a complete match that no longer waits; false if nothing of the match must be retained.
 
-    A match that is emitted before its deadline stays until then.
+    A match that is emitted before its deadline is retained until then.
     """
     if s.run_how[run] == NOT_WAITED:
         s.run_how[run] = BY_WINDOW
@@ -139,7 +139,7 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
 
 @routine
 def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> bool:
-    """Update a waiting match by what can no longer come; returns whether it stays.
+    """Update a waiting match by the events that can no longer come; returns whether the match is retained.
 
     A match that STRICT decided at this very time still waits for other events of the same time.
     """

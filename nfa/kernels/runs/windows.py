@@ -1,4 +1,4 @@
-"""The windows of WITHIN: an event that begins a run decides when the run's window ends."""
+"""The windows of WITHIN: the event that begins a run decides when the run's window ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64:
-    """The end of the window that an event begins; ``LATEST``: it does not end."""
+    """The end of the window that an event begins; ``LATEST``: the window does not end."""
     column = p.deadline[pattern]
     if column != NIL:
         return np.int64(LATEST if s.event_kinds[event, column] == NULL else s.event_values[event, column])
@@ -21,7 +21,7 @@ def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64
 
 @routine
 def latest_end(p: RunProgram, s: RunState, pattern: Int, node: Int) -> np.int64:
-    """The latest end of the windows that the events of a chain begin."""
+    """The latest end among the windows that the events of a chain begin."""
     latest = np.int64(EARLIEST)
     while node != NIL:
         latest = max(latest, window_end(p, s, pattern, np.int64(s.node_event[node])))
