@@ -1,4 +1,4 @@
-"""The trace kernel: keys of a batch to trace numbers and monitor states, in one pass before any engine runs.
+"""The trace kernel: finds the trace number and monitor state of each key of a batch, before any engine runs.
 
 The index is open addressing with a key and its trace side by side, so that a look-up costs one cache line. Rows that no
 pattern or guard needs are skipped without a look-up; the others are prefetched a block at a time, so that the cache
@@ -20,24 +20,24 @@ from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Py
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
-BLOCK = 64  # rows prefetched together
+BLOCK = 64  # number of rows that are prefetched together
 
 # Status of the kernel: done, or stopped before a row because the wrapper must supply something.
 DONE = 0
 MISSING_GUARD = 1  # guards.next at (counters[STOP_MONITOR], counters[STOP_CLASS]) is not built yet
 TRACES_FULL = 2
-UNDER_BITS = 3  # the trace of the row is under bit tables; other numbers are those of ``bit_tables.advance_trace``
+UNDER_BITS = 3  # the trace of the row is under bit tables. Higher numbers are those of ``bit_tables.advance_trace``
 
-# Reserved monitor states. The first two prune nothing, the third matches nothing; all last until the trace ends.
+# Reserved monitor states, which last until the trace ends. Under the first two, nothing is pruned.
 DEVIANT = 0  # the trace broke a constraint
 UNGUARDED = 1
-FAILED = 2  # the trace broke a constraint, and is given up for it
-RESERVED = 3  # the first number of an ordinary monitor state
+FAILED = 2  # the trace broke a constraint and was given up: nothing is matched
+RESERVED = 3  # the first number of other monitor states
 
-# Rows of Guards.live that always exist: all, none.
+# Rows of Guards.live that always exist: all alive, none alive.
 ALL_LIVE, NONE_LIVE = 0, 1
 
-# Guards.policy: treatment of partial matches that can no longer complete.
+# Guards.policy: what to do with partial matches that can no longer complete.
 EVICT, BY_QUERY, SHADOW = 0, 1, 2
 
 NOTHING_ENDS = 0  # the empty list of Guards.kills
@@ -45,45 +45,46 @@ BITS = -3  # in Guards.next: the trace continues under bit tables
 IGNORED = -2  # in Guards.kill_of: the event broke a constraint, which is only counted
 
 # Indices of TraceState.counters.
-TRACES = 0  # open
-FREE = 1  # numbers on the stack of free ones
-FRESH = 2  # numbers ever assigned
+TRACES = 0  # number of open traces
+FREE = 1  # number of free trace numbers on the stack
+FRESH = 2  # number of trace numbers ever assigned
 DEVIATIONS = 3
-GUARD_STEPS = 4  # events that moved a monitor
-OUT_OF_ORDER = 5  # events older than the newest before them
-NEWEST = 6  # time, us
+GUARD_STEPS = 4  # number of events that moved a monitor
+OUT_OF_ORDER = 5  # number of events older than the newest event before them
+NEWEST = 6  # newest time, us
 STOP_MONITOR = 7
-SWEEP_AT = 8  # number of open traces above which forgetting idle ones pays
-TOUCHED = 9  # sum of prefetched values; stored so that the reads are not optimised away
+SWEEP_AT = 8  # number of open traces beyond which forgetting idle ones pays
+TOUCHED = 9  # sum of prefetched values; stored so that the compiler keeps the reads
 STOP_CLASS = 10
 VIOLATIONS_IGNORED = 11
 N_COUNTERS = 12
 
-TRUE = 0  # row of Columns.passed that every event passes
+TRUE = 0  # row of Columns.passed that is true for every event
 
-# Bits of Wants.of_type.
-ALWAYS = 1  # every event of the type is looked up, and opens a missing trace
-ASKS = 2  # events that pass one of the type's predicates
-ENDS = 4  # the trace ends with it
-FINDS = 8  # events in some cells of the filter index
+# Bits of Wants.of_type: which events of the type are looked up.
+ALWAYS = 1  # all, and they open a missing trace
+ASKS = 2  # those that pass one of the type's predicates
+ENDS = 4  # all, as they end the trace
+FINDS = 8  # those in some cells of the filter index
 
 
 class Wants(NamedTuple):
-    """The rows that need their trace."""
+    """The rows whose traces are looked up."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
     predicates: NDArray[np.int32]  # rows of Columns.passed
-    opens: NDArray[np.bool_]  # by predicate: an event that passes may open a trace
-    cell_begin: NDArray[np.int32]  # by cell of the filter index, after those ranges: predicates
+    opens: NDArray[np.bool_]  # by predicate: whether an event that passes may open a trace
+    cell_begin: NDArray[np.int32]  # by cell of the filter index: ranges of predicates, after those by type
     cell_end: NDArray[np.int32]
 
 
 class Guards(NamedTuple):
     """The guard's answers so far, as tables over monitor states.
 
-    A column of ``live`` is a state of some pattern or, after all states, a trailing NOT of some pattern: whether its
-    event can still come.
+    A column of ``live`` is a state of some pattern. After all states there is a column for each trailing NOT: whether
+    the
+    event of the NOT can still come.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
@@ -98,12 +99,12 @@ class Guards(NamedTuple):
 
 
 class TraceState(NamedTuple):
-    """State that is kept from batch to batch."""
+    """The state that the trace table keeps from batch to batch."""
 
     slots: NDArray[np.uint64]  # (slots, 2): key, monitor << 32 | trace + 1; a power of two, 0 in the second: empty
     free: NDArray[np.int32]  # stack of free trace numbers
-    released: NDArray[np.int32]  # (traces,) bound events that engines dropped because of a guard
-    newest: NDArray[np.int64]  # (traces,) time, us; empty unless ties are simultaneous
+    released: NDArray[np.int32]  # (traces,) number of bound events that engines dropped because of a guard
+    newest: NDArray[np.int64]  # (traces,) newest time, us; empty unless ties are simultaneous
     counters: NDArray[np.int64]
 
 
@@ -111,7 +112,7 @@ class Columns(NamedTuple):
     """The columns of one batch."""
 
     types: NDArray[np.int32]
-    classes: NDArray[np.int32]  # of events, as guards distinguish them
+    classes: NDArray[np.int32]  # classes of events, as guards distinguish them
     keys: NDArray[np.uint64]
     times: NDArray[np.int64]
     passed: NDArray[np.bool_]  # (predicates, rows)
@@ -119,20 +120,20 @@ class Columns(NamedTuple):
 
 
 class VisitColumns(NamedTuple):
-    """The rows that some pattern or guard needs, ascending; arrays as long as the batch."""
+    """The rows that some pattern or guard needs, ascending; the arrays are as long as the batch."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
     before: NDArray[np.int32]  # monitor states
     after: NDArray[np.int32]
     kill: NDArray[np.int32]  # list of kills
-    column: NDArray[np.int32]  # of the event in Guards.next; empty unless ties are simultaneous
+    column: NDArray[np.int32]  # column of the event in Guards.next; empty unless ties are simultaneous
     ends: NDArray[np.bool_]
     filled: NDArray[np.int64]  # (1,)
 
 
 class Advance(NamedTuple):
-    """The data to advance traces in a batch."""
+    """The data that advancing the traces of a batch needs."""
 
     wants: Wants
     guards: Guards
@@ -144,7 +145,7 @@ class Advance(NamedTuple):
 
 @kernel
 def remove_keys(index: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-    """Remove keys, which are all present, from an index."""
+    """Remove keys from an index, which must have all of them."""
     for key in keys:
         remove_slot(index, find_slot(index, key))
 
@@ -158,7 +159,7 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """Whether some step needs an event, by the predicates of its type, and whether the event may open a trace."""
+    """Whether some step may take an event, by the predicates of its type, and whether the event may open a trace."""
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
         if passed[predicates[place], row]:
@@ -169,7 +170,7 @@ def wants_row(
 
 @inlined
 def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
-    """As ``wants_row``, by the cells of an event."""
+    """Like ``wants_row``, by the cells of an event."""
     is_wanted, is_opening = False, False
     for slot in range(columns.cells.shape[0]):
         cell = columns.cells[slot, row]
@@ -186,7 +187,7 @@ def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
 def pick_rows(
     of_type: NDArray[np.uint8], types: NDArray[np.int32], picked: NDArray[np.int32], first: Int, last: Int
 ) -> Int:
-    """List the rows of needed types; returns their number."""
+    """List the rows of types whose events are looked up; returns the number of rows."""
     count = 0
     for row in range(first, last):
         picked[count] = row
@@ -198,7 +199,7 @@ def pick_rows(
 def look_ahead(
     slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
 ) -> np.uint64:
-    """Prefetch the slots of some rows' keys, so that cache misses overlap; returns the values read, mixed."""
+    """Prefetch the slots of some rows' keys, so that cache misses overlap; returns a mixture of the values read."""
     mask, touched = np.uint64(slots.shape[0] - 1), np.uint64(0)
     for place in range(n_picked):
         touched ^= slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
@@ -214,7 +215,7 @@ def open_trace(
     slot: np.uint64,
     key: np.uint64,
 ) -> np.uint64:
-    """Open a trace at an empty slot; returns its number plus one, or 0 if there is no room."""
+    """Open a trace at an empty slot; returns its number plus one, or 0 if numbers are exhausted."""
     if counters[TRACES] >= slots.shape[0] - slots.shape[0] // 4:
         return np.uint64(0)
     if counters[FREE] > 0:
@@ -241,19 +242,19 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """Number plus one of the trace at a slot; the trace is opened if it is not ``known``; 0 if there is no room."""
+    """The ``known`` trace number plus one of a slot; if it is 0, a trace is opened; 0 if numbers are exhausted."""
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
 @inlined
 def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
-    """Monitor state of the trace at a slot; a new trace begins at ``start``."""
+    """Monitor state of the trace at a slot; ``start`` for a new trace."""
     return start if value == np.uint64(0) else np.int32(value >> HOME_BITS)
 
 
 @inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
-    """Remove an ended trace from the index; its number is released later."""
+    """Remove an ended trace from the index; its number stays in use until later."""
     if is_over:
         remove_slot(slots, slot)
         counters[TRACES] -= 1
@@ -261,7 +262,7 @@ def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np
 
 @inlined
 def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
-    """Count the events that are older than an earlier one."""
+    """Count the events that are older than an event before them."""
     newest, late = counters[NEWEST], np.int64(0)
     for row in range(times.shape[0]):
         late += times[row] < newest
@@ -274,9 +275,9 @@ def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
 def class_of(
     classes: NDArray[np.int32], times: NDArray[np.int64], newest: NDArray[np.int64], trace: np.uint64, row: Int
 ) -> Int:
-    """Column of an event in the guard's tables; if ties are simultaneous, each class has two.
+    """Column of an event in the guard's tables; if ties are simultaneous, each class has two columns.
 
-    ``trace`` is the trace's number plus one, or 0 if it is not open yet.
+    ``trace`` is the trace's number plus one, or 0 if the trace is not open yet.
     """
     column = np.int64(classes[row])
     if newest.shape[0] != 0:
@@ -328,7 +329,7 @@ def write_visit(
 
 @apart
 def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
-    """The work of ``advance_batch``."""
+    """Do the work of ``advance_batch``."""
     wants, guards, state, columns, visits = given.wants, given.guards, given.state, given.columns, given.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
@@ -378,7 +379,7 @@ def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
 
 @kernel
 def advance_batch(given: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Look up the needed rows from ``first_row`` on, open and close traces, move their monitors.
+    """Look up the needed rows from ``first_row`` on, open and close traces, and move their monitors.
 
     Returns (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
     """

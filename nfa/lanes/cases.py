@@ -15,14 +15,14 @@ from nfa.results.open_cases import CasePattern, CaseQuery, Furthest, OpenCase, O
 from streams import key_hash
 
 _MOST_PATTERNS = 20
-_MOST_FINER = 100  # finer traces of one trace that are compared
+_MOST_FINER = 100  # most finer traces of one trace that are compared
 
 _Name: TypeAlias = tuple[int, RunningPattern]
 _Entry: TypeAlias = tuple[int, int]
 """Index of a lane, and index of an entry in it."""
 
 _Found: TypeAlias = tuple[int, Furthest]
-"""The number of partial matches of a pattern in a trace, and the furthest of them."""
+"""The number of partial matches of a pattern in a trace, and the furthest one."""
 
 
 class CaseReading:
@@ -105,7 +105,9 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The partial matches of patterns in some traces, by index; several if finer traces have some."""
+        """The entries, by trace and pattern, of some traces; a trace has several if its finer traces have partial
+        matches.
+        """
         found: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -121,7 +123,7 @@ class CaseReading:
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Found]:
-        """Number and furthest of the partial matches of some entries; of many finer traces only some are compared."""
+        """Number of partial matches and furthest one of some entries; of many finer traces only some are compared."""
         wanted: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:

@@ -1,4 +1,4 @@
-"""Draining versions: old versions of patterns, which finish the partial matches that they had at the next version."""
+"""Draining versions: older versions of patterns, which finish the partial matches that they had at the change."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    It runs as before, but only results whose first event came before the border, a sequence number in the lane of its
-    keys, are emitted. Its early terminations are not emitted: they concern whole traces, which the next version sees
-    too. After ``until_us`` none of its partial matches can complete; None if it has no WITHIN.
+    The version runs as before, but a result is only emitted if its first event came before the border, a sequence
+    number in
+    the lane of the pattern's keys. Early terminations are not emitted: they concern whole traces, which the next
+    version
+    sees, too. After ``until_us`` none of its partial matches can complete; None if the pattern has no WITHIN.
     """
 
     pattern: RunningPattern
@@ -30,12 +32,12 @@ class Draining:
     until_us: int | None
 
     def is_done(self, time_us: int) -> bool:
-        """Whether the version can give no more results once time has come this far."""
+        """Whether the version can give no more results at a time."""
         return self.until_us is not None and time_us > self.until_us
 
 
 def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | None:
-    """The first row that finishes a draining version, or None."""
+    """The first row whose time finishes a draining version, or None."""
     ends_us = [one.until_us for one in draining if one.until_us is not None]
     if not ends_us:
         return None
@@ -44,7 +46,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """The output without results that draining versions began after their borders."""
+    """The output without results of draining versions that began after their borders."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

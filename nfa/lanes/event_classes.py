@@ -19,7 +19,7 @@ from nfa.traces.table import Visits
 
 @dataclass(frozen=True, slots=True)
 class SymbolsOfType:
-    """The symbols of guards for the events of a type: their names, ascending, and the rows of their conditions."""
+    """The symbols of guards for the events of a type: names in ascending order, and the rows of their conditions."""
 
     type: str
     code: int
@@ -28,7 +28,7 @@ class SymbolsOfType:
 
 
 def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, ...]:
-    """The symbols of guards by type; the conditions are in ``layout.predicates``."""
+    """The symbols of guards by type code; their conditions are in ``layout.predicates``."""
     by_type: dict[str, dict[str, Symbol]] = {}
     for guard in guards:
         for symbol in guard.symbols:
@@ -47,7 +47,7 @@ def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, 
 def classes_of(
     types: NDArray[np.int32], passed: NDArray[np.bool_], symbols: Iterable[SymbolsOfType], guards: GuardTables
 ) -> NDArray[np.int32]:
-    """Class number of each row: the type code, or a number of its own if the event satisfies a guard's symbols.
+    """Class number of each row: the type code, or another number if the event satisfies symbols of a guard.
 
     ``passed``, (conditions, rows), is the truth of the layout's conditions; ``guards`` assigns the numbers.
     """
@@ -70,11 +70,12 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """The monitor states in reports; traces under bit tables get extra numbers.
+    """Number the monitor states in reports; states of traces under bit tables get extra numbers.
 
-    ``ended`` are indices of visits that ended something, ``broken`` of visits by which a trace deviated. Returns
-    numbers before the events of ``ended`` and then of ``broken``, numbers after those of ``ended``, and the state of
-    each number.
+    ``ended`` are indices of visits that ended something, ``broken`` of visits by which a trace deviated. Returns the
+    numbers before the events of ``ended`` and then of ``broken``, the numbers after the events of ``ended``, and the
+    state
+    of each number.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

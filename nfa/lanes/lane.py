@@ -1,4 +1,4 @@
-"""The per-key matcher: the patterns of one correlation key, run by both engines over one table of traces."""
+"""The per-key matcher (*lane*): the patterns of one set of keys, run by both engines over one table of traces."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from streams import ENDED, EventBatch
 
 KeyChoice: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 
-_MANY_ROWS = 4_096  # from this size on, a lookup of a batch's bound events pays
+_MANY_ROWS = 4_096  # batches with more rows look up which of them are bound
 
 
 class Lane:
     """Runs patterns over batches whose rows have the lane's key, which may be finer than the correlation key.
 
-    ``LaneState`` has the data that must survive a batch; the rest is derived from patterns and guards by ``configure``.
+    ``LaneState`` has the data that must survive a batch; ``configure`` derives the rest from patterns and guards.
     """
 
     def __init__(self, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> None:
         self.options = options
-        self.is_followed = False  # by the monitors of other lanes
+        self.is_followed = False  # whether lanes of rows follow the monitors of this lane
         self._is_finer = is_finer
         self._state = LaneState.empty(options, is_finer=is_finer, home=home)
         self._layout = NO_PATTERNS
@@ -53,7 +53,7 @@ class Lane:
 
     @property
     def state(self) -> LaneState:
-        """What it keeps from batch to batch."""
+        """The state that the lane keeps from batch to batch."""
         return self._state
 
     @property
@@ -70,7 +70,7 @@ class Lane:
         return self._state.table.newest_us
 
     def drained_by(self, pattern: RunningPattern) -> int | None:
-        """When the windows of a pattern's present partial matches have ended; None: never."""
+        """The time at which the windows of a pattern's present partial matches have ended; None: never."""
         declared = pattern.query.pattern
         if declared.within_business is None:
             return None if declared.within_us is None else self.newest_us + declared.within_us
@@ -81,7 +81,7 @@ class Lane:
 
     @property
     def sequence(self) -> int:
-        """Number of rows so far: the sequence number of the next."""
+        """Number of rows so far, which is the sequence number of the next row."""
         return self._state.sequence
 
     @property
@@ -95,9 +95,9 @@ class Lane:
         self._state.restart_peak()
 
     def set_idle_timeout(self, timeout_us: int | None) -> None:
-        """Set the idle timeout, for open traces too; None: traces never end by it.
+        """Set the idle timeout, for open traces too; None: idle traces do not end.
 
-        Without a previous timeout, the newest event of an open trace counts as if it came at the present time.
+        Without a previous timeout, the time of an open trace starts at the newest time of the lane.
         """
         before = self._state.idle
         self._state.idle = None if timeout_us is None else IdleTraces(timeout_us)
@@ -110,7 +110,7 @@ class Lane:
         self._state.idle.load_arrays({"idle_key": keys, "idle_last": np.full(len(keys), self.newest_us, np.int64)})
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep theirs. ``configure`` must follow."""
+        """Set the guard of new traces; open traces keep their guard. ``configure`` must follow."""
         self._state.guards.guards[version] = guard
         self._state.guard_version = version
 
@@ -122,7 +122,7 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Continue from the result of ``dump``, with the patterns at that time, before anything is processed.
+        """Restore the result of ``dump``, with the patterns at that time, into a lane that has processed nothing.
 
         ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
         come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
@@ -132,7 +132,7 @@ class Lane:
         self._state.load_matches(saved)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
-        """Build tables for these patterns and the current guards; the state of open traces is converted."""
+        """Build tables for these patterns and the current guards, and convert the state of open traces."""
         state, options = self._state, self.options
         state.forget_unused_guards()
         guards = () if state.home is not None else tuple(state.guards.guards.values())
@@ -167,7 +167,7 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """Every event that open traces get, if they follow the monitors of others."""
+        """Wants for all events of open traces, if the traces follow the monitors of another lane."""
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -201,7 +201,7 @@ class Lane:
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
         """Match the rows of a batch that have all further keys of the lane; all rows advance time.
 
-        The end of a trace ends all its finer traces.
+        The end of a correlation key's trace ends all finer traces of the key.
         """
         finer, homes, rows = self._finer_rows(batch, keys)
         self._note_finer(homes, finer.key_hashes)
@@ -224,11 +224,11 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """The rows of the finer traces, the hashes of their correlation keys, and their indices in the batch."""
+        """The rows of finer traces, the hashes of their correlation keys, and their indices in the batch."""
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
-        """Match one batch, whose hashed keys are the lane's, in the order of rows."""
+        """Match a batch, whose hashed keys are those of the lane, in the order of rows."""
         state = self._state
         if state.idle is None or not len(batch):
             return self._advance(batch, batch.is_ended)
@@ -236,7 +236,7 @@ class Lane:
         return self._advance(*(_with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark, before which every event has been seen, and emit the results."""
+        """Advance time to the watermark, before which all events have been seen, and emit the results."""
         state, found = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
             found.append(self._end(ended))
@@ -267,12 +267,14 @@ class Lane:
             self._state.forget_counts()
 
     def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget finer traces, as if none of their events had come; ``is_kept`` is by pair of ``FinerTraces``."""
+        """Forget finer traces, as if none of their events had come; ``is_kept`` is a mask of the pairs of
+        ``FinerTraces``.
+        """
         gone = self._state.finer.pairs[~is_kept, 1]
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Forget traces by hashed key, and pairs of finer traces; counters stay."""
+        """Forget traces by hashed key, and pairs of finer traces; the counters stay."""
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
         if state.idle is not None:
@@ -287,8 +289,8 @@ class Lane:
     def _idle_finer(
         self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]
     ) -> EndedTraces:
-        """The finer traces whose idle timeout passes before some rows; time passes with all rows of the batch."""
-        others = np.setdiff1d(np.arange(len(batch)), rows)  # they end the trace of a key that no row has
+        """The finer traces whose idle timeout passes before some rows; all rows of the batch advance time."""
+        others = np.setdiff1d(np.arange(len(batch)), rows)  # they only advance time
         order = np.argsort(np.concatenate([rows, others]), kind="stable")
         keys = np.concatenate([finer.key_hashes, np.zeros(len(others), np.uint64)])[order]
         times_us = np.concatenate([finer.time_us, batch.time_us[others]])[order]
@@ -324,10 +326,12 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match rows, some of which may only end their trace, without being events.
+        """Match rows; a row may only end its trace without being an event.
 
-        ``passed_us`` is how far time has come with each row by events of other lanes; None: no other lanes. ``places``
-        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: all are such ends.
+        ``passed_us`` is the newest time at each row, including the events of other lanes; None: no other lanes.
+        ``places``
+        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: as if all were such
+        ends.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -361,14 +365,17 @@ class Lane:
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """The batch in the form of kernels; the array of types is reused: fresh memory costs more than filling it."""
+        """The columns of a batch in the form of kernels.
+
+        The array of types is reused, as fresh memory costs more than filling it.
+        """
         layout, codes, other = self._layout, self._codes, len(self._layout.types)
         lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)
         if rows > len(self._types):
             self._types = np.zeros(rows, np.int32)
         types = self._types[:rows]
-        np.take(lookup, batch.type_codes, out=types, mode="wrap")  # -1 is the last
+        np.take(lookup, batch.type_codes, out=types, mode="wrap")  # -1: the last entry
         reader = BatchColumns(batch)
         passed = layout.predicates.evaluate(batch, reader)
         cells = layout.listening.index.place(batch, types, reader)
@@ -396,11 +403,11 @@ class Lane:
             first_sequence=first,
         )
         found = state.runs.process(given, id_of)
-        passed_us = max(state.table.newest_us, int(clocks.max(initial=EARLIEST)))  # also by events of other lanes
+        passed_us = max(state.table.newest_us, int(clocks.max(initial=EARLIEST)))  # including events of other lanes
         return [found, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
-        """Store the events that some step may have bound; regularly drop those that no partial match binds."""
+        """Store the events that some step may have bound; regularly drop events that no partial match binds."""
         state = self._state
         if len(types) > _MANY_ROWS:
             is_held = np.zeros(len(types), np.bool_)
@@ -431,7 +438,7 @@ def _end_rows(ended: EndedTraces) -> EventBatch:
 
 
 def _with_ends(batch: EventBatch, ended: EndedTraces) -> tuple[EventBatch, NDArray[np.bool_]]:
-    """A batch with the ends of traces inserted before their rows, and the mask of rows that end a trace."""
+    """A batch with rows for the ends of traces inserted, and the mask of rows that end a trace."""
     size = len(batch)
     places = np.concatenate([2 * np.arange(size) + 1, 2 * ended.rows])
     order = np.argsort(places, kind="stable")

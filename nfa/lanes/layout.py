@@ -28,8 +28,8 @@ class Layout:
     """Patterns compiled together.
 
     Attributes:
-        patterns: The index is the pattern's number in all tables.
-        is_shared: Whether the shared-node engine runs a pattern.
+        patterns: The patterns; the index is the pattern's number in all tables.
+        is_shared: By pattern, whether the shared-node engine runs it.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
             other type. ``TRACE_END`` is always included.
         listening: The steps that only listen to events with some constants.
@@ -74,7 +74,7 @@ class Layout:
         return GuardColumns(first_state=int(self.state_range[number]), negations=negations)
 
     def wants(self) -> list[Want]:
-        """The steps for whose events the shared-node engine needs a visit."""
+        """The steps whose events the shared-node engine must visit."""
         return [
             Want(type_code=step.type_code, predicate=step.predicate, opens=step.source == 0, cell=step.cell)
             for transitions in self.transitions
@@ -83,7 +83,7 @@ class Layout:
 
 
 def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
-    """Whether the shared-node engine runs a pattern: its partial matches need no memory of their own."""
+    """Whether the shared-node engine runs a pattern, because its partial matches need no memory of their own."""
     return is_log_ordered and is_shareable(build_automaton(pattern))
 
 
@@ -94,7 +94,7 @@ def lay_out(
     *,
     is_log_ordered: bool,
 ) -> Layout:
-    """Number types and states across patterns, in the order of their numbers; types of the guards are relevant too."""
+    """Number types and states across patterns, in the order of the patterns; the types of guards are relevant, too."""
     known, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in known))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -129,7 +129,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps by type of patterns that only events taken by a step can affect."""
+    """The steps by type, for patterns on which only events taken by a step have an effect."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

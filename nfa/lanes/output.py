@@ -1,4 +1,4 @@
-"""Output of a lane: results of its engines under the lane's pattern numbers, in one order."""
+"""Output of a lane: the results of its engines under the lane's pattern numbers, in one order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """Results of one batch: of the run engine for the rows, then for the time that has passed.
+    """Results of one batch; ``runs`` has those of the rows, then those of the time that has passed.
 
     ``clocks`` are the newest times up to each row, of all traces.
     """
@@ -43,7 +43,7 @@ class BatchFindings:
 
 
 class LaneReport:
-    """Converts results to ``LaneOutput``, by pattern number, and counts them."""
+    """Converts the results of engines to ``LaneOutput``, under the lane's pattern numbers, and counts them."""
 
     def __init__(self, layout: Layout) -> None:
         self._patterns = layout.patterns
@@ -53,7 +53,7 @@ class LaneReport:
         self._repeating = [number for number, one in zip(layout.run_numbers, automata, strict=True) if one.may_repeat]
 
     def of_batch(self, state: LaneState, found: BatchFindings) -> LaneOutput:
-        """Output of a batch, before the state has counted its rows."""
+        """The output of a batch; must be called before the state counts the rows."""
         shared, visits, runs = found.shared, found.visits, found.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
         endings, output = self._output(state, matches, runs, found)
@@ -63,13 +63,13 @@ class LaneReport:
         return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
-        """Output of passing time, without a batch."""
+        """The output of passing time, without a batch."""
         return self._output(state, self._table_of(run.matches), [run], None)[1]
 
     def _output(
         self, state: LaneState, matches: MatchTable, runs: Sequence[RunOutput], batch: BatchFindings | None
     ) -> tuple[NDArray[np.int64], LaneOutput]:
-        """The early terminations of the run engine, and the output without results of guards."""
+        """The early terminations of the run engine, and the output without the guard's results."""
         endings, lost, timeouts = self._of_runs(state, runs)
         is_deviating, is_lost = self._of_deviating(state, matches, batch)
         return endings, LaneOutput(
@@ -93,10 +93,11 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Mark the matches of deviating traces, and the matches among them that eviction would have lost.
+        """Mark the matches of deviating traces, and those among them that eviction would have lost.
 
-        A match that time alone decides is decided before the first later event, whichever event carries this time; so
-        it does not belong to a deviating trace if the trace deviates by this event or a later one.
+        A match that time alone decides is decided before the first later event, whichever event carries this time. So
+        the
+        match does not belong to a deviating trace if the trace deviates by this event or a later one.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
@@ -146,7 +147,7 @@ class LaneReport:
     def _of_runs(
         self, state: LaneState, runs: Sequence[RunOutput]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
-        """Early terminations, losses and timeouts of the run engine under the lane's pattern numbers, with counting."""
+        """Count the early terminations, losses and timeouts of the run engine, under the lane's pattern numbers."""
         if all(run is NOTHING for run in runs):
             return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
@@ -170,7 +171,7 @@ class LaneReport:
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
-    """Index of each atom's alias in its pattern, (patterns, atoms)."""
+    """Index of each atom's alias among those of its pattern, (patterns, atoms)."""
     rows = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
@@ -179,13 +180,13 @@ def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
 def _guarded(
     output: LaneOutput, state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
 ) -> LaneOutput:
-    """The output of a batch with results of guards; its traces are not released yet.
+    """The output of a batch with the guard's results; must be called before its traces are released.
 
     ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
     in the tables. ``state_range`` has the first of these columns by pattern.
 
-    Where traces follow the monitors of others, the others deviate, and only partial matches end: a pattern that has
-    none in such a trace is not reported.
+    Where traces follow the monitors of another lane, the other lane reports deviations, and only partial matches end: a
+    pattern without partial matches in such a trace is not reported.
     """
     guards, table = state.guards, state.table
     if not guards.guards:
@@ -220,7 +221,8 @@ def _classes(
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
     """The numbers of the events' classes at some visits, and the class of each number.
 
-    Where traces follow the monitors of others, patterns here may name types that are all the same to the others.
+    Where traces follow the monitors of another lane, patterns here may name types that the other lane does not
+    distinguish.
     """
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:

@@ -32,7 +32,7 @@ from nfa.traces.table import Moves, Visits
 from streams import Event, EventBatch, column_of
 from streams.tables import OpenTable, Tables
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the hash of a trace and the key give the row
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the row follows from the hash of a trace and the key
 _PAIRS_AT_ONCE = 1 << 20
 
 
@@ -47,8 +47,8 @@ class RowLane(Lane):
         self._index: RowIndex | None = None
         self._home = home
         self._moves: Moves | None = None
-        self._begin = 0  # index of the present part in the input
-        self._refused: dict[RunningPattern, str] = {}  # patterns whose table has too many rows, with the reason
+        self._begin = 0  # index in the input of the part that is being processed
+        self._refused: dict[RunningPattern, str] = {}  # reasons for patterns whose table has too many rows
         super().__init__(options, is_finer=True, home=home)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
@@ -63,7 +63,7 @@ class RowLane(Lane):
     def read_tables(self, tables: Tables) -> None:
         """Replace the rows of the table, and drop the partial matches of rows that no longer exist.
 
-        A row that has another value in a column that patterns read is another row.
+        A row counts as another row if a column that patterns read has another value.
         """
         versions = tables.versions.get(self._read.table, ())
         if versions is not self._versions:
@@ -71,7 +71,9 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the current version; in runs over past events, each version begins at a time."""
+        """Read the rows of the current version of the table; in runs over past events, versions begin at different
+        times.
+        """
         opened = next(iter(self._versions), None)
         for one in self._versions[1:]:
             opened = one if one.version.since_us is not None and one.version.since_us <= self.newest_us else opened
@@ -162,7 +164,7 @@ class RowLane(Lane):
     def _parsed(
         self, reader: BatchColumns, events: NDArray[np.int64], known: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
-        """The columns of the attributes that conditions read: the JSON of an event is parsed once for all its rows."""
+        """The columns of the attributes that conditions read; the JSON of an event is parsed once for all its rows."""
         rows, places = np.unique(events, return_inverse=True)
         paths = [path for path in self._paths if path not in known and path[:1] != (self._read.alias,)]
         for path, values in reader.read(rows, paths).items() if len(rows) else ():
@@ -188,7 +190,9 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Whether the table is within the bounds of a pattern; two simultaneous requests may exceed them together."""
+        """Whether the table is within the bounds of a pattern, which two simultaneous requests may have exceeded
+        together.
+        """
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:
@@ -197,7 +201,7 @@ class RowLane(Lane):
         return True
 
     def _suspended(self, first: Event) -> list[Overflow]:
-        """The suspensions of patterns whose table has too many rows, at the first event that meets the table."""
+        """The suspensions of patterns whose table has too many rows, reported at the first event after the check."""
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
         found = [
             Overflow(
@@ -214,6 +218,6 @@ class RowLane(Lane):
 
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The hashed row of each pair of hashed correlation key and trace."""
+    """The hash of the row for each pair of hashed correlation key and trace."""
     found: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
     return found

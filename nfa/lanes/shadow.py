@@ -1,8 +1,8 @@
 """Shadow mode: nothing is dropped, and each match is checked for whether eviction would have lost it.
 
-On a conforming trace eviction loses nothing. If a trace deviates, a match is lost if a beginning of it was dropped
-before the deviation: its state could no longer complete when its next event came, or when the trace deviated. So the
-monitor's moves of each trace are kept until it ends (constraint-aware CEP, section 4.6).
+On a conforming trace eviction loses nothing. If a trace deviates, a match is lost if a beginning of the match was
+dropped before the deviation: its state could no longer complete when its next event came, or when the trace deviated.
+So the monitor's moves of each trace are kept until the trace ends (constraint-aware CEP, section 4.6).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Bound: TypeAlias = Sequence[tuple[int, int]]
 """Alias number and sequence number of each event of a match."""
 
 _MOVE = np.dtype([("trace", np.int32), ("sequence", np.int64), ("before", np.int32), ("after", np.int32)])
-_DEVIATED = NIL  # represents a deviation in place of a state in ``ShadowLedger``
+_DEVIATED = NIL  # a deviation, in place of the number of a state
 
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The moves of one trace's monitor."""
+    """The moves of the monitor of one trace."""
 
     version: int
-    sequences: NDArray[np.int64]  # of the events that moved it
-    states: Sequence[MonitorState]  # before the first of them, and after each except the last, a deviation
+    sequences: NDArray[np.int64]  # of the events that moved the monitor
+    states: Sequence[MonitorState]  # before the first event, and after each except the last, which is a deviation
 
 
 class ShadowLedger:
@@ -51,7 +51,7 @@ class ShadowLedger:
         return len(self._moves)
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
-        """Record the moves of a batch; for a trace under bit tables, those that would end something."""
+        """Record the moves of a batch; for traces under bit tables only moves that would end something."""
         if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
             return
         is_move = (visits.before != visits.after) & (guards.tables.policy[visits.before] == SHADOW)
@@ -103,17 +103,20 @@ class ShadowLedger:
                 if step.source in states and automaton.atoms[step.atom].alias == named
             }
             newest = sequence
-        if newest < deviated:  # it was waiting for what must not follow
+        if newest < deviated:  # the complete match waited for a trailing condition
             states = self._kept(states, pattern, guards, history, deviated)
         return not states
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
-        """Plain arrays, and the states that they number, in the order of moves; ``traces`` gives new trace numbers."""
+        """Plain arrays, and the states to which their numbers refer, in the order of moves.
+
+        ``traces`` gives new trace numbers.
+        """
         before, after = self._moves["before"], self._moves["after"]
         used, first = np.unique(np.column_stack([before, after]), return_index=True)
         is_state = used != _DEVIATED
         used = used[is_state][np.argsort(first[is_state])]
-        numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last one represents a deviation
+        numbers = np.full(len(self._known) + 1, _DEVIATED, np.int32)  # the last entry is for deviations
         numbers[used] = np.arange(len(used), dtype=np.int32)
         arrays: dict[str, NDArray[Any]] = {
             "shadow_trace": traces[self._moves["trace"]],
@@ -124,7 +127,7 @@ class ShadowLedger:
         return arrays, [self._known[number] for number in used.tolist()]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], known: Sequence[Interned], *, traces: int) -> None:
-        """Restore what ``dump_arrays`` returned."""
+        """Restore the result of ``dump_arrays``."""
         self._known = list(known)
         self._numbers = {state: number for number, state in enumerate(known)}
         size = len(checked(arrays, "shadow_trace", np.int32))
@@ -136,7 +139,7 @@ class ShadowLedger:
                 raise StateFormatError("saved state: a move of a monitor leads nowhere")
 
     def versions(self) -> frozenset[int]:
-        """Versions of the guards that judging the moves needs."""
+        """Versions of the guards that are needed to judge the moves."""
         return frozenset(self._known[number][0] for number in distinct(self._moves["before"]).tolist())
 
     def _number(self, state: Interned | None) -> int:
@@ -148,7 +151,7 @@ class ShadowLedger:
         return self._numbers[state]
 
     def _history(self, trace: int) -> _History | None:
-        """The moves of a trace that deviated, up to the deviation."""
+        """The moves of a trace up to its deviation; None if the trace did not deviate."""
         moves = self._moves[self._moves["trace"] == trace]
         if not len(moves) or moves["after"][-1] != _DEVIATED:
             return None
@@ -163,7 +166,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """The automaton states, of the given ones, that could still complete just before an event."""
+        """Those of some automaton states that could still complete just before an event."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}

@@ -2,8 +2,8 @@
 
 Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body: the length of a
 JSON header (uint32), the header, and the arrays that it lists, one after another in C order, little endian.
-``LaneState`` decides what a lane saves; this module handles members of the header and named arrays. Bytes are trusted
-as little as any input: links, counts and forms are checked when they are loaded.
+``LaneState`` decides what a lane saves; this module handles members of the header and named arrays. Bytes are not
+trusted: links, counts and forms are checked when they are loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from streams import Ties
 
 MAGIC = b"FSTM"
 FORMAT_VERSION = 5
-_READ_VERSIONS = (3, 4, 5)  # version 3 lacks idle timeouts and finer traces, version 4 keys and times of traces
+_READ_VERSIONS = (3, 4, 5)  # version 3 lacks idle timeouts and finer traces, version 4 lacks keys and times of traces
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
@@ -36,21 +36,21 @@ _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Over
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """The saved values besides the arrays; ``dump`` fills in ``lanes``: their keys and ``SavedLane.members``."""
+    """The saved values besides the arrays; ``dump`` writes ``lanes``: their keys and ``SavedLane.members``."""
 
     end_events: list[str]
     match_limit: int
     ties: Ties
     key_paths: list[list[str]]
     may_be_guarded: bool
-    patterns: list[tuple[Any, ...]]  # name, version, text, is_guarded, and a budget unless it is the usual one
+    patterns: list[tuple[Any, ...]]  # name, version, text, is_guarded, and the budget unless it is the default
     lanes: list[dict[str, Any]]
     idle_timeout_us: int | None = None
     draining: list[tuple[Any, ...]] = field(default_factory=list)  # version, text, is_guarded, border, end, budget
 
 
 def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
-    """Bytes of a matcher's state."""
+    """Write a matcher's state as bytes."""
     arrays: Arrays = {}
     for number, (keys, lane) in enumerate(lanes.items()):
         saved = lane.dump()
@@ -70,7 +70,7 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
 
 
 def read(data: bytes) -> tuple[Header, Arrays]:
-    """Header and arrays from bytes, whose version and checksum are checked."""
+    """Read header and arrays from bytes; version and checksum are checked."""
     if len(data) < _PREFIX.size:
         raise StateFormatError(f"saved state has {len(data)} bytes; even an empty one has more than {_PREFIX.size}")
     magic, version, digest = _PREFIX.unpack_from(data)
@@ -129,7 +129,7 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """Reject fractions: every saved number is whole, and kernels would be compiled again for others."""
+    """Reject fractions: all saved numbers are whole, and for floats kernels would be compiled again."""
     waiting = [members]
     while waiting:
         one = waiting.pop()

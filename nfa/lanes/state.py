@@ -1,4 +1,4 @@
-"""The state of a lane between batches, with its saving and loading."""
+"""The state of a lane between batches; saves and loads itself."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _NO_PAIRS = np.zeros((0, 2), np.uint64)
 class LaneOptions:
     """Options that all lanes of a matcher share.
 
-    If a guard may come later, traces are tracked from their first event on. A trace without an event for
-    ``idle_timeout_us`` ends; None: no timeout.
+    With ``may_be_guarded`` traces are tracked from their first event on, as a guard may come later. A trace without an
+    event for ``idle_timeout_us`` ends; None: no timeout.
     """
 
     end_events: frozenset[str]
@@ -65,12 +65,13 @@ class LaneOptions:
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """The saved values of a lane besides its arrays; monitor states are saved as values, since numbers are not stable.
+    """The saved values of a lane besides its arrays. Monitor states are saved as values, as their numbers are not
+    stable.
 
     Attributes:
         monitors: Monitor states by number, from ``RESERVED`` on.
         bit_monitors: States of traces under bit tables, numbered after ``monitors``.
-        shadow_monitors: States in the shadow ledger, by its own numbers.
+        shadow_monitors: States in the shadow ledger, under the ledger's numbers.
     """
 
     sequence: int
@@ -85,7 +86,7 @@ class SavedMembers:
 class SavedLane:
     """A lane's state as plain values: JSON values as in ``SavedMembers``, and one-dimensional arrays by name.
 
-    The prefix of an array's name is the part that owns the array.
+    The prefix of an array's name names its owner among the parts of the state.
     """
 
     members: Mapping[str, Any]
@@ -94,16 +95,16 @@ class SavedLane:
 
 @dataclass(slots=True, kw_only=True)
 class LaneState:
-    """State that a lane keeps from batch to batch.
+    """The state that a lane keeps from batch to batch.
 
     Attributes:
         guard_version: The guard that new traces follow; None: none.
-        shadow: Moves of monitors whose kills are only reported.
+        shadow: Moves of the monitors of guards in shadow mode.
         idle: The newest event of each trace, if there is an idle timeout.
         open: Keys and times of the open traces; None if the lane does not see every event.
-        sequence: Number of rows so far: the sequence number of the next.
+        sequence: Number of rows so far, which is the sequence number of the next row.
         counts: Counters that the parts do not have themselves.
-        home: The state of the traces whose monitors these traces follow; None: their own.
+        home: The state of the lane whose monitors the traces follow; None: the traces have monitors themselves.
         moves: The moves of monitors at the events of the latest batch, for lanes that follow them.
         entering: Traces of saved state, with the monitor states in which they must enter the bit tables.
     """
@@ -126,7 +127,7 @@ class LaneState:
 
     @classmethod
     def empty(cls, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> LaneState:
-        """The state before the first event, for traces of the correlation key or finer ones."""
+        """The state before the first event, for traces of the correlation key or of finer keys."""
         timeout_us = options.idle_timeout_us
         return cls(
             table=TraceTable(is_simultaneous=options.is_simultaneous),
@@ -154,8 +155,8 @@ class LaneState:
         return UNGUARDED if version is None else self.guards.intern(version, self.guards.guards[version].start)
 
     def forget_unused_guards(self) -> None:
-        """Drop monitor states and guard versions that neither an open nor a new trace can have."""
-        if self.home is not None:  # its states are read with each batch
+        """Drop monitor states and guard versions that no open or new trace can have."""
+        if self.home is not None:  # a lane that follows another one reads the other's states with each batch
             self.guards = GuardTables(self.home.guards.guards)
             return
         old = self.guards
@@ -187,11 +188,11 @@ class LaneState:
 
     @property
     def _trace_bytes(self) -> int:
-        """Bytes of an open trace, without the text of its key."""
+        """Bytes of an open trace without the text of its key."""
         return _INDEXED_BYTES if self.open is None else _INDEXED_BYTES + _TIMED_BYTES
 
     def forget_counts(self) -> None:
-        self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # no row so far counts as an event
+        self.counts = {**dict.fromkeys(_COUNTS, 0), "ends": self.sequence}  # rows so far do not count as events
         self.shared.counts = (0, 0, 0)
         self.table.forget_counts()
         self.restart_peak()
@@ -227,7 +228,7 @@ class LaneState:
         )
 
     def dump(self) -> SavedLane:
-        """The state as plain values; traces, nodes, runs and events are renumbered densely."""
+        """Save the state as plain values; traces, nodes, runs and events are renumbered densely."""
         self.events.compact(self.held_sequences())
         traces, numbers = self.table.dump_arrays()
         shadow, shadow_states = self.shadow.dump_arrays(numbers)
@@ -253,7 +254,8 @@ class LaneState:
     def load_traces(self, saved: SavedLane, guards: Mapping[int, Guard]) -> None:
         """Restore the open traces of ``dump`` into empty state.
 
-        The patterns must be compiled next, because they need the guards of the traces, followed by ``load_matches``.
+        Afterwards the patterns must be compiled, which needs the guards of the traces, and ``load_matches`` must be
+        called.
         ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
         come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
@@ -265,7 +267,7 @@ class LaneState:
         if missing := sorted(str(version) for version in needed - guards.keys()):
             raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
         counts = members.counts
-        counts.setdefault("ends", 0)  # version 3 has none
+        counts.setdefault("ends", 0)  # missing in version 3
         if members.sequence < 0 or counts.keys() != self.counts.keys():
             raise StateFormatError("saved state: a counter is negative")
         self.guards = GuardTables({version: guards[version] for version in needed if version is not None})
@@ -286,7 +288,7 @@ class LaneState:
         self._enter_bits()
         self.shared.load_arrays(arrays, traces=traces, sequences=self.sequence)
         self.runs.load_arrays(arrays, traces=traces, sequences=self.sequence)
-        has_finer = "finer_pairs" in arrays  # version 3 has none
+        has_finer = "finer_pairs" in arrays  # missing in version 3
         self.finer.load(checked(arrays, "finer_pairs", np.uint64).reshape(-1, 2) if has_finer else _NO_PAIRS)
         if self.idle is not None:
             self.idle.load_arrays(arrays)
@@ -297,7 +299,7 @@ class LaneState:
             raise StateFormatError("saved state: bound events are not listed")
 
     def _enter_bits(self) -> None:
-        """Put traces of saved state under bit tables again, or leave them unguarded if their guard has none."""
+        """Put traces of saved state under bit tables again; traces of guards without bit tables become unguarded."""
         bits = self.guards.bits
         monitors = [
             bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
@@ -310,9 +312,9 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """Monitor states of the open traces as numbers from ``RESERVED`` on, and the states by number.
+        """The monitor states of open traces as stable numbers from ``RESERVED`` on, and the states by number.
 
-        States of the tables come first, then those of traces under bit tables.
+        States of the tables come first, then states of traces under bit tables.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: known for number in used if (known := self.guards.states[number]) is not None}

@@ -28,10 +28,10 @@ _MOST_WAITED_FOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ListedTraces:
-    """The open traces of a lane, in any order; arrays of equal length, with hashed correlation keys.
+    """The open traces of a lane, in any order: arrays of equal length, with hashed correlation keys.
 
-    ``events`` are negative if unknown; ``last`` numbers the type of the newest event; unnamed traces have an unknown
-    key.
+    ``events`` are negative if unknown; ``last`` numbers the type of the newest event; the key of an unnamed trace is
+    unknown.
     """
 
     keys: NDArray[np.uint64]
@@ -47,10 +47,10 @@ class ListedTraces:
 
 @dataclass(frozen=True, slots=True)
 class HeldMatches:
-    """Partial matches by trace (``homes`` are hashed correlation keys) and pattern; arrays of equal length.
+    """Partial matches by trace and pattern: arrays of equal length; ``homes`` are hashed correlation keys.
 
-    ``engines`` retain them; ``states`` are the furthest states of the automata, ``nodes`` the engine's nodes of the
-    newest events in these.
+    ``engines`` has the engine that retains each; ``states`` are the furthest states of the automata, ``nodes`` the
+    engine's nodes of the newest events in these states.
     """
 
     homes: NDArray[np.uint64]
@@ -134,7 +134,7 @@ class LaneView:
         return ("none", None) if monitor == UNGUARDED or known is None else ("kept", known)
 
     def can_match(self, number: int, monitor: int) -> bool:
-        """Whether a pattern without bound events can still complete."""
+        """Whether a pattern without bound events can still complete in a monitor state."""
         tables = self.state.guards.tables
         return bool(tables.live[tables.truth[monitor], self.layout.state_range[number]])
 
@@ -161,7 +161,7 @@ class LaneView:
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
-        """Alias and sequence number of the events of the furthest partial match of an entry."""
+        """Alias and sequence number of each event of the furthest partial match of an entry."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
         automaton = self.patterns[number].automaton
         if held.engines[place] == _SHARED:

@@ -1,4 +1,4 @@
-"""Packing of shared-node state without free room, and back: dense numbers, every link checked."""
+"""Packing of shared-node state for saving, without free room, and unpacking: dense numbers, every link checked."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill blocks from packed state and count references; ``pairs`` receives their places. Returns any fault."""
+    """Fill blocks from packed state, count references, and write the blocks' places to ``pairs``; returns a fault or
+    SOUND.
+    """
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
     heads, nodes = packed.heads, packed.words.shape[0]
@@ -203,7 +205,7 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the cycles of siblings; ``seen`` is scratch by node. Returns the fault, if any."""
+    """Count the bound events: cycles of siblings. ``seen`` is scratch by node. Returns the fault or SOUND."""
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters
     for node in range(seen.shape[0]):

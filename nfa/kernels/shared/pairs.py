@@ -1,4 +1,4 @@
-"""Pairs of a trace and a pattern: their blocks, their index, and the release of their nodes."""
+"""(trace, pattern) pairs: their blocks, their index, and the release of their nodes."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from streams.kernels.compiling import apart, inlined
 
 @inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
-    """The home position of a pair in the index; the high bits are its tag."""
-    mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # no product wraps
+    """The home position of a pair in the index; the high bits are the tag of the pair."""
+    mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # products do not overflow
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
-    """Slot of a pair, or the empty slot where it belongs."""
+    """The slot of a pair, or the empty slot for a new pair."""
     index, blocks = state.slots, state.blocks
     mask = np.uint64(index.shape[0] - 1)
     mixed = hash_of(trace, pattern)
@@ -63,7 +63,7 @@ def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
 
 @apart
 def enter_pair(state: SharedState, pair: Int) -> None:
-    """Add a pair that is not the first of its trace to the index."""
+    """Add a pair to the index, which omits the first pair of each trace."""
     trace, pattern = state.blocks[pair + TRACE], state.blocks[pair + PATTERN]
     slot = find_pair_slot(state, trace, pattern)
     state.slots[slot] = (hash_of(trace, pattern) & ~LOW) | np.uint64(pair + 1)
@@ -93,7 +93,7 @@ def leave_pair(state: SharedState, pair: Int) -> None:
 
 @inlined
 def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
-    """The pair of a trace and a pattern; NIL if the trace retains nothing for it."""
+    """The pair of a trace and a pattern; NIL if the trace retains nothing for the pattern."""
     blocks, pair = state.blocks, np.int64(state.trace_first[trace])
     if pair != NIL and blocks[pair + PATTERN] != pattern:
         if blocks[pair + NEXT] == NIL:
@@ -106,7 +106,7 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 
 @inlined
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
-    """Add a pair whose block is filled to the list of its trace."""
+    """Add a pair with a filled block to the list of its trace."""
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:
         blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL
@@ -122,7 +122,7 @@ def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> N
 
 @inlined
 def open_pair(state: SharedState, lent: SharedState, trace: Int, pattern: Int, states: Int) -> np.int64:
-    """Create an empty pair; there is room for it."""
+    """Create an empty pair, for which there must be room."""
     blocks, block_free, counters = state.blocks, state.block_free, state.counters
     units = (HEADER + states - 1 + UNIT - 1) // UNIT
     pair = np.int64(block_free[units])
@@ -164,13 +164,13 @@ def close_pair(state: SharedState, pair: Int, states: Int) -> None:
 
 @apart
 def release(state: SharedState, head: Int) -> None:
-    """Drop one reference to a stack; unreferenced nodes become free."""
+    """Drop one reference to a stack; nodes without references are released."""
     links, free, counters = state.links, state.free, state.counters
     links[head, REFERENCES] -= 1
     if links[head, REFERENCES] != 0:
         return
     waiting = np.int32(head)
-    links[waiting, REFERENCES] = NIL  # while a node waits, this links to the next waiting one
+    links[waiting, REFERENCES] = NIL  # while a node waits for its release, this links to the next waiting node
     while waiting != NIL:
         node = waiting
         waiting = links[node, REFERENCES]
@@ -207,7 +207,7 @@ def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
 
 @apart
 def sweep(program: Program, state: SharedState, now: Int) -> None:
-    """Release expired nodes: tops of stacks, then everything below the last node that has not expired."""
+    """Release expired nodes: first the tops of stacks, then everything below the last unexpired node of a stack."""
     blocks, links, nodes, counters = state.blocks, state.links, state.nodes, state.counters
     within, state_range, trace_first = program.within, program.state_range, state.trace_first
     for trace in range(trace_first.shape[0]):
@@ -244,7 +244,7 @@ def close_trace(program: Program, state: SharedState, trace: Int) -> None:
 
 @apart
 def close_stacks(state: SharedState, pair: Int, states: Int) -> None:
-    """Empty a pair and remove it."""
+    """Empty the stacks of a pair and remove the pair."""
     blocks = state.blocks
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         if blocks[place] != NIL:

@@ -27,7 +27,7 @@ from streams.kernels.compiling import apart, inlined
 
 @apart
 def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
-    """Number of partial matches of a timed stack that have not expired; each node is counted once."""
+    """Number of unexpired partial matches that a timed stack represents; each node is visited once."""
     links, nodes, times, memo = state.links, state.nodes, state.times, output.memo
     output.filled[4] += 1
     stamp = output.filled[4]
@@ -57,9 +57,9 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 
 @inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Write the events of one match: the first, those of the path above, and the last; level ``NIL``: only the last.
+    """Write the events of one match: the first, those of the path after it, and the last. Level ``NIL``: only the last.
 
-    Returns (status, end): where the next match begins.
+    Returns (status, end): ``end`` is the beginning of the next match.
     """
     words, bound_alias, bound_sequence = output.words, output.bound_alias, output.bound_sequence
     if record >= output.match_end.shape[0]:
@@ -91,7 +91,9 @@ def write_single(output: Output, event: Int) -> tuple[Int, Int]:
 
 @inlined
 def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
-    """Whether events from ``earliest`` to ``latest`` fit in the window, with some start of the stack before them."""
+    """Whether events from ``earliest`` to ``latest`` fit in the window, together with some start in the stack
+    ``before``.
+    """
     return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
 
@@ -99,10 +101,11 @@ def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, withi
 def write_paths(
     state: SharedState, output: Output, head: Int, event: Int, now: Int, clock: Int, within: Int, budget: Int
 ) -> tuple[Int, Int]:
-    """Write the matches that an event of a time completes, newest events first, at most ``budget``.
+    """Write at most ``budget`` of the matches that an event completes, newest events first.
 
-    Under WITHIN the window must still be open when the event comes, by ``clock``, the newest time until then. Returns
-    (status, written): unless the status is ``DONE``, there was not enough room and nothing counts.
+    Under WITHIN the window must still be open at ``clock``, the newest time including the event. Returns (status,
+    written);
+    unless the status is ``DONE``, there was not enough room and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled

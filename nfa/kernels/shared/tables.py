@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 Int: TypeAlias = int | np.int32 | np.int64
 
 NIL = -1
-NO_CELL = 0  # in the filter index
-EVERY_TERM = 0x7FFFFFFF  # all alternatives of a pattern, as bits
+NO_CELL = 0  # of the filter index
+EVERY_TERM = 0x7FFFFFFF  # as bits: all alternatives of a pattern
 
-# Status of the kernel: done, or stopped before a group of transitions for lack of room.
+# Status of the kernel: done, or stopped before a group of transitions because an array lacks room.
 DONE = 0
 NODES_FULL = 1
 BLOCKS_FULL = 2
@@ -27,25 +27,25 @@ MEMO_FULL = 8
 # Indices of SharedState.counters.
 BLOCK_TOP = 0  # words of blocks ever used
 NODES = 2  # nodes in use
-HELD = 3  # (pair, event) with at least one node
+HELD = 3  # number of (pair, event) with at least one node
 PAIRS = 4
-INDEXED = 5  # pairs in the index
-PEAK_HELD = 6  # after an event is fully processed
+INDEXED = 5  # number of pairs in the index
+PEAK_HELD = 6  # highest HELD after an event was fully processed
 MATCHES = 7
 ENDINGS = 8
-OVERFLOW = 9  # matches beyond the limit
+OVERFLOW = 9  # number of matches beyond the limit
 SWEEP_AT = 10  # number of nodes at which expired ones are released
 SWEEPS = 11
 USED_WORDS = 12  # words of blocks in use
-TOUCHED = 13  # sum of prefetched values; stored so that the reads are not optimised away
-RELEASED = 14  # bound events dropped because of a guard
+TOUCHED = 13  # sum of prefetched values; stored so that the compiler keeps the reads
+RELEASED = 14  # number of bound events dropped because of a guard
 N_COUNTERS = 15
 
-# A pair's block, in words; blocks are multiples of UNIT.
+# The words of a pair's block; the size of blocks is a multiple of UNIT.
 TRACE, PATTERN, NEXT, PREVIOUS, OCCUPIED, MATCHED, HEADER = 0, 1, 2, 3, 4, 5, 6
 UNIT = 4
 
-# Columns of SharedState.links, which views the first two words of a row of SharedState.nodes.
+# Columns of SharedState.links, a view of the first two words of each row of SharedState.nodes.
 BELOW, BEFORE, REFERENCES, SIBLING = 0, 1, 2, 3
 # Columns of SharedState.nodes: sequence << 16 | alias << 1 | is timed; ways, or the time when the last path expires.
 EVENT, MEASURE = 2, 3
@@ -55,18 +55,18 @@ MOST_COUNTED = 2**53
 ENDING_WIDTH = 5  # row, pattern, monitor before, monitor after, state
 SPREAD = np.uint64(0x9E3779B1)
 LOW = np.uint64(0xFFFFFFFF)
-BLOCK = 16  # visits prefetched together, a power of two
-MOST_AHEAD = 4  # prefetched transitions of a visit
-LARGE = 8_192  # room for nodes above which prefetching pays
+BLOCK = 16  # number of visits that are prefetched together, a power of two
+MOST_AHEAD = 4  # most prefetched transitions of a visit
+LARGE = 8_192  # room for nodes beyond which prefetching pays
 
 
 class Program(NamedTuple):
-    """Compiled patterns; transitions of a type, or of a cell, are consecutive, by pattern; state 0 binds nothing."""
+    """The compiled patterns: transitions of a type or a cell are consecutive, by pattern; state 0 binds nothing."""
 
     listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays for all events of a type
-    cell_begin: NDArray[np.int32]  # by cell of the filter index, after those ranges: transitions for events of the cell
+    cell_begin: NDArray[np.int32]  # by cell of the filter index: ranges of transitions, after those by type
     cell_end: NDArray[np.int32]
-    group_end: NDArray[np.int32]  # end of the transitions of the same type, cell and pattern
+    group_end: NDArray[np.int32]  # end of the transitions with the same type, cell and pattern
     pattern: NDArray[np.int32]
     source: NDArray[np.int32]  # state within the pattern
     target: NDArray[np.int32]
@@ -76,30 +76,30 @@ class Program(NamedTuple):
     goes_on: NDArray[np.bool_]
     state_range: NDArray[np.int32]  # (patterns + 1,) columns of Guards.live
     state_pattern: NDArray[np.int32]  # (states,)
-    state_terms: NDArray[np.uint32]  # (states,) alternatives that a partial match in the state can become, as bits
-    depth: NDArray[np.int32]  # (states,) decides which of a pattern's dead states an early termination names
-    is_shared: NDArray[np.bool_]  # (patterns,) whether this engine runs it
+    state_terms: NDArray[np.uint32]  # (states,) alternatives, as bits, that a partial match in the state can become
+    depth: NDArray[np.int32]  # (states,) progress; an early termination names the furthest of a pattern's dead states
+    is_shared: NDArray[np.bool_]  # (patterns,) whether this engine runs the pattern
     within: NDArray[np.int64]  # (patterns,) us, 0: none
     is_next: NDArray[np.bool_]  # (patterns,)
     limit: NDArray[np.int64]  # (patterns,)
 
 
 class SharedState(NamedTuple):
-    """State that is kept from batch to batch."""
+    """The state that the engine keeps from batch to batch."""
 
     trace_first: NDArray[np.int32]  # (traces,) the trace's first pair
     blocks: NDArray[np.int32]
     block_free: NDArray[np.int32]  # (size classes,) heads of free lists
-    slots: NDArray[np.uint64]  # open addressing, without first pairs: hash of (trace, pattern) << 32 | block + 1
+    slots: NDArray[np.uint64]  # open-addressing index, without first pairs: hash of (trace, pattern) << 32 | block + 1
     nodes: NDArray[np.int64]  # (nodes, 4)
     links: NDArray[np.int32]  # (nodes, 8), a view of the same memory
-    free: NDArray[np.int32]  # (nodes,) from counters[NODES] on: free nodes, the next one first
-    times: NDArray[np.int64]  # (nodes,) of the events, us; empty when no pattern has WITHIN
+    free: NDArray[np.int32]  # (nodes,) the free nodes, from counters[NODES] on, the next one first
+    times: NDArray[np.int64]  # (nodes,) times of the events, us; empty if no pattern has WITHIN
     counters: NDArray[np.int64]
 
 
 class Visited(NamedTuple):
-    """The visited rows with their traces."""
+    """The relevant rows with their traces."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
@@ -109,10 +109,10 @@ class Visited(NamedTuple):
     ends: NDArray[np.bool_]
     types: NDArray[np.int32]  # by row
     times: NDArray[np.int64]
-    clocks: NDArray[np.int64]  # the newest time up to the row, of all traces
+    clocks: NDArray[np.int64]  # newest time of all traces up to the row
     passed: NDArray[np.bool_]  # (predicates, rows)
     cells: NDArray[np.int32]  # (dimensions of the filter index, rows)
-    released: NDArray[np.int32]  # (traces,) counts bound events dropped because of a guard
+    released: NDArray[np.int32]  # (traces,) number of bound events dropped because of a guard
 
 
 class Tables(NamedTuple):
@@ -132,14 +132,14 @@ class Output(NamedTuple):
     match_row: NDArray[np.int32]
     match_trace: NDArray[np.int32]
     match_pattern: NDArray[np.int32]
-    match_end: NDArray[np.int64]  # end of the match's bound events
+    match_end: NDArray[np.int64]  # end of the bound events of the match
     bound_alias: NDArray[np.int32]
     bound_sequence: NDArray[np.int64]
     endings: NDArray[np.int64]
-    dropped: NDArray[np.int64]  # (n, 3) row, pattern, number
-    filled: NDArray[np.int64]  # matches, bound events, endings, dropped, counts of paths
-    path: NDArray[np.int64]  # (depth, 3) node, latest and earliest time above it
-    words: NDArray[np.int64]  # (depth,) events of the path, from the end
+    dropped: NDArray[np.int64]  # (n, 3) row, pattern, number of matches
+    filled: NDArray[np.int64]  # numbers of matches, bound events, endings, dropped, path counts
+    path: NDArray[np.int64]  # (depth, 3) node, latest and earliest time of the later events
+    words: NDArray[np.int64]  # (depth,) events of the path, filled from the end
     taken: NDArray[np.int32]  # (transitions of a group, 2) transition, stack
     memo: NDArray[np.int64]  # (nodes or 0, 3) ways, stamp, stack
 
@@ -155,12 +155,12 @@ class Matching(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """State without free room, for saving: pairs by trace, nodes by their new numbers."""
+    """State without free room, for saving: pairs sorted by trace, nodes under new numbers."""
 
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]
     pair_matched: NDArray[np.int32]
-    heads: NDArray[np.int32]  # tops of stacks of one pair after the other, without state 0
+    heads: NDArray[np.int32]  # tops of the stacks of each pair, pair after pair, without state 0
     links: NDArray[np.int32]  # (nodes, 3) below, before, sibling
     words: NDArray[np.int64]  # (nodes, 2) event, measure
     times: NDArray[np.int64]  # (nodes,) or none

@@ -41,7 +41,7 @@ def fill_index(state: SharedState) -> None:
 
 @kernel
 def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Renumber patterns by ``numbers[old]``, and drop the pairs of those with ``NIL``; empties the index."""
+    """Renumber patterns by ``numbers[old]``, and drop the pairs of patterns with ``NIL``; empties the index."""
     program, state, numbers = borrowed(program), borrowed(state), borrowed(numbers)
     blocks, trace_first, slots, state_range = state.blocks, state.trace_first, state.slots, program.state_range
     for trace in range(trace_first.shape[0]):

@@ -25,10 +25,10 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def held_pairs(program: Program, state: SharedState, output: Output, now: Int, found: NDArray[np.int64]) -> Int:
-    """List the pairs with partial matches that have not expired; returns their number.
+    """List the pairs with partial matches that have not expired; returns the number of pairs.
 
-    ``found`` gets (trace, pattern, furthest state, its newest node, number of partial matches). The memo of ``output``
-    is used as scratch, with room for all nodes if some pattern has a window.
+    ``found`` gets (trace, pattern, furthest state, newest node of this state, number of partial matches). The memo of
+    ``output`` is scratch; if some pattern has a window, it must have room for all nodes.
     """
     program, state, lent, found = borrowed(program), borrowed(state), borrowed(output), borrowed(found)
     blocks, nodes, trace_first, state_range = state.blocks, state.nodes, state.trace_first, program.state_range

@@ -2,8 +2,8 @@
 
 A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds one event to
 one alias and points to the top of its source state's stack at that time. Nodes are reference-counted in one arena with
-a free list. Under WITHIN a sweep, whose cost is paid by the nodes created since the last one, releases expired nodes;
-enumeration never visits them.
+a free list. Under WITHIN a sweep releases expired nodes, and its cost is paid by the nodes created since the last
+sweep; enumeration never visits expired nodes.
 
 Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
@@ -65,9 +65,9 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release one pattern's dead states, which ``kills`` lists from ``place`` on, at most to ``end``.
+    """Release the dead states of one pattern, which ``kills`` lists from ``place`` on and before ``end``.
 
-    Returns where the next pattern begins, and the furthest dead state that was occupied or is the start.
+    Returns the place of the next pattern, and the furthest dead state that was occupied or is the start state.
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -87,7 +87,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """Alternatives that a bound event can still complete, as bits; under BY_QUERY also any that ever completed."""
+    """The alternatives, as bits, that a partial match can still complete; under BY_QUERY also any that ever matched."""
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -101,7 +101,7 @@ def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, poli
 
 @inlined
 def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """As ``release_dead``, without releasing anything."""
+    """Like ``release_dead``, without releasing anything."""
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
@@ -129,9 +129,9 @@ def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.u
 def kill_in_pattern(
     lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
 ) -> tuple[Int, Int, bool]:
-    """Release the dead states of one pattern by the guard's policy; ``place`` is where its kills begin.
+    """Apply the guard's policy to the dead states of one pattern; ``place`` is where the pattern's kills begin.
 
-    Returns where the next pattern begins, the furthest dead state, and whether anything is left.
+    Returns the place of the next pattern, the furthest dead state, and whether the pattern can still match.
     """
     program, blocks = lent.program, lent.state.blocks
     first, last = program.state_range[pattern], program.state_range[pattern + 1]
@@ -143,7 +143,7 @@ def kill_in_pattern(
     has_future = bool(alive != 0)
     if pair != NIL and policy == BY_QUERY:
         release_terms(lent, pair, first, last - first, alive)
-    elif pair != NIL:  # in shadow mode the pair continues, but is reported only once
+    elif pair != NIL:  # in shadow mode the pair stays, but is reported only once
         has_future |= blocks[pair + MATCHED] != 0
         blocks[pair + MATCHED] |= not has_future
     return place, deepest, has_future
@@ -151,7 +151,7 @@ def kill_in_pattern(
 
 @apart
 def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
-    """Release dead states by the guard's policy; report every (trace, pattern) pair without a future."""
+    """Apply the guard's policy to a list of kills; report every (trace, pattern) pair without a future."""
     program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
     clock, policy, truth = lent.visited.clocks[row], tables.policy[before], tables.truth[after]
     held = state.counters[HELD]
@@ -183,7 +183,7 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """The measure of a node over two stacks (the number of ways, or the time when the last of them expires).
+    """The measure of a node over two stacks: the number of ways, or the time when the last of them expires.
 
     Also returns the stack below the node, which is released if it has expired.
     """
@@ -204,7 +204,10 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Bind an event: one node that represents every combination below ``before``. References move to it."""
+    """Bind an event with one node, which represents every combination in the stack ``before``.
+
+    The node takes over the references to both stacks.
+    """
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
     node: np.int32 = state.free[counters[NODES]]
@@ -221,7 +224,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """The array that lacks room for a group of transitions, as a status; DONE if none does."""
+    """The status for an array that lacks room for a group of transitions; DONE if no array does."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -234,7 +237,7 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Under NEXT, empty the states whose partial matches an event extends; the caller takes over the references."""
+    """Under NEXT, empty the states whose partial matches an event extends; the caller takes over their references."""
     blocks, sources, taken = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
         if taken[place, 1] != NIL:
@@ -254,7 +257,7 @@ def bind(
     event: Int,
     row: Int,
 ) -> None:
-    """Let an event take transitions: partial matches are extended, and under NEXT leave their source states."""
+    """Bind an event by some transitions, which extend partial matches; under NEXT these leave their source states."""
     program, state, taken, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
@@ -278,7 +281,7 @@ def bind(
         transition, head = taken[place, 0], taken[place, 1]
         named = event | (np.int64(program.alias[transition]) << 1)
         target = targets[transition]
-        is_over = is_too_old and head != NIL  # it cannot extend events bound before
+        is_over = is_too_old and head != NIL  # the event is too old to extend events bound before
         is_dead = live[gate, base + target] == 0 or terms[base + target] & alive == 0
         if is_over or is_dead or not program.goes_on[transition]:
             if is_next and head != NIL:
@@ -304,7 +307,7 @@ def bind(
 
 @inlined
 def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
-    """Note the number of matches of an event and pattern that are beyond the limit."""
+    """Record the number of matches of an event and pattern beyond the limit."""
     counters, output = matching.state.counters, matching.output
     number = output.filled[3]
     counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
@@ -323,7 +326,7 @@ def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None
 def source_of(
     state: SharedState, pair: Int, source: Int, is_startable: bool, within: Int, clock: Int
 ) -> tuple[bool, np.int32]:
-    """Whether a state of a pair can be extended (or a match can begin), and the state's stack."""
+    """Whether a transition from a state of a pair can be taken, and the state's stack."""
     can_take, head = is_startable, np.int32(NIL)
     if source != 0:
         if pair != NIL:
@@ -334,7 +337,7 @@ def source_of(
 
 @inlined
 def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
-    """Whether a match may begin, and the alternatives for which events are still bound."""
+    """Whether a match may begin, and the alternatives, as bits, for which events are still bound."""
     tables = matching.tables
     policy = tables.policy[monitor]
     if policy != BY_QUERY:
@@ -345,7 +348,7 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Under BY_QUERY, mark alternatives that have matched, because they are never dropped."""
+    """Under BY_QUERY, mark the alternatives that have matched: they are never dropped."""
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -439,7 +442,7 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The range of transitions for an event: part -1 for its type, other parts for its cells; ranges ascend."""
+    """The range of transitions for an event: by its type for part -1, by its cells for other parts; ranges ascend."""
     program = matching.program
     if part < 0:
         return program.listen[event_type], program.listen[event_type + 1]
@@ -449,7 +452,7 @@ def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.in
 
 @inlined
 def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
-    """The first of some transitions whose predicate the event passes, otherwise ``last``."""
+    """The first of some transitions whose predicate accepts the event; ``last`` if there is none."""
     passed, predicates = matching.visited.passed, matching.program.predicate
     place = first
     while place < last and not passed[predicates[place], row]:
@@ -477,7 +480,7 @@ def match_visit(
     starting, part = DEVIANT if after == DEVIANT else before, np.int64(-1)
     while part < visited.cells.shape[0] and after != FAILED:
         transition, end = met(matching, event_type, row, part)
-        transition = max(transition, np.int32(first_transition))  # parts ascend
+        transition = max(transition, np.int32(first_transition))  # ranges of the parts ascend
         part += 1
         while transition < end:
             last = program.group_end[transition]
@@ -497,7 +500,7 @@ def match_visit(
 
 @inlined
 def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
-    """Whether some transition listens to an event by its type or its cells."""
+    """Whether some transition listens to an event, by the event's type or cells."""
     is_found = bool(listen[visited.types[row]] != listen[visited.types[row] + 1])
     for slot in range(visited.cells.shape[0]):
         is_found = is_found or bool(visited.cells[slot, row] != NO_CELL)
@@ -508,7 +511,7 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 def match_visits(
     given: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
-    """Process visits from ``first_visit`` on, there from ``first_transition`` on unless it is ``NIL``.
+    """Process visits from ``first_visit`` on, the first one from ``first_transition`` on unless it is ``NIL``.
 
     Returns (status, visit, transition): ``DONE``, or the missing room and where to resume. Stops *before* a group of
     transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is room for ``BLOCK``
