@@ -37,16 +37,17 @@ _STREAM_KEY: tuple[Path, ...] = ()
 class Matcher:
     """Runs patterns over the batches of one stream.
 
-    Every event of the stream must pass through, including those that no pattern listens to: a guard judges whole
-    traces, and the newest event determines how far time has come. A batch that is interrupted leaves the state half
-    advanced: then methods raise ``RuntimeError``, until saved state is loaded.
+    Every event of the stream must pass through, including events to which no pattern listens: a guard judges whole
+    traces, and the newest event determines how far time has come. If a batch is interrupted, the state is half
+    advanced,
+    and methods raise ``RuntimeError``: continue with ``load`` from saved state.
 
     Args:
         end_events: Types that end a trace; a later event of the key opens a new one.
-        match_limit: Most matches reported per trace, pattern and event; the rest is counted as overflow.
+        match_limit: Most matches reported per trace, pattern and event; further matches are counted as overflow.
         ties: ``log``: events with equal timestamps are ordered as in the log; ``simultaneous``: they are not ordered.
         key_paths: Paths that mean the stream's correlation key, besides ``key``. A pattern whose keys name other paths
-            matches finer traces: events of one correlation key that also agree in those attributes; a pattern whose
+            matches finer traces: events of one correlation key that also agree in those attributes. A pattern whose
             keys do not contain the correlation key is refused.
         may_be_guarded: Whether ``set_guard`` may be called; if not, traces without bound events need not be tracked.
         idle_timeout_us: A trace ends once time is this far past its newest event; None: no timeout.
@@ -77,21 +78,22 @@ class Matcher:
         self._patterns: dict[str, RunningPattern] = {}
         self._draining: dict[str, Draining] = {}
         self._lanes: dict[tuple[Path, ...], Lane] = {_STREAM_KEY: Lane(self._options)}
-        self._tables: Tables | None = None  # those that FOR EACH ROW reads
+        self._tables: Tables | None = None  # for patterns with FOR EACH ROW
         self._is_stale = True
         self._are_counts_stale = False  # a pattern was removed since the tables were compiled
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Replace the types that end a trace; open traces stay open until then."""
+        """Replace the types that end a trace; open traces stay open until such an event comes."""
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
     def set_idle_timeout(self, timeout_us: int | None) -> MatchOutput:
         """Set the idle timeout of traces; None: no timeout.
 
-        It also applies to open traces: those without an event for longer end now. Without a previous timeout, the time
-        of an open trace starts now.
+        The timeout also applies to open traces: a trace without an event for longer ends now. Without a previous
+        timeout, the
+        time of open traces starts now.
         """
         self._check_whole()
         newest_us = self.newest_us
@@ -102,7 +104,7 @@ class Matcher:
         return MatchOutput(()) if newest_us is None else self.pass_time(newest_us)
 
     def _set(self, options: LaneOptions) -> bool:
-        """Set the options of later events; returns whether they differ."""
+        """Set the options of later events; returns whether they have changed."""
         if options == self._options:
             return False
         self._options = options
@@ -140,10 +142,11 @@ class Matcher:
             is_guarded: Whether guards may end its partial matches; must be false for a pattern that looks for
                 violations of the guard's constraints.
             drains: The replaced version continues for its present partial matches, until its WITHIN has passed or
-                another version comes. All its results count in the stats and towards its limits, but only those that
+                another version is added. All its results count in the stats and towards its limits, but only results
+                that
                 began before are emitted.
-            budget: Its work limit: beyond it, the pattern is given up in a trace, and finally suspended. It then meets
-                no events until it is added again.
+            budget: The work limit of the pattern. A pattern that exceeds it is given up in a trace, and after repeated
+                excesses suspended: it meets no events until it is added again.
 
         Raises:
             PatternRefused: The text is refused.
@@ -161,7 +164,7 @@ class Matcher:
         return pattern.query
 
     def remove_pattern(self, name: str) -> None:
-        """Remove a pattern and its partial matches; ``UnknownPattern`` if none of that name is registered."""
+        """Remove a pattern and its partial matches; ``UnknownPattern`` if no pattern of that name is registered."""
         if name not in self._patterns:
             known = ", ".join(sorted(self._patterns)) or "none"
             raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {known}", name=name)
@@ -170,7 +173,7 @@ class Matcher:
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep theirs. Not for a matcher that was made without guards."""
+        """Set the guard of new traces; open traces keep their guard. ValueError unless ``may_be_guarded``."""
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with may_be_guarded=False")
         self._main.set_guard(version, guard)
@@ -178,12 +181,12 @@ class Matcher:
 
     @property
     def guard_versions_in_use(self) -> frozenset[int]:
-        """Versions that open traces follow or new traces will follow."""
+        """The versions of guards that open traces follow or new traces will follow."""
         return self._main.guard_versions_in_use
 
     @property
     def stats(self) -> MatcherStats:
-        """Counts so far; events are counted once, whatever keys patterns use. New patterns may still be uncompiled."""
+        """The counts so far; events are counted once, whatever keys patterns use. New patterns may be uncompiled."""
         if self._are_counts_stale:
             self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
@@ -192,9 +195,11 @@ class Matcher:
         return main
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
-        """The open traces of the correlation key, and the progress of the registered patterns; changes nothing.
+        """The selected open traces of the correlation key, and the progress of the registered patterns in them.
 
-        Costs a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
+        Changes nothing. The work is a pass over all open traces and partial matches, and details of at most
+        ``query.limit``
+        traces.
         """
         self._check_whole()
         self._compile()
@@ -217,8 +222,8 @@ class Matcher:
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that patterns with FOR EACH ROW read.
 
-        Partial matches of rows that changed or vanished are dropped; nothing is reported. The tables of a batch are
-        read with it.
+        Partial matches of rows that changed or vanished are dropped without a report. The tables of a batch are read by
+        ``process``.
         """
         self._tables = tables
         if not any(one.rows is not None for one in self.versions.values()):
@@ -262,8 +267,9 @@ class Matcher:
     def pass_time(self, watermark_us: int) -> MatchOutput:
         """Advance time to the watermark and decide the matches that wait for it, for example because of a trailing NOT.
 
-        Every event before the watermark has been seen. ``process`` does so itself up to the newest event. The time is
-        remembered like an event's.
+        All events before the watermark must have been seen. ``process`` itself advances time to the newest event. The
+        watermark
+        counts as the newest time, like the time of an event.
         """
         self._check_whole()
         self._compile()
@@ -275,17 +281,19 @@ class Matcher:
         return MatchOutput(tuple(found))
 
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
-        """End the traces of some correlation keys without an event; a later event of one opens a new trace.
+        """End the traces of some correlation keys without an event; a later event of such a key opens a new trace.
 
-        Matches that wait for the end of their trace are decided. Guards do not see the end: an open obligation is not a
-        deviation, the trace is just incomplete. Keys without an open trace are ignored; the time is at most the newest
+        Matches that wait for the end of their trace are decided. Guards do not see this end: an open obligation is not
+        a
+        deviation, as the trace is just incomplete. Keys without an open trace are ignored. ``time_us`` is at most the
+        newest
         time, which is the default.
         """
         self._check_whole()
         self._compile()
         self._is_midway = True
         homes = np.array(sorted({key_hash(key) for key in keys}), np.uint64)
-        newest_us = self._main.newest_us  # further keys may have had no event for a while
+        newest_us = self._main.newest_us  # of the stream: other lanes may have had no event for a while
         when_us = newest_us if time_us is None else min(time_us, newest_us)
         found = [lane.end_traces(homes, when_us) for lane in self._lanes.values()]
         self._is_midway = False
@@ -294,7 +302,7 @@ class Matcher:
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted.
 
-        This is how the state of a shard is divided. Patterns, guards and how far time has come stay. ``is_kept``
+        The state of a shard is divided in this way. Patterns, guards and how far time has come stay. ``is_kept``
         chooses hashed keys; without ``has_counts``, ``stats`` restart from 0.
         """
         self._check_whole()
@@ -306,7 +314,7 @@ class Matcher:
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether passing time decides some pattern."""
+        """Whether passing time may decide matches of some pattern."""
         self._compile()
         return any(lane.waits_for_time for lane in self._lanes.values())
 
@@ -323,7 +331,7 @@ class Matcher:
         return MatchOutput(tuple(self._without_later([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
-        """The whole state as bytes; ``load`` continues from them as if nothing had happened."""
+        """Save the whole state as bytes; ``load`` continues from there as if nothing had happened."""
         self._check_whole()
         self._compile()
         options = self._options
@@ -355,7 +363,7 @@ class Matcher:
 
     @classmethod
     def load(cls, body: bytes, guards: Mapping[int, Guard]) -> Matcher:
-        """A matcher that continues from dumped state, with at least the ``guard_versions_in_use`` at that time.
+        """A matcher that continues from the bytes of ``dump``; ``guards`` has at least the ``guard_versions_in_use``.
 
         ``StateFormatError``: the bytes are damaged, of another version, or name a guard that is not given.
         """
@@ -387,7 +395,7 @@ class Matcher:
         return self._lanes[_STREAM_KEY]
 
     def _compile(self) -> None:
-        """Compile tables for the current patterns and guards; the state of open traces is converted."""
+        """Compile tables for the current patterns and guards, and convert the state of open traces."""
         if not self._is_stale:
             return
         self._arrange_lanes()
@@ -398,7 +406,7 @@ class Matcher:
             self.read_tables(self._tables)
 
     def _arrange_lanes(self) -> None:
-        """Have a lane for each set of keys in use, and always for the stream's own."""
+        """Keep one lane for each set of keys in use, and always the lane of the correlation key."""
         wanted = self._patterns_by_lane()
         self._lanes = {
             keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in wanted
@@ -425,7 +433,7 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, found: list[LaneOutput]) -> list[LaneOutput]:
-        """The output without results that draining versions began after their borders."""
+        """The output without results of draining versions that began after their borders."""
         borders = {one.pattern: one.border for one in self._draining.values()}
         return [without_later(output, borders) for output in found] if borders else found
 
@@ -447,7 +455,7 @@ def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> 
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:
-    """The saved form of a budget: empty for the usual one, so that most states keep their old form."""
+    """A budget as saved: empty for the default budget, so that most states keep the form of earlier releases."""
     return [] if pattern.budget == USUAL_BUDGET else [pattern.budget.to_json()]
 
 

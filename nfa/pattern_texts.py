@@ -1,4 +1,4 @@
-"""Pattern texts in either language: that of patterns, or SQL."""
+"""Pattern texts in either language: the pattern language, or SQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IN_SQL = re.compile(r'(\s|--[^\n]*\n)*PATTERN\s+("[^"]+"|`[^`]+`|\w+)\s+MATCH_R
 
 @lru_cache(maxsize=256)
 def parse_pattern(text: str) -> Pattern:
-    """Read exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
+    """Parse exactly one pattern, in the pattern language or as ``PATTERN name MATCH_RECOGNIZE (…)``.
 
     ``PatternRefused`` has position and advice.
     """
@@ -23,7 +23,9 @@ def parse_pattern(text: str) -> Pattern:
 
 @lru_cache(maxsize=16)
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
-    """Read the patterns of a text, or the single pattern of a text in SQL; see ``parse_pattern``."""
+    """Parse the patterns of a text in the pattern language, or the single pattern of a text in SQL; see
+    ``parse_pattern``.
+    """
     return parse_several(_in_own_language(text))
 
 

@@ -1,4 +1,4 @@
-"""Registered patterns, as the matcher runs them."""
+"""Patterns as the matcher runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams import USUAL_BUDGET, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True, eq=False)
 class _Compiled:
-    """The compiled text of a pattern: the same for every matcher, and large if much is repeated."""
+    """A compiled pattern text. All matchers share it, because it is large if much is repeated."""
 
     pattern: Pattern
     query: Query
@@ -29,12 +29,12 @@ class _Compiled:
 
 
 _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
-"""Compiled patterns by text, as long as a matcher of this process runs them."""
+"""The compiled patterns by text, as long as a matcher of this process runs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningPattern:
-    """A pattern that the matcher runs, under the name in its text; if it is guarded, guards may end partial matches."""
+    """A pattern that the matcher runs, under the name in its text; guards may end partial matches if it is guarded."""
 
     name: str
     version: int
@@ -57,17 +57,17 @@ class RunningPattern:
 
     @property
     def is_shareable(self) -> bool:
-        """Whether the shared-node engine can run it in the order of the log."""
+        """Whether the shared-node engine can run the pattern, if events are ordered as in the log."""
         return self.compiled.is_shareable
 
     @property
     def rows(self) -> RowsRead | None:
-        """What it reads of the table of FOR EACH ROW; None: it has no rows."""
+        """What the pattern reads of the table of FOR EACH ROW; None: it has no such clause."""
         return self.compiled.rows
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """Paths of ``WHERE [..]``."""
+        """The paths of ``WHERE [..]``."""
         return self.query.pattern.keys
 
 
@@ -79,7 +79,7 @@ def registered(
     budget: WorkBudget = USUAL_BUDGET,
     parsed: Pattern | None = None,
 ) -> RunningPattern:
-    """A pattern from its text, which is parsed here unless the caller has done so."""
+    """A running pattern from its text, which is parsed unless the caller passes the parsed pattern."""
     compiled = _COMPILED.get(text)
     if compiled is None or parsed not in (None, compiled.pattern):
         compiled = _compiled(parse_pattern(text) if parsed is None else parsed)

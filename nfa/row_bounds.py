@@ -1,4 +1,4 @@
-"""Bounds of FOR EACH ROW: the number of rows, and of rows that one event concerns."""
+"""Bounds of FOR EACH ROW: the number of rows, and the number of rows that one event concerns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ROWS_AT_ONCE = 1_000
 
 
 def row_notices(pattern: Pattern) -> Iterator[Notice]:
-    """Warnings about steps whose events meet every row, because they do not say which rows concern them."""
+    """Warnings about steps whose events meet every row, as no equality names the rows that they concern."""
     if pattern.rows is None:
         return
     row = pattern.rows.alias
@@ -34,7 +34,7 @@ def row_notices(pattern: Pattern) -> Iterator[Notice]:
 
 
 def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
-    """By step of a pattern with FOR EACH ROW, which rows its events meet, in words."""
+    """For each step of a pattern with FOR EACH ROW, the rows that its events meet, in words."""
     if pattern.rows is None:
         return []
     found = []
@@ -74,9 +74,9 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
 
 
 def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
-    """Warnings about comparisons with a key column that is a text, although all its values are numbers.
+    """Warnings about comparisons with a key column of texts that are all numbers.
 
-    Without a declared type, a column of a key is a text, which no attribute that is a number equals.
+    Without a declared type, a key column has texts, which never equal an attribute that is a number.
     """
     opened = tables.versions.get("" if pattern.rows is None else pattern.rows.table, ())
     if pattern.rows is None or not opened:

@@ -1,4 +1,4 @@
-"""Warnings about names that are accepted, and are null, or something else than was meant, in most events."""
+"""Warnings about names that are accepted, but are null in most events or mean something else than intended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Names over the elements of a list that begin with the path of the list."""
+    """Warnings about names over the elements of a list that begin with the path of the list."""
     for one in attributes_of(inner):
         if len(one.path) > len(items.path) and one.path[: len(items.path)] == items.path:
             name, path = ".".join(one.path[len(items.path) :]), ".".join(items.path)
@@ -71,7 +71,7 @@ def _of_comparison(expression: Expression, alias: str) -> Iterator[Notice]:
 
 
 def _is_word(name: Attribute, other: Attribute) -> bool:
-    """Whether a name of the same event is written as a text without quotes: with a capital, beside one without."""
+    """Whether a name is probably a text without quotes: it begins with a capital, and the compared name does not."""
     return (
         len(name.path) == 1 and name.of == other.of and name.path[0][:1].isupper() and not other.path[-1][:1].isupper()
     )

@@ -1,4 +1,4 @@
-"""Syntax trees as text, for messages and for parsing to equal trees; only the brackets that parsing needs."""
+"""Syntax trees as text, for messages and for parsing back to equal trees, with only the brackets that parsing needs."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def _inverse(expression: Not) -> tuple[str, int]:
 
 
 def _negative(expression: Negative) -> str:
-    """Negation as text; brackets distinguish ``-(5)`` from the constant -5, and two signs from a comment."""
+    """Negation as text; brackets distinguish ``-(5)`` from the constant -5, and two minus signs from a comment."""
     text = _at_least(_PRIMARY, expression.operand)
     is_number = isinstance(expression.operand, Literal) and not text.startswith("(")
     return f"-({text})" if is_number else f"-{text}"
@@ -279,7 +279,7 @@ def _table(name: Literal) -> str:
 
 
 def _call(call: Call) -> tuple[str, int]:
-    """A call as text; the first argument of a lookup is the name of a table, the second that of a column."""
+    """A call as text; the table and the column of a lookup are written as names."""
     match call:
         case Call(name="key", arguments=(Attribute(path=(), of=str(alias)),)):
             return f"{quoted(alias, CONDITION_WORDS)}.key", _PRIMARY
@@ -294,7 +294,7 @@ def _call(call: Call) -> tuple[str, int]:
 
 
 def _reference(attribute: Attribute) -> str:
-    """A reference as text: in quotes, ``key`` is an attribute; without, it is the correlation key."""
+    """A reference as text. In quotes, ``key`` is an attribute; without quotes it is the correlation key."""
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)

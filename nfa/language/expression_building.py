@@ -35,14 +35,14 @@ from streams import NAMED_UNITS_US, is_element
 Branch: TypeAlias = Tree[Token]
 
 _OF_CALENDARS = frozenset(one.name for one in OF_CALENDARS)
-_MAX_DIGITS = 20  # more are read as float64
+_MAX_DIGITS = 20  # longer whole numbers are read as float64
 _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
 
 def build_expression(tree: Branch) -> Expression:
     """The expression of a tree; attributes have their whole path and no step.
 
-    Numbers beyond float64 are refused, and durations that are not a positive whole number of microseconds.
+    Numbers beyond float64, and durations that are not a positive whole number of microseconds, are refused.
     """
     if tree.data in _SIGNS:
         left, right = _parts(tree)
@@ -51,7 +51,7 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def build_duration(tree: Branch) -> int:
-    """Microseconds of a duration."""
+    """The microseconds of a duration."""
     number, unit = tokens_of(tree)
     size = NAMED_UNITS_US.get(unit.lower()) or NAMED_UNITS_US[unit.lower().removesuffix("s")]
     text, _, exponent = str(number).lower().partition("e")
@@ -81,7 +81,7 @@ def build_name(tree: Branch) -> str:
 
 
 def _element(tree: Branch) -> str:
-    """The name of an element of a list: its place from 0 or, negative, from the end."""
+    """The name of an element of a list: its index from 0 or, negative, from the end."""
     (token,) = tokens_of(tree)
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
@@ -131,7 +131,7 @@ def _like(tree: Branch) -> Like:
 
 
 def _negative(tree: Branch) -> Expression:
-    """Build a negative expression: ``-5`` is a constant, ``-(5)`` the negation of a constant, with another tree."""
+    """A negative expression: ``-5`` is a constant, ``-(5)`` is the negation of a constant."""
     (operand,) = trees_of(tree)
     return _number(operand, -1) if operand.data == "number" else Negative(build_expression(operand))
 
@@ -153,7 +153,7 @@ def _number(tree: Branch, sign: int) -> Literal:
 
 
 def _reference(tree: Branch) -> Attribute:
-    """A reference; an unquoted last name ``key`` may be the correlation key, in quotes it is an attribute."""
+    """A reference. An unquoted last name ``key`` may be the correlation key; in quotes it is an attribute."""
     (path,) = trees_of(tree)
     (last,) = tokens_of(trees_of(path)[-1])
     return Attribute(build_path(path), position=position_of(tree), ends_in_key=last == "key")

@@ -1,8 +1,9 @@
-"""Parsing of texts by a grammar of lark. Every refusal names line, column and a correction.
+"""Parsing of texts by a lark grammar. Every refusal has line, column and a correction.
 
-Parser tables are kept for later processes: lark takes ten times as long to build them as to read them. They are in a
-file of the ``kept_folder``, under a name made from everything they depend on; lark reads them by pickle. If no folder
-can be trusted, tables are built each time.
+Parser tables are kept in a file for later processes, as lark takes ten times as long to build them as to read them. The
+file is in the ``kept_folder``, under a name made from everything on which the tables depend; lark reads it by pickle.
+If
+no folder can be trusted, tables are built each time.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Grammar:
-    """The file ``grammar.lark`` of a package.
+    """The grammar in the file ``grammar.lark`` of a package.
 
     Attributes:
         package: The package.
-        starts: The rules that a text may have.
-        called: The terminals in words.
+        starts: The rules by which a text may be parsed.
+        called: The names of terminals in messages.
         advise: Finds the word that cannot be read. Arguments: the text, the place where parsing stopped, the terminals
             acceptable at that place, the usual advice. Returns the word, the number of characters from its start to the
             place, and the advice.
@@ -51,7 +52,7 @@ class Grammar:
     advise: Callable[[str, int, set[str], str], tuple[str, int, str]]
 
     def tree(self, text: str, start: str) -> Branch:
-        """The tree of a text by one of the rules."""
+        """Parse a text by one of the rules."""
         check_text(text)
         try:
             return self._parser.parse(text, start=start)
@@ -64,7 +65,7 @@ class Grammar:
             else:
                 word, back, advice = self.advise(text, error.pos_in_stream or 0, acceptable, advice)
                 position, found = Position(error.line, error.column - back), f"unexpected {word!r}"
-            raise PatternRefused("syntax", f"{found}; {advice}", position) from None  # lark's own chain says less
+            raise PatternRefused("syntax", f"{found}; {advice}", position) from None  # the message of lark says less
 
     @cached_property
     def _parser(self) -> lark.Lark:
@@ -73,7 +74,7 @@ class Grammar:
         return kept_parser(grammar, {"start": list(self.starts), **options})
 
     def _acceptable(self, text: str, start: str) -> set[str]:
-        """Terminals that would be accepted where parsing stopped."""
+        """The terminals that are acceptable where parsing stopped."""
         interactive = self._parser.parse_interactive(text, start=start)
         with suppress(UnexpectedInput):
             interactive.exhaust_lexer()
@@ -81,7 +82,7 @@ class Grammar:
 
 
 def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
-    """The parser of a lark grammar, from its file if possible; otherwise it is built, and saved if possible."""
+    """The parser of a lark grammar, read from its file if possible; otherwise built, and saved if possible."""
     parts = (grammar, lark.__version__, sys.version, sorted(options.items()))
     name = sha256(repr(parts).encode()).hexdigest()[:16]
     with suppress(OSError, KeptFolderRefused):

@@ -44,9 +44,9 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 class Form:
-    """The document of a class: its ``op``, and the names of the members that have fields of the class.
+    """The JSON form of a class: its ``op``, and the member for each field of the class.
 
-    ``names`` are words of a text, ``field:member`` where a member has another name than its field.
+    ``names`` is a text of words: ``field``, or ``field:member`` where the member has another name than the field.
     """
 
     def __init__(self, kind: Any, names: str, op: str = "") -> None:
@@ -61,7 +61,7 @@ class Form:
         return {one.name: one.default for one in fields(self._kind) if one.default is not MISSING}
 
     def written(self, value: object) -> JsonObject:
-        """The document of a value, without members whose fields have their default."""
+        """The document of a value; members that have the default of their field are left out."""
         found = {member: getattr(value, field) for field, member in self.members.items()}
         defaults = {self.members[field]: default for field, default in self.defaults.items() if field in self.members}
         kept = {name: one for name, one in found.items() if name not in defaults or one != defaults[name]}
@@ -88,7 +88,7 @@ FORMS: Mapping[type, Form] = {
 
 
 def pattern_to_json(pattern: Pattern) -> JsonObject:
-    """The document of a pattern, without optional fields that have their default."""
+    """The document of a pattern; optional fields that have their default are left out."""
     return FORMS[Pattern].written(pattern)
 
 

@@ -1,7 +1,7 @@
-"""Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and the path.
+"""Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
 
-A document of the right form is written as text and parsed again, so that both forms meet the same checks; their
-refusals count lines and columns in this text, which becomes the pattern's ``text``.
+A document of valid form is written as text, which is parsed: so the checks of both forms are the same. The refusals of
+these checks count lines and columns in this text, which becomes the pattern's ``text``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from nfa.syntax import (
     Sequence,
 )
 
-_MAX_LEVELS = 4 * MAX_DEPTH + 20  # a level of the pattern takes up to four of JSON
+_MAX_LEVELS = 4 * MAX_DEPTH + 20  # of JSON: a level of the pattern takes up to four
 _MAX_BOUND = 10**9
 _NODES = ("atom", "repeat", "seq", "and", "or")
 _GROUPS: Mapping[str, type[Sequence | Conjunction | Disjunction]] = {
@@ -72,7 +72,7 @@ _Read: TypeAlias = "Callable[[JsonPlace], Any]"
 
 @dataclass(frozen=True, slots=True)
 class JsonPlace:
-    """A value of a document and the path that leads to it."""
+    """A value of a document, with its path in the document."""
 
     value: object
     path: str = ""
@@ -85,7 +85,7 @@ class JsonPlace:
         self.refuse(f"expected {wanted}, found {_shown(self.value)}")
 
     def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
-        """The fields of an object; names are given as words of a text."""
+        """The fields of an object by name. ``required`` and ``optional`` are texts of words."""
         if not isinstance(self.value, dict):
             self.expect("an object")
         names = [*required.split(), *optional.split()]
@@ -160,7 +160,7 @@ def _inner(value: object) -> Iterator[object]:
 
 
 class _Reader:
-    """Reads one document and collects its references, which are checked once all aliases are known."""
+    """Reads one document, and collects its references, which are checked when all aliases are known."""
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
@@ -264,7 +264,7 @@ class _Reader:
         return attribute
 
     def _check_references(self, event: Node, row: str | None) -> None:
-        """Refuse references that the text form reads differently: an alias hides an attribute of its name."""
+        """Refuse references that the text form reads differently: an alias hides an attribute of the same name."""
         positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive} | ({row} if row else set())
         hidden = hidden_aliases(event)
         for place, attribute, own in self._references:
@@ -377,11 +377,11 @@ _READERS: Mapping[str, _Read] = {
     "into": lambda place: _made(Into, place),
     "rows": lambda place: _made(EachRow, place),
 }
-"""The readers of members by name; those of nodes and expressions are in ``_Reader``."""
+"""The readers of members by name; readers of nodes and expressions are in ``_Reader``."""
 
 
 def _made(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _Read] = _READERS) -> _Part:
-    """A part of a pattern from its document, in the form of ``json_form``."""
+    """Read a part of a pattern from its document, in the form of ``json_form``."""
     form = FORMS[kind]
     required = [member for field, member in form.members.items() if field not in form.defaults]
     optional = [member for field, member in form.members.items() if field in form.defaults]

@@ -1,4 +1,4 @@
-"""Kinds of values that expressions have in any event, and refusals of functions whose arguments cannot have theirs."""
+"""The kinds of values of expressions, whatever the events, and the refusal of arguments of other kinds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OF_CALLS: Mapping[str, Kind] = {
 
 
 def kind_of(expression: Expression) -> Kind:
-    """The kind of value that an expression has unless it is null; ``any`` where it depends on the events."""
+    """The kind of an expression's value unless it is null; ``any`` if the kind depends on the events."""
     match expression:
         case Each():
             return kind_of(expression.inner)
@@ -70,7 +70,7 @@ def kind_of(expression: Expression) -> Kind:
 
 
 def check_kinds(expression: Expression) -> None:
-    """Refuse an operator or a function with an argument that certainly does not fit, beside or within a function."""
+    """Refuse operators and functions with arguments that cannot have a fitting kind, where functions are involved."""
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
@@ -97,7 +97,7 @@ def check_kinds(expression: Expression) -> None:
 
 
 def check_events(condition: Expression, own: str | None) -> None:
-    """Refuse, in a condition between steps, a function whose arguments are of several events."""
+    """Refuse functions with arguments of several events in a condition between steps, unless they support them."""
     written = calls_of(condition if own is None else without_alias(condition, own))
     for call in (inner for one in written for inner in calls_of(of_each_event(one))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:
@@ -136,7 +136,7 @@ def _check_arguments(call: Call, function: Function) -> None:
 
 
 def _check_comparison(sides: Sequence[Expression]) -> None:
-    """Refuse a comparison of a function's result with a value of another kind, which is always null."""
+    """Refuse the comparison of a function's result with a value of another kind, because it is always null."""
     first = next((side for side in sides if isinstance(side, Call) and side.name in (*FUNCTIONS, "time")), None)
     if first is None or kind_of(first) == "any":
         return
@@ -171,7 +171,7 @@ def _of_constant(literal: Literal) -> Kind:
 
 
 def _position_of(expression: Expression) -> Position | None:
-    """The place of the first name or function in an expression."""
+    """The position of the first name or function in an expression."""
     return next((one.position for one in subexpressions(expression) if isinstance(one, Attribute | Call)), None)
 
 

@@ -1,4 +1,4 @@
-"""Size limits of patterns. Larger ones are refused as ``too-large``, before any recursive code sees them."""
+"""Size limits of patterns. Larger patterns are refused as ``too-large`` before any recursive code reads them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from nfa.errors import PatternRefused
 from nfa.syntax import NOWHERE, Position
 
 MAX_TEXT = 20_000  # characters
-MAX_DEPTH = 50  # brackets, and NOTs and arithmetic signs of one operand
-MAX_STEPS = 64  # atoms, those of NOT and UNTIL included
+MAX_DEPTH = 50  # levels of brackets; NOTs and arithmetic signs of one operand count, too
+MAX_STEPS = 64  # atoms, including those of NOT and UNTIL
 MAX_REPETITIONS = 1_000  # n of {n}
 MAX_DURATION_US = 2**62
 MAX_BUSINESS_DAYS = 10_000
@@ -25,7 +25,7 @@ def check_text(text: str) -> None:
     """Refuse text that is too long or nested too deeply; the contents of quotes and comments are ignored."""
     if len(text) > MAX_TEXT:
         raise PatternRefused("too-large", f"the text has {len(text)} characters; at most {MAX_TEXT} are read", NOWHERE)
-    # Signs of each open bracket: the current operand is below all of them.
+    # Number of signs by open bracket: the current operand is below all of these signs.
     open_signs = [0]
     depth, has_case = 0, _CASE.search(text) is not None
     for match in _TOKENS.finditer(text):
@@ -38,7 +38,7 @@ def check_text(text: str) -> None:
         elif token in _DEEPER:
             open_signs[-1] += 1
             depth += 1
-        elif token == "WHEN":  # of a CASE, which is as deep as it has branches
+        elif token == "WHEN":  # a CASE is as deep as its number of branches
             depth += has_case
         elif token in _FRESH:
             depth -= open_signs[-1]
@@ -57,7 +57,7 @@ def position_at(text: str, place: int) -> Position:
 
 
 def check_repetitions(least: int, most: int | None, position: Position) -> None:
-    """Refuse bounds that exclude every number of iterations, or are too large."""
+    """Refuse bounds of a repetition that allow no number of iterations, or are too large."""
     if max(least, most or 0) > MAX_REPETITIONS:
         raise PatternRefused("too-large", f"at most {MAX_REPETITIONS} repetitions are allowed", position)
     if most == 0:

@@ -1,8 +1,7 @@
-"""Detection of conditions that no first event of a step can meet, because ``prev`` is null there.
+"""Detection of conditions that are never true for the first event of a step, because ``prev`` is null there.
 
-A three-valued best case: for each expression the kinds of value that it may have at the first element, with ``prev``
-certainly null and everything else free. The set is never too small, so a condition is only refused if it is certainly
-never true.
+The analysis gives, for each expression, the kinds of value that it may have at the first event: ``prev`` is null, and
+everything else is free. The set is never too small, so a condition is only refused if it is certainly never true.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SOME: Kinds = frozenset(["other"])
 
 
 def check_first_element(condition: Expression) -> None:
-    """Refuse a step condition with ``prev`` that cannot be true for the step's first event."""
+    """Refuse a step condition with ``prev`` that cannot be true for the first event of the step."""
     call = next((call for call in calls_of(condition) if call.name == "prev"), None)
     if call is not None and "true" not in _kinds(condition):
         raise PatternRefused(
@@ -103,7 +102,10 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """Only null if a deciding operand (a side, or the operand before a list) is certainly null; otherwise ``kinds``."""
+    """The kinds of an operator's value: only null if a deciding operand is certainly null, otherwise ``kinds``.
+
+    Deciding are both sides, or the operand before a list.
+    """
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -118,7 +120,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """The possible kinds of AND, where false is the ``strong`` kind, or of OR, where true is."""
+    """The possible kinds of AND, for which false is the ``strong`` kind, or of OR, for which true is."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

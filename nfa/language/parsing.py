@@ -1,4 +1,4 @@
-"""Parsing of pattern text to syntax trees. Every refusal names line, column and a correction."""
+"""Parsing of pattern text to syntax trees. Every refusal has line, column and a correction."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _WORD = re.compile(r"\w+|.", re.DOTALL)
 _NAME_BEFORE = re.compile(r"[\w-]*\Z")
 _NAME_BEHIND = re.compile(r"[\w-]{0,100}\w")
 _IN_QUOTES = re.compile(r"(['\"])([^'\"`\n]{1,100})\1")
-_IN_FRONT = "["  # of a condition alone
-_LONGEST_NAME = 100  # before a place
+_IN_FRONT = "["  # put before a condition that is parsed alone
+_LONGEST_NAME = 100  # most characters that are examined before a place
 _PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
 
 
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
-    """Read one or more patterns."""
+    """Parse a text with one or more patterns."""
     return tuple(checked(draft) for draft in build_drafts(parse_tree(text), text))
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Read exactly one pattern; refused as by ``parse_patterns``, and if the text has several."""
+    """Parse a text with exactly one pattern; other texts are refused, see ``parse_patterns``."""
     patterns = parse_patterns(text)
     if len(patterns) > 1:
         names = ", ".join(pattern.name for pattern in patterns)
@@ -37,12 +37,12 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def parse_tree(text: str, start: str = "start") -> Branch:
-    """The tree of a text, parsed by the grammar rule ``start``, ``atom`` or ``condition``."""
+    """Parse a text by the grammar rule ``start``, ``atom`` or ``condition``."""
     return _GRAMMAR.tree(text, start)
 
 
 def _advise(text: str, place: int, acceptable: set[str], expected: str) -> tuple[str, int, str]:
-    """The word that cannot be read, its distance to the place, and what would be right."""
+    """The word that cannot be read, the number of characters from its start to the place, and the advice."""
     word, back = _word_at(text, place)
     hint = _quoted_name(text, place, acceptable) or _hint(word)
     hint = hint or _hint_at(text, place, is_name="NAME" in acceptable)
@@ -56,7 +56,7 @@ def _hint(word: str) -> str | None:
 
 
 def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
-    """Advice about a text in quotes where a name is expected."""
+    """Advice if a text in quotes is written where a name is expected."""
     found = _IN_QUOTES.match(text, place)
     if found is None or "QUOTED" not in acceptable or "STRING" in acceptable:
         return None
@@ -65,7 +65,7 @@ def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
-    """Advice about a place that cannot be read, from the text around it: a call, or a name that needs back quotes."""
+    """Advice from the text around a place that cannot be read: about a call, or a name that needs back quotes."""
     before, behind = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_BEHIND.match(text, place)
     left, right = before.group() if before else "", behind.group() if behind else ""
     if text[place] == "(" and left.upper() in HINTS:
@@ -77,7 +77,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """The word at a place, and its distance to the place: half of an operator like ``==`` may be valid."""
+    """The word at a place, and the distance from its start: the first half of an operator like ``==`` may be valid."""
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
             return pair, place - start
@@ -86,14 +86,14 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 
 def parse_condition_tree(text: str) -> Branch:
-    """The tree of a condition alone; refusals are about the text in brackets (``moved``)."""
+    """Parse a condition alone. Refusals have positions in the text with brackets; see ``moved``."""
     return parse_tree(f"{_IN_FRONT}{text}\n]", "condition")
 
 
 def moved(error: PatternRefused, text: str) -> PatternRefused:
-    """A refusal of ``parse_condition_tree``, with its position in the text."""
+    """A refusal of ``parse_condition_tree`` with its position in the text without brackets."""
     (_, _, what), place, lines = error.message.partition(": "), error.position, text.split("\n")
-    if place.line > len(lines):  # at the bracket after the text
+    if place.line > len(lines):  # at the bracket that was added after the text
         what, place = what.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
     elif place.line == 1:
         place = Position(1, max(1, place.column - len(_IN_FRONT)))

@@ -1,4 +1,4 @@
-"""Allowed places of NOT, gap prefixes, GREEDY and quantifiers (``docs/semantics.md``, sections 4.2 and 4.7)."""
+"""Where NOT, gap prefixes, GREEDY and quantifiers are allowed (``docs/semantics.md``, sections 4.2 and 4.7)."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """The NOTs that may be trailing: a match may bind nothing of this part after them. In any order."""
+    """The NOTs after which a match may bind nothing more of the part, in any order; may be trailing."""
     return (found for found in _at_edge(node, is_last=True) if isinstance(found, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions that may be trailing: a match may bind nothing of this part after them. In any order."""
+    """The GREEDY repetitions after which a match may bind nothing more of the part, in any order; may be trailing."""
     return (found for found in _at_edge(node, is_last=True) if isinstance(found, Repeat))
 
 
@@ -67,7 +67,7 @@ def _leading_items(node: Node) -> Iterator[Item]:
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
-    """The NOTs and GREEDY repetitions at an edge of a part: at its end with ``is_last``, else at its beginning."""
+    """The NOTs and GREEDY repetitions at an edge of a part: at its end if ``is_last``, otherwise at its beginning."""
     if isinstance(node, Repeat) and node.greedy:
         yield node
     if isinstance(node, Sequence):

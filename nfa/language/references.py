@@ -1,4 +1,4 @@
-"""References of names in conditions, and the checks of what they may refer to."""
+"""References in conditions: resolution of names, and checks of what a name may refer to."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ class NameScope:
 
     Attributes:
         own: Alias of the current event; None in WHERE and RETURN.
+        known: Aliases that a name can mean here.
         hidden: Aliases of NOT and UNTIL steps elsewhere, which no name can mean here.
         bound: Aliases bound before, in the same iteration of the repetitions around.
         listed: Aliases with events bound before in any iteration, for aggregates.
         groups: Aliases that may have several events here, so that only aggregates may use them.
         has_previous: Whether ``prev`` has a meaning: in the brackets of a step that is not negated.
-        row: Alias of the row of FOR EACH ROW, whose columns every condition can read; None: there is none.
+        row: Alias of the row of FOR EACH ROW, whose columns every condition can read; None: no such clause.
     """
 
     own: str | None
@@ -216,7 +217,7 @@ def _meant(name: str) -> str:
 
 
 def _check_elements(expression: Expression, call: Call, scope: NameScope) -> None:
-    """Refuse, in the expression over the elements of a list, everything that is of an event."""
+    """Refuse names of steps and functions of events in the expression over the elements of a list."""
     check_kinds(expression)
     match expression:
         case Attribute() if len(expression.path) > 1 and expression.path[0] in scope.known:

@@ -28,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
-    """All atoms below a node in the order of the text, each with whether it is positive (not of NOT or UNTIL)."""
+    """All atoms below a node in the order of the text, each with whether it is positive (not under NOT or UNTIL)."""
     match node:
         case Atom():
             yield node, True
@@ -48,7 +48,7 @@ def all_atoms_of(node: Node) -> Iterator[tuple[Atom, bool]]:
 
 
 def check_aliases(event: Node) -> None:
-    """Refuse an alias of two steps that can both occur in a match."""
+    """Refuse an alias that names two steps which can both occur in a match."""
     positive = _checked_aliases(event)
     for atom, is_positive in all_atoms_of(event):
         if not is_positive and atom.alias in positive and atom.alias != atom.type:
@@ -56,13 +56,13 @@ def check_aliases(event: Node) -> None:
 
 
 def resolve_event(event: Node, row: str | None = None) -> Node:
-    """The event with every reference resolved and every condition checked; ``row`` is the alias of FOR EACH ROW."""
+    """Resolve every reference of an event and check every condition; ``row`` is the alias of FOR EACH ROW."""
     scope = NameScope(own=None, known=_aliases(event) | _row(row), hidden=hidden_aliases(event), row=row)
     return _resolved(event, scope)
 
 
 def scope_of_match(event: Node, row: str | None = None) -> NameScope:
-    """The scope of WHERE and RETURN: the finished match; ``row`` is the alias of FOR EACH ROW."""
+    """The scope of WHERE and RETURN, which read the finished match; ``row`` is the alias of FOR EACH ROW."""
     known = _aliases(event) | _row(row)
     return NameScope(
         own=None,
@@ -134,14 +134,14 @@ def _aliases(node: Node) -> frozenset[str]:
 
 
 def hidden_aliases(event: Node) -> frozenset[str]:
-    """Explicit aliases of steps after NOT and UNTIL; the name of a type is not an explicit alias."""
+    """The explicit aliases of NOT and UNTIL steps; the name of a type is not an explicit alias."""
     return frozenset(
         atom.alias for atom, is_positive in all_atoms_of(event) if not is_positive and atom.alias != atom.type
     )
 
 
 def _groups(node: Node) -> frozenset[str]:
-    """Aliases of a node that may have several events, as conditions outside of the node see them."""
+    """The aliases of a node that may have several events, from the view of conditions outside the node."""
     if isinstance(node, Repeat) and node.max != 1:
         return _aliases(node)
     return frozenset(alias for part in parts_of(node) for alias in _groups(part))

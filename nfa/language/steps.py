@@ -13,7 +13,7 @@ from nfa.syntax import AGGREGATES, Atom, Attribute, Expression, calls_of
 
 
 def parse_step(text: str) -> Atom:
-    """Read a step with a condition on its own event.
+    """Parse a step with a condition on its own event.
 
     An alias may be used in the condition and is then dropped: the step is named by its type, and the condition's
     attributes belong to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
@@ -41,7 +41,7 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """The expression with attributes of the current event, and the event itself named by ``alias``."""
+    """The expression with attributes of the current event; a bare alias becomes ``alias``."""
 
     def named(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)

@@ -1,4 +1,4 @@
-"""Names in a pattern that are declared elsewhere; unknown ones are probably typing errors, and would never match."""
+"""Names in a pattern that are declared elsewhere; an unknown name is probably a typing error, and never matches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streams.tables import Lookup
 
 
 def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
-    """Notices about steps, negated ones too, with unknown event types, in the order of the text.
+    """Notices about steps, including negated ones, with unknown event types, in the order of the text.
 
-    ``known`` are all event types that can come, ``where`` is their origin, as in ``of the events here``.
+    ``known`` are all event types that can come; ``where`` says where they are known, as in ``of the events here``.
     """
     return [
         Notice(
@@ -38,7 +38,7 @@ def all_types_of(pattern: Pattern) -> frozenset[str]:
 
 
 def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """Each attribute that a pattern reads, with the types of its step; no types: of any event."""
+    """Each attribute that a pattern reads, with the types of its step; no types: the event may have any type."""
     steps: dict[str, Atom] = {}
     read: list[tuple[Attribute, Atom | None]] = []
     for atom, _ in all_atoms_of(pattern.event):
@@ -74,7 +74,7 @@ def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
 
 
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
-    """The lookups in reference tables of a pattern: in conditions, WHERE and RETURN, and in FOR EACH ROW."""
+    """The lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
     found = {lookup_of(call) for one in _expressions_in(pattern) for call in lookups_of(one)}
     if pattern.rows is not None:
         columns: Sequence[str | None] = sorted(columns_read(pattern)) or [None]

@@ -1,4 +1,4 @@
-"""Requirements of a pattern on its stream, and warnings about accepted patterns."""
+"""Requirements of a pattern on its stream, and warnings about patterns that are accepted."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ class Notice:
 
 
 def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> None:
-    """Refuse a pattern that would wait for the end of a trace in a stream without such ends.
+    """Refuse a pattern that waits for the end of a trace, in a stream whose traces do not end.
 
-    A trace ends by end events or an idle timeout. ``has_closing`` is whether a guard knows an event that nothing
-    follows; this decides a NOT, but not GREEDY.
+    A trace ends by end events or an idle timeout. With ``has_closing`` a guard knows an event that nothing follows,
+    which
+    decides a NOT, but not GREEDY.
     """
     if has_trace_end or pattern.has_window:
         return
@@ -64,7 +65,10 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """Warnings about parts that are accepted but probably mistakes, in the order of the text; see ``check_stream``."""
+    """Warnings about parts that are accepted but probably mistakes, in the order of the text.
+
+    The arguments are as in ``check_stream``.
+    """
     notices = list(_unbounded(pattern.event, pattern)) if not pattern.has_window else []
     if not pattern.has_window and not has_trace_end:
         notices.append(
@@ -84,13 +88,13 @@ def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = Fa
 
 
 def awaited_types(pattern: Pattern) -> frozenset[str]:
-    """The forbidden types of a pattern's trailing NOTs without a deadline."""
+    """The types forbidden by a pattern's trailing NOTs without a deadline."""
     items = () if pattern.has_window else trailing_items(pattern.event)
     return frozenset(name for item in items if item.negated and _is_endless(item) for name in item.negated.types)
 
 
 def _is_endless(item: Item) -> bool:
-    """Whether a trailing NOT has no deadline of its own."""
+    """Whether a trailing NOT has no deadline."""
     return item.gap is None or item.gap.within_us is None
 
 
@@ -148,7 +152,7 @@ def _of_one_step(where: Expression) -> Iterator[Notice]:
 
 
 def _of_keys(pattern: Pattern) -> Iterator[Notice]:
-    """Notices about comparisons of correlation keys: all events of a match have the same key."""
+    """Notices about comparisons of correlation keys, which are constant: all events of a match have the same key."""
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     for condition in (*conditions, pattern.where):
         for comparison in () if condition is None else subexpressions(condition):

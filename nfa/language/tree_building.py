@@ -1,4 +1,4 @@
-"""Conversion of lark's trees to patterns, with refusals of what the syntax tree could not represent."""
+"""Conversion of lark's trees to patterns; refuses constructs that the syntax tree cannot represent."""
 
 from __future__ import annotations
 
@@ -57,10 +57,11 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedPattern:
-    """A pattern as written, with unresolved references; columns without a name have the empty name.
+    """A pattern as written, with unresolved references; a column without a name has the empty name.
 
-    ``clauses`` are the positions of clauses by their first words in lower case (``where``, ``select``, …), and of FOR
-    EACH ROW (``rows``).
+    ``clauses`` has the positions of clauses by their first word in lower case (``where``, ``select``, …), and of FOR
+    EACH
+    ROW (``rows``).
     """
 
     pattern: Pattern
@@ -205,7 +206,7 @@ def _negated(tree: Branch) -> Atom:
 
 
 def _branch(entry: Branch, operator: str) -> Node:
-    """An entry of AND or OR, which have no gaps between their parts."""
+    """A part of AND or OR; NOT and gap prefixes are refused, as there are no gaps between these parts."""
     if entry.data == "negated":
         raise PatternRefused(
             "not-placement",
@@ -286,7 +287,7 @@ def _bounds(tree: Branch) -> tuple[int, int | None]:
 
 
 def _bounded(digits: str, most: int) -> int:
-    """A whole number, or ``most`` plus one for any larger number."""
+    """A whole number, or ``most`` plus one for all larger numbers."""
     return min(int(digits), most + 1) if len(digits) < 20 else most + 1
 
 

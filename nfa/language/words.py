@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# Words that may follow a step's type or alias; there the grammar cannot distinguish them from a name.
+# Words that may follow a step's type or alias, where the grammar cannot distinguish them from a name.
 STEP_WORDS = frozenset(
     "SEQ AND OR NOT ANY NEXT STRICT WITHIN EACH UNTIL GREEDY WHERE SELECT LIMIT EMIT RETURN INTO PATTERN _".split()
 )
@@ -78,23 +78,23 @@ OTHER_NAMES: Mapping[str, str] = {
     "to_timestamp": "timestamp",
     "to_date": "date",
 }
-"""The names of functions that have another name in other languages."""
+"""The names of functions that are called differently in other languages."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name has only characters that need no quotes."""
+    """Whether all characters of a name are allowed without quotes."""
     return _PLAIN.fullmatch(name) is not None
 
 
 def is_writable(name: str) -> bool:
-    """Whether a name can be written at all: not empty, without back quotes."""
+    """Whether a name can be written at all: it is not empty, and has no back quotes."""
     return bool(name) and "`" not in name
 
 
 def quoted(name: str, words: frozenset[str] = frozenset()) -> str:
-    """A name as written at a place where ``words`` are keywords."""
+    """A name as it is written at a place where ``words`` are keywords."""
     return name if is_plain(name) and name.upper() not in words else f"`{name}`"
 
 

@@ -27,19 +27,19 @@ from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
 from streams import EventBatch, column_of, shown_texts
 from streams.tables import Tables
 
-FEW_ROWS = 24  # up to this number, results made one by one cost less than columns
-_FEW_EVENTS = 256  # bound by their matches
+FEW_ROWS = 24  # up to this number of matches, single values cost less than columns
+_FEW_EVENTS = 256  # most bound events of few matches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One combination of events that satisfies a pattern; it starts with the earliest and ends with the latest.
+    """One combination of events that satisfies a pattern, from the earliest event to the latest.
 
     Attributes:
-        bindings: Ids of the bound events by alias, aliases in the order of the text.
+        bindings: Ids of the bound events by alias; aliases in the order of the text.
         detected_us: Time at which its last condition is decided; ``end_us`` without trailing conditions.
         decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint by which the
-            forbidden event can no longer come; None without a wait.
+            forbidden event can no longer come; None if nothing had to be awaited.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
     """
@@ -59,7 +59,7 @@ class Match:
 
 
 def match_order(match: Match) -> tuple[Any, ...]:
-    """Sort key of a result: end, start, bindings, then pattern, key and row."""
+    """Sort key of a match: end, start, bindings, then pattern, key and row."""
     row = "" if match.row is None else orjson.dumps(match.row).decode()
     return match.end_us, match.start_us, sorted(match.bindings.items()), match.pattern, match.key, row
 
@@ -68,7 +68,8 @@ def match_order(match: Match) -> tuple[Any, ...]:
 class Timeout:
     """A partial match that WITHIN ended while it could still continue.
 
-    It began at ``start_us``, the time of its earliest event, and its window had passed at ``due_us``. ``missing`` are
+    The match began at ``start_us``, the time of its earliest event, and its window had passed at ``due_us``.
+    ``missing`` are
     the aliases without bound events, in the order of the text.
     """
 
@@ -86,8 +87,10 @@ class Timeout:
 class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
-    ``guard_version`` names the guard that ended it, ``event`` is the event's class, as the guard received it; ``state``
-    is the furthest partial match that was ended. With a row of FOR EACH ROW, partial matches of the row were ended.
+    ``guard_version`` names the guard that terminated the pattern, ``event`` is the event's class, as the guard received
+    it;
+    ``state`` is the furthest partial match that was terminated. With FOR EACH ROW, the partial matches of ``row`` were
+    terminated.
     """
 
     pattern: str
@@ -108,9 +111,11 @@ class Ending:
 class Deviation:
     """The first event of a trace that its guard did not allow.
 
-    From here on the trace is not pruned, or no longer matched, by the guard's policy. ``event`` is the event's class,
-    as the guard received it. ``released`` bound events of the trace had been dropped because of the guard: matches that
-    need one of them are lost.
+    Afterwards the trace is not pruned, or no longer matched, by the guard's policy. ``event`` is the event's class, as
+    the
+    guard received it. ``released`` is the number of bound events of the trace that had been dropped because of the
+    guard:
+    matches that need one of them are lost.
     """
 
     key: str
@@ -125,11 +130,12 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingColumns:
-    """Ended (trace, pattern) pairs as columns, for writing many at once.
+    """Early terminations as columns, for writing many at once.
 
-    ``kinds`` are the first pair of each kind: pairs of a kind have the same pattern, event type, states and event
-    class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty if time ended it.
-    ``rows`` are as in ``MatchColumns``.
+    ``kinds`` has the first (trace, pattern) pair of each kind: pairs of a kind have the same pattern, event type,
+    states and
+    event class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty if time
+    terminated it. ``rows`` are as in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -145,7 +151,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """An event that contradicts a match reported early: the trace broke the constraint that had ruled the event out."""
+    """The retraction of a match that was emitted early: the trace broke the constraint that had ruled the event out."""
 
     pattern: str
     version: int
@@ -167,7 +173,9 @@ class Overflow:
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
-        is_in_all: The suspension is for its work in all traces, not for the number of traces in which it was given up.
+        is_in_all: The pattern is suspended for its work in all traces, not for the number of traces in which it was
+            given
+            up.
         reason: Another reason of the suspension, in words.
     """
 
@@ -197,10 +205,10 @@ class MatcherStats:
 
     Attributes:
         shadow_lost: Matches that eviction would have lost, with a guard in shadow mode.
-        overflow: Matches beyond the limit per trace, pattern and event: counted, not reported.
-        out_of_order: Events older than the newest before them.
+        overflow: Matches beyond the limit per trace, pattern and event, which are counted but not reported.
+        out_of_order: Events older than the newest event before them.
         held: (pattern, instance) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
-        guard_builds: Rows that guards were asked for.
+        guard_builds: Rows of tables for which guards were asked.
         guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.
     """
@@ -228,30 +236,30 @@ class MatcherStats:
     under_bits: int
 
     def with_other_keys(self, other: MatcherStats) -> MatcherStats:
-        """The sum with the counts of another lane, whose events are the same and are counted once."""
+        """The sum with the counts of another lane; the events of both lanes are the same and counted once."""
         return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in _OF_PATTERNS})
 
 
 @dataclass(frozen=True)
 class LaneOutput:
-    """Results of the patterns of one correlation key for one batch, or for passing time (without a batch).
+    """Results of the patterns of one lane for one batch, or for passing time (without a batch).
 
-    ``first_sequence`` is the sequence number of the batch's first row. Monitors, (guard version, state), and event
-    classes are by the numbers in the rows.
+    ``first_sequence`` is the sequence number of the batch's first row. ``monitors``, as (guard version, state), and
+    ``classes`` of events are by the numbers in the rows.
 
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.
-        is_deviating: Matches of traces that broke a constraint.
+        is_deviating: By match, whether its trace broke a constraint.
         corrections: Matches reported early that the event of their row contradicts.
         ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
             the event.
         deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
         lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why this
             suspends the pattern or 0.
-        tables: The tables that lookups in RETURN read; None: there are none.
+        tables: The tables that lookups in RETURN read; None: no tables.
         first_row: Index of the batch's first event in the matcher's input.
         suspended: Patterns that meet no events for other reasons than their work.
-        rows: Offset of each event of the batch from ``first_row``, if the batch has not all events of the input.
+        rows: Offset of each event of the batch from ``first_row``, if the batch lacks some events of the input.
     """
 
     patterns: Sequence[RunningPattern]
@@ -283,13 +291,13 @@ class LaneOutput:
 
     @property
     def has_few_matches(self) -> bool:
-        """Whether values of the matches cost less than columns."""
+        """Whether the matches cost less as values than as columns."""
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The indices of some rows of the batch in the matcher's input; ``NIL`` for passing time.
 
-        A trace with an idle timeout ended by time, although its end is a row before the next event.
+        The end of an idle trace is a row before the next event, but counts as passing time.
         """
         if not len(self.batch):
             return np.full(len(rows), NIL, np.int64)
@@ -326,7 +334,7 @@ class LaneOutput:
             )
 
     def columns_of_matches(self, *, is_compact: bool = False) -> MatchColumns:
-        """The matches as columns, without RETURN; ``is_compact``: ids may be numbers, and keys a dictionary."""
+        """The matches as columns, without RETURN. With ``is_compact``, ids may be numbers, and keys a dictionary."""
         table, bound = self.matches, self._bound
         ids = bound.events.columns.column("id")
         return MatchColumns(
@@ -347,14 +355,14 @@ class LaneOutput:
         )
 
     def values_of_returns(self, table: MatchTable | None = None) -> Iterator[Mapping[str, Any]]:
-        """The values of RETURN for the matches (or ``corrections``); empty if none of their patterns has RETURN."""
+        """The values of RETURN for the matches, or for the matches of ``table``; empty if no pattern has RETURN."""
         matches = self.matches if table is None else table
         if not any(self.patterns[number].query.pattern.returns for number in distinct(matches.patterns).tolist()):
             return
         yield from self._returns(self._bound if table is None else self._bound_of(matches))
 
     def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
-        """The values of RETURN for each match; empty if its pattern has no RETURN."""
+        """The values of RETURN for each match; an empty mapping if its pattern has no RETURN."""
         owners = bound.table.patterns
         found: list[Mapping[str, Any]] = [{}] * len(owners)
         for pattern in distinct(owners).tolist():
@@ -382,13 +390,13 @@ class LaneOutput:
             yield Timeout(**members, missing=missing, start_us=start_us, due_us=due_us)
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """The ended (trace, pattern) pairs as values; with ``newest``, only the last that many."""
+        """Early terminations as values: all, or the last ``newest``."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """The ended (trace, pattern) pairs as columns; with ``newest``, only the last that many."""
+        """Early terminations as columns: all, or the last ``newest``."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
-        types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last one is for passing time
+        types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last entry is for passing time
         firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
         known = pa.array(rows[:, 0], mask=rows[:, 0] == NIL)
         columns = self.batch.columns.select(["key", "id"]).take(known)
@@ -402,7 +410,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """The number of pairs of each kind before the ``newest`` ones, with the first pair of the kind."""
+        """The early terminations before the ``newest`` ones: the first of each kind, and the number of its kind."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -434,7 +442,7 @@ class LaneOutput:
             )
 
     def _row_keys(self, rows: pa.Array) -> pa.Array | None:
-        """The keys of the rows of FOR EACH ROW at some rows of the batch, as JSON; None: patterns have no rows."""
+        """The keys, as JSON, of the rows of FOR EACH ROW at some rows of the batch; None: patterns have no rows."""
         names = self.batch.attributes.get(ROW)
         return None if names is None else row_keys(names.take(rows))
 
@@ -457,7 +465,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """The first pattern state of an automaton's state that died with the event."""
+        """The first pattern state of an automaton state that died with the event."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -475,7 +483,7 @@ class LaneOutput:
         return BoundEvents.of(table, joined([old, new]), self.patterns)
 
     def _events_at(self, rows: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-        """Members of the event of each row; empty values for passing time."""
+        """Key, id, type and time of the event of each row; empty values for passing time."""
         if not len(rows):
             return
         known = rows[rows != NIL]
@@ -489,13 +497,13 @@ class LaneOutput:
 
 @dataclass(frozen=True)
 class MatchOutput:
-    """Results of one batch, or of passing time, for every correlation key that patterns use."""
+    """Results of one batch, or of passing time, for every set of keys that patterns use."""
 
     lanes: tuple[LaneOutput, ...]
 
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
-        """The patterns that results may name, by name and version; the matcher may have removed some since."""
+        """The patterns that results may name, by name and version, even if the matcher has removed them since."""
         return {(pattern.name, pattern.version): pattern for lane in self.lanes for pattern in lane.patterns}
 
     @property
@@ -510,22 +518,23 @@ class MatchOutput:
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """The ended (trace, pattern) pairs as values; of each lane the ``newest`` ones, or all."""
+        """Early terminations as values; of each lane all, or the last ``newest``."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """The pairs that ``endings(newest)`` leaves out: the first one of each kind, and the number of its kind.
+        """The early terminations that ``endings(newest)`` omits: the first of each kind, and the number of its kind.
 
-        Pairs of one kind have the same pattern, state, monitor states and event class, and so the same reason.
+        Early terminations of one kind have the same pattern, state, monitor states and event class, and so the same
+        reason.
         """
         return [found for lane in self.lanes for found in lane.counts_of_endings(newest)]
 
     def overflows(self) -> list[Overflow]:
-        """Losses as values; several of one event and pattern add up."""
+        """Losses as values; several losses of one event and pattern add up."""
         return [overflow for lane in self.lanes for overflow in lane.values_of_overflows()]
 
     def corrections(self) -> list[Correction]:
-        """Matches reported early that a later event contradicts."""
+        """Retractions of matches that were emitted early."""
         return [correction for lane in self.lanes for correction in lane.values_of_corrections()]
 
     def deviations(self) -> list[Deviation]:

@@ -1,4 +1,4 @@
-"""Bound events of a table's matches: ids, times and keys, looked up for all matches at once."""
+"""The bound events of matches: ids, times and keys, looked up for all matches of a table at once."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as
 class MatchColumns:
     """Matches as columns, for writing many at once; a match starts with its earliest event and ends with its latest.
 
-    A match's bound events lie between two ``ends``, by ascending alias (its number in the pattern), then in the order
-    of the log. They are indices in ``names``, ids without duplicates. ``detected_us`` is when the last condition was
-    decided, ``how`` by what: a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as JSON
-    objects; empty for a match without row; None: no match has a row. Compact columns have keys and ids as their events.
+    The bound events of a match lie between two ``ends``, sorted by alias (its number in the pattern), then in the order
+    of the log. They are indices in ``names``, which has ids without duplicates. ``detected_us`` is the time at which
+    the
+    last condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` has the keys of the rows of FOR EACH
+    ROW
+    as JSON objects, empty for a match without a row; None: no match has a row. Compact columns have keys and ids in the
+    form of their events.
     """
 
     patterns: Sequence[RunningPattern]
@@ -56,7 +59,7 @@ class MatchColumns:
         return self.names.take(column_of(self.events))
 
     def parts(self, events: int) -> Iterator[MatchColumns]:
-        """The matches in consecutive parts of about this many bound events each."""
+        """The matches in consecutive parts of about ``events`` bound events each."""
         number = 0
         while number < len(self):
             first = int(self.ends[number - 1]) if number else 0
@@ -82,8 +85,8 @@ class MatchColumns:
 class BoundEvents:
     """The bound events of a table's matches; each match also has its key and times.
 
-    ``rows`` are their rows among the events, by match, alias and place in the log. ``row_keys`` and ``row_values`` are
-    the rows of FOR EACH ROW as JSON: their keys, and the columns that are read.
+    ``rows`` are the rows of the bound events in ``events``, by match, alias and place in the log. ``row_keys`` and
+    ``row_values`` are the rows of FOR EACH ROW as JSON: their keys, and the columns that are read.
     """
 
     table: MatchTable
@@ -99,7 +102,7 @@ class BoundEvents:
 
     @classmethod
     def of(cls, table: MatchTable, events: StoredEvents, patterns: Sequence[RunningPattern]) -> BoundEvents:
-        """Look up the bound events of a table's matches among events that ascend by sequence number."""
+        """Look up the bound events of a table's matches among events sorted by sequence number."""
         rows, aliases, firsts = _rows_of(events.sequences, table.sequences), table.aliases, table.starts
         order = _by_alias(table, rows)
         if order is not None:
@@ -124,7 +127,7 @@ class BoundEvents:
     def members(self) -> Iterator[tuple[RunningPattern, dict[str, Any]]]:
         """The pattern of each match, and the members that its results have as values.
 
-        Bindings have their aliases in the order of the text; the row is None if the pattern has no rows.
+        Bindings have their aliases in the order of the text; ``row`` is None if the pattern has no FOR EACH ROW.
         """
         ids = shown_texts(self.events.columns.column("id").take(column_of(self.rows))).to_pylist()
         numbers, ends, aliases = self.table.patterns.tolist(), self.table.ends.tolist(), self.aliases.tolist()
@@ -152,7 +155,7 @@ class BoundEvents:
 
     @cached_property
     def _read(self) -> list[BoundEvent]:
-        """All events: most are bound by several matches."""
+        """All events as values, made once because most are bound by several matches."""
         own = shown_columns(self.events.columns)
         if self.row_keys is not None:
             own = own.set_column(1, "key", split_names(own.column("key"))[0])
@@ -173,7 +176,7 @@ def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[
 
 
 def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The indices of wanted values among ascending known values, which include all wanted ones."""
+    """The indices of wanted values in ``known``, which is ascending and contains all of them."""
     reach = int(known[-1] - known[0]) + 1 if len(known) else 0
     if not 0 < reach <= _SPARSE * len(wanted):
         return np.searchsorted(known, wanted)
@@ -184,7 +187,7 @@ def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """The bound events by match, alias and row; None: they are in that order."""
+    """The order of the bound events by match, alias and row; None: they already have this order."""
     if not len(table):
         return None
     rises = table.aliases[1:] > table.aliases[:-1]
@@ -199,14 +202,14 @@ def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | N
 def _spans(
     times_us: NDArray[np.int64], rows: NDArray[np.intp], table: MatchTable
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The earliest and the latest time of each match; ``rows`` are those of the bound events among the times."""
+    """The earliest and the latest time of each match; ``rows`` are the rows of the bound events in ``times_us``."""
     if not len(table):
         none = np.zeros(0, np.int64)
         return none, none
     if np.all(times_us[1:] >= times_us[:-1]):
         rises = rows[1:] >= rows[:-1]
         rises[table.ends[:-1] - 1] = True
-        if rises.all():  # as in most patterns; the extremes of each match take ten times as long
+        if rises.all():  # true of most patterns; the extremes of each match would take ten times as long
             return times_us[rows[table.starts]], times_us[rows[table.ends - 1]]
     bound_us = times_us[rows]
     return np.minimum.reduceat(bound_us, table.starts), np.maximum.reduceat(bound_us, table.starts)

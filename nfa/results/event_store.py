@@ -1,4 +1,4 @@
-"""Identity, time and content of the events that partial matches bind, kept from batch to batch, and saved as arrays."""
+"""Ids, keys, times and data of the events that partial matches bind, kept from batch to batch, and saved as arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nfa.conditions.table_rows import ROW, SEPARATOR
 from streams import EventBatch, column_of, joined_texts, shown_texts
 
-_SLACK = 1_024  # number of forgotten rows that do not justify a compaction
+_SLACK = 1_024  # at most this number of forgotten rows does not justify a compaction
 _MOST_PARTS = 16
 
 FIELDS = ("id", "key", "type", "data")
@@ -21,11 +21,12 @@ FIELDS = ("id", "key", "type", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvents:
-    """Events by ascending sequence number.
+    """Events sorted by sequence number.
 
     ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
-    Of a compact batch, ids may be whole numbers and keys a dictionary. The name of a row of FOR EACH ROW follows the
-    key (``nfa.conditions.table_rows.split_names``).
+    Events of a compact batch may have whole numbers as ids and a dictionary of keys. With FOR EACH ROW, the key is
+    followed
+    by the name of the row (``nfa.conditions.table_rows.split_names``).
     """
 
     sequences: NDArray[np.int64]
@@ -40,7 +41,7 @@ class StoredEvents:
         return StoredEvents(sequences=self.sequences[rows], times_us=self.times_us[rows], columns=columns)
 
     def find(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Rows of sequence numbers that are present."""
+        """The rows of sequence numbers, all of which must be present."""
         return np.searchsorted(self.sequences, sequences)
 
 
@@ -79,7 +80,7 @@ def shown_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class EventStore:
-    """Rows by sequence number, ascending; forgotten rows are dropped once they outnumber the held ones."""
+    """The stored events, sorted by sequence number; forgotten rows are dropped once they outnumber the bound ones."""
 
     def __init__(self, events: StoredEvents | None = None) -> None:
         self._parts = [events or no_events()]
@@ -89,7 +90,7 @@ class EventStore:
 
     @property
     def parts(self) -> tuple[StoredEvents, ...]:
-        """All rows in consecutive parts; later additions do not appear in them."""
+        """All rows in consecutive parts, which later additions do not change."""
         return tuple(self._parts)
 
     @property
@@ -99,7 +100,7 @@ class EventStore:
         return self._parts[0]
 
     def append(self, events: StoredEvents) -> None:
-        """Add rows; their sequence numbers are above all present ones."""
+        """Add rows whose sequence numbers are above all present ones."""
         if len(self._parts) == _MOST_PARTS:
             self._parts = [self.events]
         if len(events):
@@ -114,7 +115,7 @@ class EventStore:
 
 
 def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
-    """Some rows of several consecutive parts, by sequence numbers that ascend and are all present."""
+    """Some rows of several consecutive parts, by ascending sequence numbers that are all present."""
     filled = [part for part in parts if len(part)]
     borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
     chosen = np.split(sequences, borders)
@@ -128,7 +129,7 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
     if len(parts) == 1:
         return parts[0]
     columns = [part.columns for part in parts]
-    if any(one.schema != columns[0].schema for one in columns):  # a compact batch beside others
+    if any(one.schema != columns[0].schema for one in columns):  # a compact batch beside other batches
         columns = [shown_columns(one) for one in columns]
     table = pa.Table.from_batches(columns).combine_chunks()
     batches = table.to_batches()
@@ -142,7 +143,7 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
 def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
     """The arrays of bound events: ``event_sequences`` and ``event_times_us``, int64.
 
-    Text columns as ``event_NAME_ends`` and bytes.
+    Text columns are ``event_NAME_ends`` and ``event_NAME_bytes``.
     """
     arrays: dict[str, NDArray[Any]] = {"event_sequences": events.sequences, "event_times_us": events.times_us}
     columns = shown_columns(events.columns)
@@ -152,7 +153,9 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
 
 
 def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
-    """Load the events of ``saved_events``; KeyError if an array is missing, ValueError if they do not fit together."""
+    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if arrays do not fit
+    together.
+    """
     sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
     if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
         raise ValueError("bound events are not listed in ascending order")
@@ -178,7 +181,7 @@ def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
 
 
 def read_texts(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
-    """Load a column of ``saved_texts`` as a type; KeyError if an array is missing, ValueError if they do not fit."""
+    """Restore a column of ``saved_texts``; KeyError if an array is missing, ValueError if arrays do not fit."""
     ends, raw = arrays[f"{name}_ends"], arrays[f"{name}_bytes"]
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     if ends.dtype != np.int64 or raw.dtype != np.uint8 or np.any(np.diff(offsets) < 0) or offsets[-1] != len(raw):

@@ -29,10 +29,12 @@ _OF_EVENTS = ("aliases", "sequences")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTable:
-    """Matches or partial matches, ragged: the events of one, in binding order, lie between two ``ends``.
+    """Matches or partial matches; the events of each, in the order of binding, lie between two ``ends``.
 
-    ``rows`` are the rows of the batch at which they were emitted; -1: as time passed. ``detected_us`` is when the last
-    condition was decided, ``how`` by what: a key of ``DECIDED_BY``. ``aliases`` are numbers in the pattern.
+    ``rows`` are the rows of the batch at which the matches were emitted; -1: as time passed. ``detected_us`` is the
+    time at
+    which the last condition was decided, and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers in the
+    pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -63,7 +65,8 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Matches of the run engine; ``numbers`` are the pattern numbers of all tables, by the engine's own.
+    """Matches of the run engine under other numbers: ``numbers`` has the lane's pattern numbers by the engine's
+    numbers.
 
     ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
     """
@@ -89,7 +92,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
     bound, ends = ragged_places(starts, sizes), np.cumsum(sizes)
     aliases, sequences = table.aliases[bound].astype(np.int64), table.sequences[bound]
     words = (sequences - sequences.min()) * (aliases.max() + 1) + aliases
-    totals = np.add.reduceat(words, ends - sizes)  # seldom equal, so that few matches are compared event by event
+    totals = np.add.reduceat(words, ends - sizes)  # rarely equal, so that few matches are compared event by event
     if len(distinct(totals)) == len(totals):
         return table
     found = ragged_order([table.patterns[places], totals], ascending_words(words, ends), ends)
@@ -99,7 +102,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
 
 
 def joined(tables: Sequence[MatchTable]) -> MatchTable:
-    """The rows of several tables in one."""
+    """The rows of several tables as one table."""
     tables = [table for table in tables if len(table)] or [NO_MATCHES]
     if len(tables) == 1:
         return tables[0]

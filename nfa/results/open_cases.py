@@ -1,4 +1,4 @@
-"""Reports of open traces: the progress of each pattern, and what it waits for."""
+"""Reports of open traces: the progress of each pattern, and the events for which it waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """Selection of open traces: those that satisfy all given members.
+    """A selection of open traces, which satisfy all given members.
 
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
@@ -78,9 +78,9 @@ class OpenCase:
     Attributes:
         last_type: Type of its newest event; None if an earlier release saved the state, and no event has come since.
         events: Number of its events; None if the first ones were not counted.
-        keeping: ``kept``: it keeps the constraints of its guard so far; ``deviating``: it broke one; ``none``: it
-            follows none.
-        guard: Version of its guard, and the monitor state; None if it follows none, or has broken one.
+        keeping: ``kept``: the trace conforms to its guard so far; ``deviating``: it broke a constraint; ``none``: it
+            follows no guard.
+        guard: Version of its guard, and the monitor state; None unless ``kept``.
         patterns: At most 20 patterns (others are counted): the requested one, then patterns with partial matches, then
             others in the order of registration.
     """
@@ -98,10 +98,12 @@ class OpenCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCases:
-    """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts those beyond it too.
+    """The selected open traces of a matcher, oldest first, up to the limit; ``matching`` counts all that are selected.
 
-    ``total`` are all open traces, ``unnamed`` those whose key is unknown: an earlier release saved them, and no event
-    has come since. ``by_last_type`` counts all open traces by the type of their newest event; empty if unknown.
+    ``total`` is the number of all open traces, ``unnamed`` of traces with unknown keys: an earlier release saved them,
+    and
+    no event has come since. ``by_last_type`` counts all open traces by the type of their newest event; empty if
+    unknown.
     """
 
     cases: Sequence[OpenCase]

@@ -18,15 +18,15 @@ from nfa.results.event_store import read_texts, saved_texts
 from nfa.traces.table import TraceTable, Visits, checked
 from streams import EventBatch, column_of, shown_texts
 
-_SLACK = 1_024  # number of ended traces' keys that does not justify a cleanup
+_SLACK = 1_024  # at most this number of keys of ended traces does not justify a cleanup
 
 
 class OpenTraces:
-    """Keys and times of the open traces, by the numbers of a ``TraceTable`` that visits every event."""
+    """Keys and times of the open traces, under the numbers of a ``TraceTable`` that visits every event."""
 
     def __init__(self) -> None:
         self._times = _room(0)
-        self._place = np.zeros(0, np.int64)  # by trace number: index of its key over all parts
+        self._place = np.zeros(0, np.int64)  # by trace number: index of its key in all parts together
         self._parts: list[pa.Array] = []
         self._stored = 0
         self._types = {"": 0}  # numbers of types by name
@@ -37,11 +37,11 @@ class OpenTraces:
         return self._times
 
     def number_of(self, event_type: str) -> int:
-        """The number of a type in ``times``; -1 if no open trace has it."""
+        """The number of a type in ``times``; -1 if the type is unknown."""
         return self._types.get(event_type, -1)
 
     def last_types(self, traces: NDArray[np.int32]) -> list[str]:
-        """The types of the newest events of some open traces; empty if unknown."""
+        """The type of the newest event of each of some open traces; empty if unknown."""
         names = list(self._types)
         return [names[number] for number in self._times.last[traces].tolist()]
 
@@ -52,14 +52,14 @@ class OpenTraces:
         return {names[number]: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)}
 
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
-        """Process the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
+        """Note the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
         self._reach(table.capacity)
         opened = np.empty(len(visits), np.int32)
         columns_of = visits.rows, visits.traces, visits.ends
         names = self._numbers(batch.type_names)[batch.type_codes]
         count = int(kernel.note(self._times, columns_of, columns.types, columns.times, names, mark, opened))
         traces = visits.traces[opened[:count]]
-        is_open = self._times.events[traces] != CLOSED  # others have ended in the same batch
+        is_open = self._times.events[traces] != CLOSED  # other traces have already ended in the same batch
         if is_open.any():
             rows = visits.rows[opened[:count][is_open]]
             self._enter(traces[is_open], shown_texts(batch.columns.column("key").take(column_of(rows))))
@@ -67,11 +67,13 @@ class OpenTraces:
                 self._forget_closed()
 
     def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
-        """Correlation keys of some open traces; empty if unknown."""
+        """The correlation keys of some open traces; empty if unknown."""
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """The open traces as plain arrays; ``numbers`` are new trace numbers by old one, ascending, or ``NIL``."""
+        """The open traces as plain arrays; ``numbers`` has the new trace number, or ``NIL``, for each old one,
+        ascending.
+        """
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
         times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}
@@ -84,7 +86,7 @@ class OpenTraces:
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
-        """Restore what ``dump_arrays`` returned; nothing if an earlier release saved the state.
+        """Restore the result of ``dump_arrays``; no effect if an earlier release saved the state.
 
         Arrays of another form, and invalid values, raise StateFormatError, ValueError or KeyError.
         """
@@ -104,7 +106,7 @@ class OpenTraces:
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
     def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int64]:
-        """Numbers of the newest types; 0 if an earlier release saved the state."""
+        """The numbers of the newest types; 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
             return np.zeros(traces, np.int64)
         last = checked(arrays, "open_last", np.int64, traces)
@@ -114,7 +116,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of some types, and of a row without one; new types get the next numbers."""
+        """The numbers of some types, and of a row without a type; new types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 
@@ -124,7 +126,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Store the keys of some traces. Small parts are joined, so that there are few large ones."""
+        """Store the keys of some traces; small parts are joined, so that there are few large parts."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -132,7 +134,7 @@ class OpenTraces:
             self._parts[-2:] = [pa.concat_arrays(self._parts[-2:])]
 
     def _forget_closed(self) -> None:
-        """Forget the keys of ended traces; the cost is amortised over the traces that came since."""
+        """Forget the keys of ended traces; the cost is amortised over the traces opened since the last cleanup."""
         events = self._times.events
         known = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
         self._parts = [self._joined().take(column_of(self._place[known]))]
