@@ -21,12 +21,12 @@ AfterRule: TypeAlias = OneOf["none", "once_per_key", "skip_to_next", "skip_past_
 
 ANY_TYPE = "_"  # as the only type of an atom: an event of any type
 AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
-OF_EVENT = ("time", "type", "id", "key")  # functions of a bare alias
+OF_EVENT = ("time", "type", "id", "key")  # functions of an alias without an attribute
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Place in the pattern text, both from 1."""
+    """A place in the pattern text; line and column count from 1."""
 
     line: int
     column: int
@@ -48,9 +48,10 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Each(Literal):
-    """The last argument of a function of a list: an expression over each element, whose names are its members.
+    """The last argument of a function of a list: an expression over each element, whose names are the element's
+    members.
 
-    To everything else it is a constant: it reads no event.
+    Elsewhere it counts as a constant, because it reads no event.
     """
 
     value: Scalar = field(default="", init=False)
@@ -63,8 +64,8 @@ class Attribute:
 
     Attributes:
         path: Names from the outside in; empty means the event itself (``count(b)``, ``time(b)``).
-        of: Alias of its step; None means the current event, and so does the step's own alias.
-        ends_in_key: Whether its last name is an unquoted ``key``: alone, and after an alias, this is the event's
+        of: Alias of its step; None means the current event, like the step's own alias.
+        ends_in_key: Whether its last name is an unquoted ``key``: alone or after an alias, this is the event's
             correlation key. Meaningless for resolved expressions.
     """
 
@@ -76,7 +77,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``left operator right``; null when either side is null or the two do not compare."""
+    """``left operator right``; null if either side is null or the kinds of both do not compare."""
 
     operator: ComparisonOperator
     left: Expression
@@ -100,7 +101,7 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """``operand LIKE 'a%'``: ``%`` any text, ``_`` one character, a backslash escapes; null unless a string."""
+    """``operand LIKE 'a%'``: ``%`` is any text, ``_`` one character, a backslash escapes; null unless a string."""
 
     operand: Expression
     pattern: str
@@ -145,7 +146,7 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function: one of ``AGGREGATES``, ``OF_EVENT``, ``prev`` or ``coalesce``; names are lower case."""
+    """A call of one of ``AGGREGATES``, ``OF_EVENT``, ``prev``, or a function of the table; names are lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -195,8 +196,9 @@ def attributes_of(expression: Expression) -> Iterator[Attribute]:
 class Gap:
     """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.
 
-    A mode of None means the pattern's own; ``within_us``, from the last event before to the first event after, is
-    exclusive.
+    If the mode is None, the pattern's mode holds. ``within_us`` is the exclusive limit from the last event before the
+    gap
+    to the first event after it.
     """
 
     mode: Mode | None = None
@@ -205,7 +207,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One step: an event of one of ``types`` that meets ``condition``, named ``alias``."""
+    """One step: an event of one of ``types`` that satisfies ``condition``, bound to ``alias``."""
 
     types: tuple[str, ...]
     alias: str
@@ -225,7 +227,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """``min`` to ``max`` (None: any number of) iterations of a part. ``?`` is 0 to 1, ``+`` is 1 to None."""
+    """``min`` to ``max`` iterations of a part; ``max`` None: no upper bound. ``?`` is 0 to 1, ``+`` is 1 to None."""
 
     of: Node
     min: int
@@ -238,7 +240,9 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One entry of a sequence: a part, or a step that must not occur there; exactly one of ``of`` and ``negated``."""
+    """One entry of a sequence: a part, or a step that must not occur there; exactly one of ``of`` and ``negated`` is
+    set.
+    """
 
     of: Node | None = None
     negated: Atom | None = None
@@ -248,7 +252,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Every part ends before the next begins; ``within_us`` is the span of the whole."""
+    """A SEQ: every part ends before the next begins; ``within_us`` is the span of the whole."""
 
     items: tuple[Item, ...]
     within_us: int | None = None
@@ -260,7 +264,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """All parts, in any interleaving; ``within_us`` is the span of the whole."""
+    """An AND: all parts, in any interleaving; ``within_us`` is the span of the whole."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -268,7 +272,7 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
-    """Any one part; ``within_us`` is the span of the whole."""
+    """An OR: any one part; ``within_us`` is the span of the whole."""
 
     parts: tuple[Node, ...]
     within_us: int | None = None
@@ -289,7 +293,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
 
 
 def can_be_empty(node: Node) -> bool:
-    """Whether some skeleton of the part has no step."""
+    """Whether some skeleton of a part has no step."""
     match node:
         case Atom():
             return False
@@ -311,7 +315,9 @@ def atoms_of(node: Node) -> Iterator[Atom]:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The after-match rule: what a reported match rules out; ``alias`` for ``skip_to_first`` and ``skip_to_last``."""
+    """The after-match rule: the matches that a reported match excludes; ``alias`` for ``skip_to_first`` and
+    ``skip_to_last``.
+    """
 
     rule: AfterRule = "none"
     alias: str | None = None
@@ -319,7 +325,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of RETURN; ``name`` is always set, by the user or from the expression's text."""
+    """One column of RETURN; ``name`` comes from the user or from the expression's text."""
 
     expression: Expression
     name: str
@@ -327,10 +333,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Into:
-    """The INTO clause: a match becomes an event of a derived stream, in place of an alert.
+    """The INTO clause: a match becomes an event of a derived stream instead of an alert.
 
-    ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. The event's
-    type is by default the pattern's name.
+    ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. The default
+    of
+    the event's type is the pattern's name.
     """
 
     stream: str
@@ -349,7 +356,7 @@ class BusinessTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachRow:
-    """The clause FOR EACH ROW: the pattern holds for each row of a reference table, whose columns ``alias`` names."""
+    """The clause FOR EACH ROW: the pattern is matched for each row of a reference table; ``alias`` names the row."""
 
     table: str
     alias: str
@@ -362,12 +369,12 @@ class Pattern:
     Attributes:
         keys: Paths of ``WHERE [..]``; empty means the stream's correlation key.
         within_us: Span of the whole match, exclusive.
-        within_business: The same in business time; at most one of both is set.
+        within_business: The span in business time; at most one of both is set.
         select: Mode of the gaps without a mode of their own.
         limit: Matches per trace, pattern and detection time; None: the limit of the settings.
-        into: The derived stream of its matches; None: they are alerts.
-        rows: The table of whose rows each is matched on its own; None: the pattern has no rows.
-        text: The text that it was parsed from, if any; not part of equality.
+        into: The derived stream of its matches; None: matches are alerts.
+        rows: The table for each of whose rows the pattern is matched separately; None: no such table.
+        text: The text from which it was parsed, if any; not part of equality.
     """
 
     name: str
@@ -387,5 +394,5 @@ class Pattern:
 
     @property
     def has_window(self) -> bool:
-        """Whether the clause WITHIN ends its partial matches."""
+        """Whether a clause WITHIN ends the pattern's partial matches."""
         return self.within_us is not None or self.within_business is not None

@@ -1,4 +1,4 @@
-"""The kind of an expression's values, from the kinds of the attributes that it reads."""
+"""The kind of an expression's values, from the kinds of the attributes that the expression reads."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from nfa.syntax import (
 from streams.tables import Lookup
 
 ValueKind: TypeAlias = OneOf["boolean", "integer", "number", "text", "null", "any"]
-"""The kind of a column of values; ``any``: values of several kinds, or of a kind that is not known."""
+"""The kind of a column of values; ``any``: the values have several kinds, or an unknown kind."""
 
 _OF_RESULT: dict[str, ValueKind] = {"text": "text", "number": "number", "boolean": "boolean", "time": "number"}
 _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg": "number"}
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """The kind of the values of an expression that is not null everywhere."""
+    """The kind of an expression's values that are not null; ``null`` if all are."""
     match expression:
         case Literal():
             return _of_literal(expression.value)
@@ -65,7 +65,7 @@ def _of_call(call: Call, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> 
 
 
 def _joined(kinds: Sequence[ValueKind]) -> ValueKind:
-    """The kind of values of several kinds; all numbers are one."""
+    """The common kind of values of several kinds; integers and other numbers are ``number``."""
 
     def both(one: ValueKind, other: ValueKind) -> ValueKind:
         if other in (one, "null"):

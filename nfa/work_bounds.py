@@ -24,14 +24,14 @@ from nfa.runs.program import GuardColumns, RunPattern, atoms_to_test, compile_ru
 from nfa.silent_nulls import null_notices
 from nfa.syntax import ANY_TYPE, Atom, Node, Pattern, Repeat, parts_of
 
-_FEW = 2  # repetitions of at most this many elements cause no warning if traces end
+_FEW = 2  # repetitions of at most this number of elements cause no warning if traces end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnds:
-    """The possible ends of the traces in which a pattern is matched, and the checks and warnings that depend on them.
+    """How traces of a stream may end, and the checks and warnings about patterns that depend on it.
 
-    ``has_closing`` is whether a guard knows an event that nothing follows; this decides a NOT, but not GREEDY.
+    With ``has_closing`` a guard knows an event that nothing follows, which decides a NOT, but not GREEDY.
     """
 
     has_trace_end: bool
@@ -56,9 +56,9 @@ class TraceEnds:
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
-    """The growth, as a power of the trace's length, of the number of partial matches that an event may meet.
+    """The growth of the number of partial matches that an event may meet, as a power of the trace's length.
 
-    0: the number is bounded, by a window or the pattern's own length. Infinite: each subset of the events may be one.
+    Zero: a window or the pattern's own length bounds the number. Infinite: each subset of the events may be one.
     """
     if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0
@@ -101,7 +101,7 @@ def _many(node: Node) -> Iterator[Repeat]:
 
 
 def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProgram:
-    """The tables of the run engine for this pattern alone."""
+    """The run engine's tables for this pattern alone."""
     atoms = atoms_to_test(automaton)
     names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
     codes = {name: code for code, name in enumerate(names)}
@@ -111,8 +111,8 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """The largest growth among the states whose partial matches an event meets."""
-    made = [0.0] * len(automaton.states)  # by state: growth of the partial matches that ever reach it
+    """The largest growth among the states of which an event meets all partial matches."""
+    made = [0.0] * len(automaton.states)  # by state: growth of the number of partial matches that ever reach it
     for component in _components(p):
         inside = [step for state in component for step in _steps(p, state) if p.target[step] in component]
         if inside:  # a repetition: ANY chooses freely, other modes have one continuation per beginning
@@ -131,9 +131,9 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, made: float) -> float:
-    """The growth of the number of partial matches that a step makes from those of its source state."""
+    """The growth of the number of partial matches that a step makes from those in its source state."""
     if state == 0 or _is_found_by_value(p, state):
-        return 1.0  # some for each event
+        return 1.0  # a bounded number for each event
     return made + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
 
 

@@ -1,4 +1,4 @@
-"""Accounts of patterns: their work, the traces in which they were given up, and whether this suspends them."""
+"""Accounts of patterns: their work, the traces in which they were given up, and whether they are suspended for it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ class Account:
     """The debt of a pattern for the traces in which it was given up, in events.
 
     Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. So only the events and their order
-    matter. ``owed`` is the debt at the event ``since``, when it was last given up; ``work`` its work in all traces that
-    events had not paid off at the event ``worked_at``. A suspended pattern was given up once too often, or its work in
-    all traces was too much: it meets no more events.
+    matter. ``owed`` is the debt at the event ``since``, when the pattern was last given up; ``work`` is its unpaid work
+    in
+    all traces at the event ``worked_at``. A suspended pattern was given up in too many traces, or took too much work in
+    all
+    traces: it meets no more events.
     """
 
     owed: int = 0
@@ -30,9 +32,9 @@ class Account:
     worked_at: int = 0
 
     def charge(self, sequence: int, budget: WorkBudget) -> bool:
-        """Charge the pattern for one more trace in which it is given up; returns whether this suspends it.
+        """Charge the pattern for one more trace in which it is given up; returns whether the pattern is now suspended.
 
-        The sequence number of the event is not below the previous call's.
+        The sequence number of the event must not be below that of the previous call.
         """
         self.owed = max(self.owed - (sequence - self.since), 0) + budget.forgiven_after
         self.since = sequence
@@ -41,7 +43,7 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Accounts by pattern number: an array of three numbers each, and if any has work, another of two each."""
+    """Accounts by pattern number: an array of three numbers each, and if any has work, another array of two each."""
     rows = [(one.owed, one.since, one.is_suspended) for one in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
     if any(one.work for one in accounts):
@@ -50,7 +52,7 @@ def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], patterns: int, sequences: int) -> list[Account]:
-    """Load the accounts of ``saved`` for a number of patterns; older states have no array, or only the first."""
+    """Restore the accounts of ``saved`` for a number of patterns; states of earlier releases may lack the arrays."""
     owed = _rows_of(arrays, "run_accounts", patterns, 3)
     worked = _rows_of(arrays, "run_worked", patterns, 2)
     rows = np.concatenate([owed, worked], axis=1)

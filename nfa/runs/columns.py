@@ -21,7 +21,7 @@ _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInput:
-    """Input of the run engine for a batch; ``passed`` is (conditions, rows), ``cells`` are (dimensions, rows).
+    """Input of the run engine for a batch; ``passed`` is (conditions, rows), ``cells`` is (dimensions, rows).
 
     ``clocks`` are the newest times up to each row, of all traces. ``released`` counts, by trace number, the bound
     events that are dropped because of the guard.
@@ -38,7 +38,7 @@ class RunInput:
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Indices of the visits that patterns listen to, that end something, or break a constraint."""
+        """Indices of the visits to which patterns listen, that end something, or that break a constraint."""
         visits = self.visits
         program = compiled.program
         is_listened = (np.diff(program.listen_from) > 0)[self.types[visits.rows]]
@@ -49,7 +49,7 @@ class RunInput:
 
 
 def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
-    """The visits of a batch at ``places`` as columns; ``texts`` receives the texts that conditions read."""
+    """The visits of a batch at ``places`` as columns; texts that conditions read are interned in ``texts``."""
     batch, visits = given.batch, given.visits
     rows = visits.rows[places].astype(np.int64)
     times = np.array(batch.time_us[rows], np.int64)

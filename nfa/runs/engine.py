@@ -32,16 +32,16 @@ from streams import Ties, WorkBudget, zeros_of
 
 RUN_LIMIT = 100_000
 
-_ROOM = 16  # initial size of each result; grown on demand
+_ROOM = 16  # initial size of each array of results, which grows on demand
 _LEAST_SWEEP = 4_096
-_MOST_FOUND = 65_536  # matches for which room is made in advance
+_MOST_FOUND = 65_536  # most matches for which room is made in advance
 
 
 class RunEngine:
     """Runs all configured patterns in all traces of a shard.
 
-    At most ``match_limit`` matches are reported per trace, pattern and event (per detection time for ranked matches),
-    and a pattern has at most ``run_limit`` runs in a trace; further ones are not begun, and counted as lost.
+    At most ``match_limit`` matches are reported per trace, pattern and event (per detection time for ranked matches). A
+    pattern has at most ``run_limit`` runs in a trace; further runs are not begun, and counted as lost.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RunEngine:
 
     @property
     def held(self) -> int:
-        """Number of events that some run binds."""
+        """Number of events that are bound in some run."""
         return int(self._state.counters[tables.EVENTS])
 
     @property
@@ -84,7 +84,7 @@ class RunEngine:
         return int(self._state.counters[tables.PEAK_EVENTS])
 
     def take_released(self) -> int:
-        """Bound events that were dropped because of a guard since the last call."""
+        """Number of bound events that were dropped because of a guard since the last call."""
         released = int(self._state.counters[tables.RELEASED])
         self._state.counters[tables.RELEASED] = 0
         return released
@@ -102,12 +102,12 @@ class RunEngine:
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of the events that some run binds, in any order."""
+        """Sequence numbers of the events that are bound in some run, in any order."""
         state = self._state
         return state.event_sequence[state.event_references > 0]
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
-        """Whether the engine retains anything for a trace, by trace number below ``capacity``."""
+        """By trace number below ``capacity``, whether the engine retains anything for the trace."""
         held = np.zeros(capacity, np.bool_)
         size = min(capacity, len(self._state.trace_pairs))
         held[:size] = self._state.trace_pairs[:size] != NIL
@@ -122,11 +122,11 @@ class RunEngine:
         return viewing.chain(self._state, node)
 
     def window_end(self, pattern: int, node: int) -> int | None:
-        """When the window of a node of ``held_pairs`` ends, of a pattern in business time; None: never."""
+        """The end of the window of a node of ``held_pairs``, for a pattern in business time; None: no end."""
         return viewing.window_end(self._state, self._compiled, pattern, node)
 
     def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
-        """When the last window of a pattern's runs ends, at least the newest time; None: never."""
+        """The end of the last window of a pattern's runs, at least the newest time; None: no end."""
         return viewing.latest_window_end(self._state, self._compiled, pattern, newest_us)
 
     def configure(
@@ -139,7 +139,7 @@ class RunEngine:
         """Replace the running patterns; open traces keep their runs of patterns that stay.
 
         One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard``
-        are the events that patterns listen to; None: all of their types.
+        are the events to which patterns listen; None: all events of their types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -178,7 +178,7 @@ class RunEngine:
     def pass_time(self, watermark_us: int, id_of: Callable[[int], str]) -> RunOutput:
         """Decide the matches that wait for the watermark, before which every event has been seen.
 
-        Patterns with ranked matches emit those of a time once the watermark has passed it.
+        Patterns with ranked matches emit the matches of a time once the watermark has passed this time.
         """
         collected = Collected()
         self._id_of = id_of
@@ -227,7 +227,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Pairs in the order of trace and pattern, which saving and loading the state does not change."""
+        """Pairs in the order of trace and pattern, which does not change when the state is saved and loaded."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)
@@ -244,7 +244,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Make room for this many results at once; earlier results were already taken."""
+        """Make room for ``runs`` results; earlier results were already taken."""
         if runs > len(self._found.node):
             self._found = zeros_of(Found, 2 * runs)
 
@@ -274,7 +274,9 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Keep only the texts of conditions and of bound events; amortised over the texts that came since."""
+        """Drop all texts but those of conditions and of bound events; amortised over the texts added since the last
+        call.
+        """
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)
@@ -344,7 +346,9 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge the pattern of a pair that was given up at an event; returns its number if this suspends it."""
+        """Charge the pattern of a pair that was given up at an event; returns its number if the pattern is now
+        suspended.
+        """
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -354,14 +358,15 @@ class RunEngine:
         if not account.is_suspended:
             return None
         cause = BY_TRACES if is_once_too_often else BY_WORK
-        self._ended.lost[self._ended.filled[1] - 1, 5] = cause  # the kernel wrote this row last
+        self._ended.lost[self._ended.filled[1] - 1, 5] = cause  # the row that the kernel wrote last
         return pattern
 
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
-        """Let a pattern meet no more events, and free its runs.
+        """Suspend a pattern, which then meets no more events, and free its runs.
 
-        What time had decided before is emitted, as it would be if time had passed in between: ``clocks_us`` is how far
-        time had come with each earlier event for which it has not yet passed.
+        Matches that time had decided before are emitted, as if time had passed in between. ``clocks_us`` has the newest
+        time at
+        each earlier event for which time has not yet passed.
         """
         self._apply_budgets()
         if len(clocks_us):
@@ -370,7 +375,7 @@ class RunEngine:
             close_pair(self._state, pair)
 
     def _apply_budgets(self) -> None:
-        """Write each pattern's work limits, and which patterns are suspended, to the kernel's tables."""
+        """Write each pattern's work limits, and whether it is suspended, to the kernel's tables."""
         program = self._compiled.program
         program.work[:] = [budget.per_trace for budget in self._budgets]
         program.work_in_all[:] = [budget.in_all for budget in self._budgets]
@@ -380,7 +385,7 @@ class RunEngine:
         program.worked_at[:] = [account.worked_at for account in self._accounts]
 
     def _note_work(self) -> None:
-        """Take over the kernel's counts of each pattern's work in all traces."""
+        """Read the kernel's counts of each pattern's work in all traces into the accounts."""
         program = self._compiled.program
         counted = zip(program.worked.tolist(), program.worked_at.tolist(), strict=True)
         for account, (work, worked_at) in zip(self._accounts, counted, strict=True):

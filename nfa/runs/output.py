@@ -20,7 +20,7 @@ class RunOutput:
 
     Attributes:
         corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks
-            a constraint; ``rows`` is the event.
+            a constraint; ``rows`` has the rows of these events.
         endings: (endings, 5): row, pattern, monitor before, monitor after, state.
         lost: (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the pattern was
             given up in the trace or 0, why this suspends the pattern or 0.
@@ -58,7 +58,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chains:
-    """Ends of chains of bound events, with the same columns as ``MatchTable``."""
+    """The last nodes of chains of bound events, with the same columns as ``MatchTable``."""
 
     nodes: NDArray[np.int32]
     patterns: NDArray[np.int32]
@@ -72,7 +72,7 @@ class Chains:
 
 
 def unrolled(state: RunState, chains: Chains, *, releases: bool) -> MatchTable:
-    """Bound events of chains; ``releases``: also drop one reference to each chain."""
+    """The bound events of chains as a table; with ``releases`` one reference to each chain is dropped."""
     nodes = chains.nodes
     ends = np.cumsum(state.node_length[nodes], dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0

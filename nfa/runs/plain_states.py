@@ -15,9 +15,9 @@ from nfa.syntax import Both, Comparison, Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The value under which runs in a state wait: a column of the newest event that one of ``atoms`` (bits) bound.
+    """The value under which runs in a state wait: a column of the newest event bound to one of ``atoms`` (as bits).
 
-    For each step from the state, ``asked`` is the column of the current event that must equal it.
+    For each step from the state, ``asked`` is the column of the current event that must equal this value.
     """
 
     leaf: Leaf = ()
@@ -26,7 +26,7 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Whether events cannot affect the gaps of runs in the state with these outgoing steps."""
+    """Whether events have no effect on the gaps of runs in a state with these outgoing steps."""
     return bool(transitions) and all(
         transition.slot >= 0
         and transition.edge.mode == "any"
@@ -40,7 +40,7 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """The first equality that all steps from a state, given by condition and scope, require; None without one."""
+    """The first equality that all steps from a state, given as (condition, scope), require; None without one."""
     found = [equalities(condition, scope) for condition, scope in steps]
     for leaf, atoms in found[0] if found else ():
         if all((leaf, atoms) in one for one in found):
@@ -49,7 +49,9 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """Equalities that a condition requires: attribute and atoms of an earlier event, the current event's attribute."""
+    """The equalities that a condition requires: (attribute and atoms of an earlier event) to the current event's
+    attribute.
+    """
     found: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":
@@ -68,6 +70,6 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
-    """An attribute, or a function of attributes of one event, and the alias of the event."""
+    """An attribute, or a function of attributes of one event, with the alias of the event."""
     leaf, aliases = leaf_of(expression), event_of(expression)
     return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

@@ -42,9 +42,10 @@ _RULES = {
 class CompiledRuns:
     """Patterns compiled for the run kernel.
 
-    ``symbols`` are (types, predicate row). Conditions lie between words of ``starts`` and ``ends``, and read
-    ``columns`` of events. ``width`` is the most transitions of any state, times the most alternatives of a match's end;
-    ``leads`` the most leading NOTs of any pattern.
+    ``symbols`` are (types, predicate row). The code of a condition lies between words of ``starts`` and ``ends``, and
+    reads
+    ``columns`` of events. ``width`` is the most transitions of any state, times the most alternative ends of a match;
+    ``leads`` is the most leading NOTs of any pattern.
     """
 
     automata: tuple[PatternAutomaton, ...]
@@ -66,8 +67,9 @@ class CompiledRuns:
 class GuardColumns:
     """Columns of a guard's ``live`` tables for a pattern; the columns of the automaton's states are consecutive.
 
-    ``negations`` are those for whether the event of a trailing NOT can still come. A missing NOT waits until its
-    deadline.
+    ``negations`` has the columns for whether the event of a trailing NOT can still come. A NOT without a column waits
+    until
+    its deadline.
     """
 
     first_state: int
@@ -78,7 +80,7 @@ class GuardColumns:
 class RunPattern:
     """A pattern of the engine, with its columns of a guard's tables and its work limits.
 
-    ``source`` is its previous number, with the same states; ``NIL``: it starts empty.
+    ``source`` is the previous number of the pattern, with the same states; ``NIL``: the pattern starts without runs.
     """
 
     automaton: PatternAutomaton
@@ -89,9 +91,9 @@ class RunPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunListening:
-    """The events that the engine's patterns listen to.
+    """The events to which the engine's patterns listen.
 
-    ``listening`` is under the numbers of all tables; ``numbers`` are these, by the engine's own.
+    ``listening`` uses the lane's pattern numbers; ``numbers`` has these by the engine's own pattern numbers.
     """
 
     listening: Listening = field(default_factory=Listening)
@@ -112,7 +114,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """All listeners, ascending, as (cell, type code, pattern)."""
+    """All listeners as (cell, type code, pattern), ascending."""
     found = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -151,12 +153,12 @@ def untils_of(automaton: PatternAutomaton) -> list[Atom]:
 
 
 def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
-    """Every step of a pattern whose condition is tested on events."""
+    """All steps of a pattern whose conditions are tested on events."""
     return [*automaton.atoms, *automaton.outline.negated, *untils_of(automaton)]
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """The codes of events: all except the code of rows that end a trace without an event."""
+    """The codes of all events: all codes except that of rows which end a trace without an event."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 
@@ -169,10 +171,10 @@ def compile_runs(
     is_simultaneous: bool,
     heard: RunListening | None = None,
 ) -> CompiledRuns:
-    """Compile patterns, in the order of their numbers, and intern their literals in ``texts``.
+    """Compile patterns, in the order of their numbers; texts of literals are interned in ``texts``.
 
     One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard`` are
-    the events that patterns listen to; None: all of their types.
+    the events to which patterns listen; None: all events of their types.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -243,7 +245,7 @@ class _Writer:
         rows["within"].append((pattern.within_us or 0) if pattern.has_window else LATEST)
         business = pattern.within_business
         rows["deadline"].append(NIL if business is None else self.columns.number(deadline_of(business)))
-        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine writes the pattern's own, and whether it is suspended
+        rows["work"].append(USUAL_BUDGET.per_trace)  # the engine writes the actual limits, and suspensions
         rows["work_in_all"].append(USUAL_BUDGET.in_all)
         rows["allowance"].append(USUAL_BUDGET.per_event)
         for written in ("is_suspended", "worked", "worked_at"):
@@ -283,7 +285,7 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add whether runs in a state are parked, and under which value; the state's steps have just been added."""
+        """Add whether runs in a state are parked, and under which value; its steps must be the latest rows."""
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -333,7 +335,7 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The finished tables; listeners, ascending, are (cell, type code, pattern), and the type None is any other
+        """The finished tables. ``listeners`` are (cell, type code, pattern), ascending; a type of None is any other
         type.
 
         ``heard`` has the index of the cells.
@@ -455,7 +457,7 @@ class _Scopes:
         return ConditionScope(own=own, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
-        """For each alias the innermost repetition around it and a place in the tree."""
+        """For each alias, the innermost repetition around both the alias and a place in the tree."""
         found: dict[str, int] = {}
         for number, atom in enumerate(self._outline.atoms):
             shared = set(self._outline.ancestors[number]).intersection(place)
@@ -478,10 +480,10 @@ def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
-    """Whether a step's types mean every type."""
+    """Whether a step takes every type."""
     return pattern_types == (ANY_TYPE,)
 
 
 def needs_trace_end(pattern: Pattern, automaton: PatternAutomaton) -> bool:
-    """Whether some match is only decided by the end of its trace."""
+    """Whether only the end of the trace decides some match."""
     return automaton.is_trailing and not pattern.has_window

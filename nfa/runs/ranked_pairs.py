@@ -1,4 +1,4 @@
-"""Pairs of trace and pattern whose matches are ranked before they are emitted: after-match rules, LIMIT, timeouts."""
+"""(trace, pattern) pairs whose matches are ranked before they are emitted: after-match rules, LIMIT, timeouts."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ class RankedPairs:
     def flush(
         self, pair: int, time_us: tables.Int, collected: Collected, row: tables.Int, *, is_last: bool = False
     ) -> None:
-        """Rank and emit the matches that a pair has decided before a time; report the timeouts until then.
+        """Rank and emit the matches of a pair that were decided before a time, and report timeouts up to this time.
 
-        Every event before the time has been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
-        this time are read: what was decided at this time is emitted, too. A pair with nothing left is closed.
+        All events before the time have been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
+        this time
+        will be read, and matches decided at this time are emitted, too. A pair without any data left is closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -64,7 +65,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """The runs of a pair that have no future; decided runs are not among them."""
+        """The runs of a pair that have no future, except decided runs."""
         state = self.state
         if state.pair_finished[pair]:
             return set(runs)
@@ -76,7 +77,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """The runs, of the given ones, that are decided before a time, or exactly at the time by their deadline."""
+        """Those of some runs that are decided before a time, or at this time by their deadline."""
         state, found = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -90,13 +91,13 @@ class RankedPairs:
         return found
 
     def _is_waited(self, run: int) -> bool:
-        """Whether a run whose deadline is reached must wait, because other events of the same time may still come."""
+        """Whether a run whose deadline is reached must still wait, because other events of the same time may come."""
         state = self.state
         is_otherwise = state.run_kind[run] == tables.DECIDED and state.run_how[run] != tables.BY_WINDOW
         return bool(state.run_lead[run] != EARLIEST or is_otherwise)
 
     def _settle(self, pair: int, decided: Iterable[int], emitted: Container[int], *, is_kept: bool) -> None:
-        """Emit or drop decided runs; those emitted before their deadline can be retracted until then."""
+        """Drop or retain decided runs; a match that was emitted before its deadline can be retracted until then."""
         state = self.state
         state.now[tables.PATTERN] = state.pair_pattern[pair]
         for run in decided:
@@ -111,7 +112,7 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """The decided runs to emit, in order; matches that earlier ones rule out are left out."""
+        """The decided runs to emit, in order, without matches that earlier ones rule out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern
@@ -193,10 +194,11 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match, or the beginning of one, as ranks of its bound events, by alias in binding order.
+    """A match, or the beginning of one, as the ranks of its bound events by alias, in the order of binding.
 
-    A match decided at the end of the input is emitted after all others. One that ``is_waited`` is decided once no other
-    event of its time can come; a deadline decides earlier.
+    A match decided at the end of the input is emitted after all others. A match that ``is_waited`` is decided when no
+    other
+    event of its time can come, which is later than a deadline at this time.
     """
 
     run: int
@@ -218,12 +220,12 @@ class Ranked:
 
     @property
     def identity(self) -> frozenset[tuple[str, tuple[Rank, ...]]]:
-        """The bindings; matches with equal ones are the same match."""
+        """The bindings; matches with equal bindings are the same match."""
         return frozenset(self.bindings.items())
 
 
 def emission_order(match: Ranked) -> tuple[object, ...]:
-    """Sort key of alerts."""
+    """Sort key of the order in which matches are emitted."""
     events = match.events
     bindings = sorted((alias, list(ranks)) for alias, ranks in match.bindings.items())
     return *match.decision, match.end_us, match.start_us, events[0], -len(events), events, bindings

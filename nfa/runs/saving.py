@@ -1,4 +1,4 @@
-"""The run engine's state as arrays without free room, and back: dense numbers, every link checked."""
+"""The run engine's state as arrays without free room, and its restoration: dense numbers, every link checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIZED_BY = {"node": "node_parent", "event": "event_time", "run": "run_node", "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds of references in saved state: the number of open traces, and of events counted so far."""
+    """Bounds of references in saved state: the number of open traces, and the number of events counted so far."""
 
     traces: int
     sequences: int
@@ -46,7 +46,7 @@ def saved(
 ) -> dict[str, NDArray[Any]]:
     """State as one-dimensional arrays: pairs, their runs in order, chains (parents first), events, texts.
 
-    ``last_times`` are those of the last event by trace number; ``traces`` has new trace numbers by old one.
+    ``last_times`` are the times of the last events by trace number; ``traces`` has new trace numbers by old ones.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
@@ -69,9 +69,9 @@ def saved(
 def restored(
     arrays: Arrays, compiled: CompiledRuns, texts: TextPool, bounds: Bounds
 ) -> tuple[RunState, NDArray[np.int64]]:
-    """The state of saved arrays, perhaps among others, and the time of the last event by trace number.
+    """The state in saved arrays, and the time of the last event by trace number; other arrays are ignored.
 
-    ``texts`` receives the texts of bound events. Arrays of another form, links out of range and wrong counts are
+    Texts of bound events are interned in ``texts``. Arrays of another form, links out of range and wrong counts are
     rejected.
     """
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
@@ -120,7 +120,7 @@ def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
 
 
 def _by_depth(state: RunState) -> NDArray[np.int64]:
-    """Used nodes, parents before children."""
+    """The used nodes, parents before children."""
     used = np.flatnonzero(state.node_references > 0)
     depth = np.zeros(len(state.node_parent) + 1, np.int64)
     parents = state.node_parent[used].astype(np.int64)
@@ -144,8 +144,8 @@ def _kind_of(name: str) -> str:
 
 
 def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
-    """The saved arrays by their names in ``RunState``, in the forms that they have in an empty state."""
-    if "run_pair_work" not in arrays:  # written by releases that did not count work
+    """The saved arrays under their names in ``RunState``, with the shapes and types of an empty state."""
+    if "run_pair_work" not in arrays:  # a state of a release that did not count work
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
     forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}
     flat = {name: checked(arrays, f"run_{name}", form.dtype.type) for name, form in forms.items()}
@@ -181,7 +181,7 @@ def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
 
 
 def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
-    """Check that every chain is a path through one automaton from its first state."""
+    """Check that every chain is a path from the first state through one automaton."""
     program, steps, parents = compiled.program, found["node_step"], found["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
     _check("node_event", found["node_event"], 0, len(found["event_time"]))
@@ -198,7 +198,7 @@ def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
 
 
 def _lengths(found: Arrays) -> NDArray[np.int32]:
-    """Number of events of the chain that ends at each node; parents come before children."""
+    """The number of events of the chain that ends at each node; parents must come before children."""
     lengths = np.ones(len(found["node_parent"]) + 1, np.int32)
     for node, parent in enumerate(found["node_parent"].tolist()):
         lengths[node] = 1 if parent == NIL else lengths[parent] + 1

@@ -1,4 +1,4 @@
-"""Memory for the runs of one shard: creation, growth, size, and migration to the tables of other patterns."""
+"""Memory for the runs of one shard: creation, growth, size, and conversion to the tables of other patterns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from nfa.runs.program import CompiledRuns
 from nfa.runs.upkeep import close_pair, fill_buckets, rebuild_index
 from streams import zeros_of
 
-_LEAST = 16  # few: there may be thousands of empty engines
+_LEAST = 16  # small, as there may be thousands of empty engines
 _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """Elements of a kind: their arrays, the first with the free list, and the counters of its start and of elements."""
+    """The arrays for one kind of element, the first with the free list, and the counters of the list's start and of
+    elements.
+    """
 
     fields: tuple[str, ...]
     free: int
@@ -37,11 +39,11 @@ ARENAS: Mapping[str, Arena] = {
     "run": Arena(_fields("run_", "bucket_"), tables.RUN_FREE, tables.RUNS),
     "pair": Arena(_fields("pair_"), tables.PAIR_FREE, tables.PAIRS),
 }
-"""The arenas of ``RunState`` by the first word of their arrays' names."""
+"""The arenas of ``RunState`` by the first word of the names of their arrays."""
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:
-    """Empty state for conditions that read ``columns``, and at most ``leads`` leading NOTs and ``width`` steps."""
+    """Empty state for conditions that read ``columns``, at most ``leads`` leading NOTs and ``width`` steps."""
     nil = {name: np.full(_LEAST, NIL, np.int32) for name in (*_NIL, "buckets", "trace_pairs")}
     free = {arena.fields[0]: free_chain(0, _LEAST) for arena in ARENAS.values()}
     return zeros_of(
@@ -61,7 +63,7 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
 
 
 def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
-    """Empty state for other patterns, with the counters of a state without runs."""
+    """Empty state for other patterns; it takes over the counters that do not depend on runs."""
     fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     for counted in (tables.PEAK_EVENTS, tables.RELEASED):
         fresh.counters[counted] = state.counters[counted]
@@ -69,7 +71,7 @@ def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
 
 
 def with_room(state: RunState, needed: int) -> RunState:
-    """The state with room for ``needed`` more nodes and twice as many runs, an event and a pair."""
+    """The state with room for ``needed`` more nodes, twice as many runs, one event and one pair."""
     counters = state.counters
     if counters[tables.NODES] + needed > len(state.node_parent):
         state = grown_arena(state, "node", needed)
@@ -113,14 +115,14 @@ def used_bytes(state: RunState) -> int:
 
 
 def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.int32]:
-    """Links of a free list: ``first`` to ``size`` - 1, one after the other."""
+    """The links of a free list from ``first`` to ``size`` - 1, followed by ``then``."""
     links = np.arange(first + 1, size + 1, dtype=np.int32)
     links[-1:] = then
     return links
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """The state with room for ``needed`` more elements in one of ``ARENAS``, at the front of its free list."""
+    """The state with room for ``needed`` more elements in one of ``ARENAS``, which come first in its free list."""
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)
@@ -140,7 +142,7 @@ def runs_of(state: RunState, pair: int) -> list[int]:
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
-    """The state of the same traces for the tables of other patterns; runs of removed patterns are released.
+    """The state converted to the tables of other patterns; runs of removed patterns are released.
 
     ``sources`` has for each new pattern its old number, or ``NIL``.
     """

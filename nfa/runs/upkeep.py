@@ -38,22 +38,22 @@ def fill_buckets(program: RunProgram, state: RunState) -> None:
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
-    """Drop what is over for a pair at a time, and close the pair if nothing is left."""
+    """Drop data of a pair that have expired at a time, and close the pair if nothing is left."""
     kernel.attend(program, state, _NOTHING_FOUND, kernel.FORGET, _one(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
-    """The time when the last trailing NOT of a match is decided; ``LATEST`` if one has no deadline."""
+    """The time when the last trailing NOT of a match is decided; ``LATEST`` if a NOT has no deadline."""
     return int(kernel.attend(program, state, _NOTHING_FOUND, kernel.DEADLINE, _one(run), 0, 0, 0)[1])
 
 
 def finish(program: RunProgram, state: RunState, found: Found, pair: int, last_us: int) -> None:
-    """Complete the matches that wait for the end of a pair's trace, when the input has ended."""
+    """Decide the matches that wait for the end of a pair's trace, when the input has ended."""
     kernel.attend(program, state, found, kernel.FINISH, _one(pair), 0, int(LATEST), last_us)
 
 
 def time_out(program: RunProgram, state: RunState, found: Found, pair: int, time_us: Int) -> None:
-    """Report the maximal partial matches of a pair that WITHIN ended by a time, and drop what is over."""
+    """Report the maximal partial matches of a pair that WITHIN ended by a time, and drop spent runs."""
     kernel.attend(program, state, found, kernel.TIME_OUT, _one(pair), 0, int(time_us), 0)
 
 

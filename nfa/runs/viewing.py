@@ -24,7 +24,7 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
 
 
 def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int) -> int | None:
-    """When the window of a chain ends, in business time; None: never."""
+    """The end of the window of a chain, in business time; None: no end."""
     events: list[int] = []
     while node != NIL:
         events.append(int(state.node_event[node]))
@@ -35,7 +35,7 @@ def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int)
 
 
 def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
-    """When the last window of a pattern's runs ends, at least the newest time; None: never."""
+    """The end of the last window of a pattern's runs, at least the newest time; None: no end."""
     first, end = compiled.program.state_from[pattern : pattern + 2]
     is_own = (state.run_kind != NIL) & (state.run_state >= first) & (state.run_state < end)
     latest = int(state.run_end[is_own].max(initial=newest_us))

@@ -1,8 +1,9 @@
 """The shared-node engine: patterns whose partial matches need no memory of their own.
 
-It runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and plain
-sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` has the method, ADR 3 the
-reason.
+The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and
+plain sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` has the method, ADR
+3
+the reason.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from streams import zeros_of
 MOST_ALIASES = kernel.ALIAS_MASK + 1
 MOST_EVENTS = 1 << (63 - kernel.EVENT_BITS)
 
-_LEAST_NODES = 64  # few: there may be thousands of empty engines
+_LEAST_NODES = 64  # small, as there may be thousands of empty engines
 _LEAST_SWEEP = 1_024
 _MOST = 2**62  # limit of saved counters
-_ROOM = 64  # initial size of each result; doubled on demand
-_COPIED = 1 << 14  # fewer matches are copied out of their buffers
+_ROOM = 64  # initial size of each array of results, which is doubled on demand
+_COPIED = 1 << 14  # fewer matches are copied, instead of handing over the buffers
 _OF_MATCHES = ("match_row", "match_trace", "match_pattern", "match_end")
 _OF_EVENTS = ("bound_alias", "bound_sequence")
 _COUNTED = (kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW)
@@ -67,10 +68,10 @@ class SharedPattern:
     """A pattern in the form of this engine.
 
     Attributes:
-        terms: For each state, the alternatives that a partial match in it can become, as bits.
+        terms: For each state, the alternatives, as bits, that a partial match in the state can become.
         depth: The progress of each state: an early termination names the furthest of the states that died.
         transitions: Transitions in any order; a transition for several types occurs once per type.
-        limit: Most matches written per trace and event; the rest is counted.
+        limit: Most matches written per trace and event; further matches are counted.
         may_repeat: Two paths may bind the same events to the same aliases: equal matches of one event are written once.
     """
 
@@ -89,9 +90,10 @@ class Findings:
     """Results of a batch, in the order of its rows.
 
     Attributes:
-        matches: Each is detected with the event that completes it.
-        endings: (n, 5): row, pattern, monitor state before and after it, the furthest state that died (a column of
-            ``Guards.live``). Once per (trace, pattern), at the first event after which it has no future.
+        matches: The matches, each with the row of the event that completes it.
+        endings: (n, 5): row, pattern, monitor state before and after the event, the furthest state that died (a column
+            of
+            ``Guards.live``). Once per (trace, pattern), at the first event after which the pattern has no future.
         dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
@@ -105,8 +107,8 @@ class SharedStats:
     """Counts so far.
 
     Attributes:
-        held: Number of (pair, event) with the event bound in the pair; includes expired ones until they are released.
-        pairs: (trace, pattern) pairs with bound events.
+        held: Number of (pair, event) where the pair binds the event; includes expired ones until they are released.
+        pairs: Number of (trace, pattern) pairs with bound events.
         state_bytes: Bytes in use, without free room.
     """
 
@@ -121,7 +123,7 @@ class SharedStats:
 
 
 class SharedEngine:
-    """Partial matches of one shard, under the trace numbers of a ``TraceTable``."""
+    """Matches patterns in the traces of one shard, under the trace numbers of a ``TraceTable``."""
 
     def __init__(self) -> None:
         self._patterns: tuple[SharedPattern | None, ...] = ()
@@ -141,9 +143,11 @@ class SharedEngine:
     ) -> None:
         """Replace the running patterns; None is a pattern of another engine.
 
-        ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: it starts empty.
-        ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states; ``types`` the
-        number of type codes. ``index`` is that of the cells of transitions and columns; None: no cells.
+        ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: the pattern starts
+        without
+        partial matches. ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states;
+        ``types``
+        the number of type codes. ``index`` is the filter index of the cells of transitions and columns; None: no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
             raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")
@@ -177,7 +181,7 @@ class SharedEngine:
         first_sequence: int,
         released: NDArray[np.int32],
     ) -> Findings:
-        """Match the visited rows of a batch; the data of a trace are released when it ends.
+        """Match the relevant rows of a batch; the data of a trace are released when the trace ends.
 
         The tables of ``guards`` must cover the batch. ``clocks`` has the newest time of all traces up to each row;
         ``released`` counts, by trace, the bound events dropped because of a guard (``TraceTable.released``).
@@ -241,7 +245,7 @@ class SharedEngine:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Matches, early terminations and overflow so far; they can be set."""
+        """Numbers of matches, early terminations and overflow so far; they can be set."""
         matches, endings, overflow = self._state.counters[list(_COUNTED)].tolist()
         return matches, endings, overflow
 
@@ -303,7 +307,7 @@ class SharedEngine:
         self._state = state
 
     def _unpack(self, state: SharedState, packed: Packed, traces: int, sequences: int) -> int:
-        """Fill empty state; returns the fault, if any."""
+        """Fill empty state from packed state; returns the fault, or SOUND."""
         aliases = int(self._program.alias.max(initial=-1)) + 1
         pairs = np.empty(len(packed.pair_trace), np.int32)
         fault = packing.unpack_pairs(self._program, state, packed, pairs, traces)
@@ -338,7 +342,7 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """The contents of the buffers; well-filled buffers are handed over and replaced, as copying would cost more."""
+        """The contents of the buffers. Well-filled buffers are handed over and replaced, as copying would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         found = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}

@@ -1,4 +1,4 @@
-"""Compilation of DEFINE: conditions on rows at fixed distances become columns, the others programs of the kernel."""
+"""Compilation of DEFINE: conditions on rows at fixed distances become columns, the others kernel programs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Conditions:
 
 
 def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
-    """Compile conditions over a table; refused if one is no truth value, or does what only MEASURES supports."""
+    """Compile conditions over a table; refused if one is not a truth value, or only MEASURES supports it."""
     labels = len(clause.variables)
     compiled = Conditions(np.zeros(labels, np.int32), np.zeros((labels, 2), np.int32))
     for label, condition in clause.definitions:
@@ -122,7 +122,7 @@ def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
 
 
 def position_of(expression: Expression) -> Position:
-    """The position of the first part of an expression that has one."""
+    """The position of the first subexpression that has a position."""
     found = (getattr(one, "position", NOWHERE) for one in walk(expression))
     return next((one for one in found if one != NOWHERE), NOWHERE)
 
@@ -138,7 +138,7 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """The condition of a label, in which the label of the current row is a constant."""
+    """The condition of a label, with the label of the current row as a constant."""
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -185,7 +185,7 @@ class _Compiler:
     into: Conditions
 
     def is_static(self, expression: Expression) -> bool:
-        """Whether an expression depends on the current row and rows at fixed distances only."""
+        """Whether an expression depends only on the current row and on rows at fixed distances."""
         match expression:
             case Constant():
                 return True
@@ -235,9 +235,9 @@ class _Compiler:
         return pa.concat_arrays([column, pa.nulls(1, column.type)])
 
     def _contents(self, expression: Expression) -> list[Any]:
-        """The columns of an expression over one row: a single one unless the expression reads the label of the row.
+        """The columns of an expression over one row: one column, unless the expression reads the label of the row.
 
-        Then there is a column for each label, and one for rows without a label.
+        In that case there is a column for each label, and a column for rows without a label.
         """
         if LabelOfRow() not in walk(expression):
             return [self._content(expression)]
@@ -247,7 +247,9 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """The column of an expression over one row: its value for each row of the table, then for a missing row."""
+        """The column of an expression over one row: a value for each row of the table, then the value for a missing
+        row.
+        """
         size = self.table.size + 1
 
         def read(one: Expression) -> Any:
@@ -272,7 +274,7 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, found: list[Any], position: Position) -> tuple[int, int, str]:
-        """Add columns of one kind; returns the index of the first one in its lane, the lane and the kind."""
+        """Add columns of one kind; returns the index of the first column in its lane, the lane and the kind."""
         columns = [plain(one) for one in found]
         kind = kind_of(columns[0].type)
         if kind == "float":
@@ -353,7 +355,7 @@ class _Compiler:
         return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
 
     def _folded(self, operation: Operation) -> tuple[_Code, str]:
-        """An operation of any number of operands, one after the other."""
+        """The code of an operation with any number of operands, which is applied to two at a time."""
         if len(operation.operands) == 1:
             return self.compile(operation.operands[0])
         *before, last = operation.operands
@@ -378,7 +380,7 @@ class _Compiler:
         return [*left, *right, (_ARITHMETIC[name], lane)], kind
 
     def _alike(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, _Code, str]:
-        """The code of two operands whose kinds are made equal."""
+        """The code of two operands, converted to a common kind."""
         return _aligned(operation, self.compile(first), self.compile(second))
 
 
@@ -393,7 +395,7 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
 
 
 def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
-    """A constant in the lanes of integers and floats; texts by their rank."""
+    """A constant as (integer, float) for the two lanes; a text is its rank."""
     match value:
         case str():
             return ranks[value], 0.0
@@ -413,7 +415,7 @@ def _in_utc(value: Any) -> Any:
 
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
-    """The columns of the lane of integers, where they are known, and the ranks of all texts."""
+    """The columns of the lane of integers, masks of their known values, and the ranks of all texts."""
     texts = [column for kind, column in conditions.integer_columns if kind == "text"]
     known = [value for kind, value in conditions.constants if kind == "text"]
     ordered = pc.unique(pa.concat_arrays([*(one.cast(pa.string()) for one in texts), pa.array(known, pa.string())]))
@@ -429,7 +431,7 @@ def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int6
 
 
 def lane_of_floats(conditions: Conditions, size: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """The columns of the lane of floats, and where they are known."""
+    """The columns of the lane of floats, and masks of their known values."""
     values = np.zeros((len(conditions.float_columns), size), np.float64)
     is_known = np.zeros(values.shape, np.uint8)
     for place, column in enumerate(conditions.float_columns):

@@ -6,4 +6,4 @@ from nfa.errors import PatternError
 
 
 class RowPatternFailed(PatternError, code="row-pattern-failed"):
-    """A query is valid, but has no result over this table: the search takes too long, or has no row to skip to."""
+    """A valid query has no result over this table: the search takes too long, or there is no row to skip to."""

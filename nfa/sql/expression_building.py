@@ -1,4 +1,4 @@
-"""Conversion of lark's trees to expressions as written."""
+"""Conversion of lark's trees to expressions in unresolved form."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def build_expression(tree: Branch) -> Expression:
 
 
 def name_of(tree: Branch, *, is_label: bool = False) -> str:
-    """An identifier without its quotes; labels that have none are in upper case."""
+    """An identifier without its quotes; an unquoted label is in upper case."""
     (token,) = tokens_of(tree)
     if token.type == "NAME":
         return token.upper() if is_label else str(token)

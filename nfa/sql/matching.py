@@ -1,4 +1,4 @@
-"""The search for the matches of a clause: compiles it for a table, and calls the kernel."""
+"""The search for the matches of a clause: compiles the clause for a table, and calls the kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nfa.syntax import NOWHERE
 from streams import zeros_of
 
 MOST_STEPS = 1_000_000_000
-"""Steps of the search in one partition, unless the caller says otherwise."""
+"""The default bound of the steps of the search in one partition."""
 
 _RULES: Mapping[SkipRule, int] = {
     "past_last_row": tables.PAST_LAST_ROW,
@@ -31,21 +31,23 @@ _RULES: Mapping[SkipRule, int] = {
     "to_first": tables.TO_FIRST,
     "to_last": tables.TO_LAST,
 }
-_MOST_MEMORY = 2**28  # cells of branches and rows
+_MOST_MEMORY = 2**28  # most (branch, row) cells
 _MOST_STACK = 2**26
 
 
 @dataclass(frozen=True)
 class Matches:
-    """What was found, in the order of the output. A *line* is a row of a match; all lines of all matches are numbered.
+    """Matches, and unmatched rows, in the order of the output: the *records*.
+
+    A *line* is a row of a match; all lines of all matches are numbered together.
 
     Attributes:
-        is_match: Whether it is a match, and not an unmatched row.
-        starts: Its first row.
-        lengths: The number of rows of a match.
-        numbers: The number of a match in its partition.
-        labels: The label of each row of each match, match after match.
-        is_excluded: Whether that row is left out of the output.
+        is_match: By record, whether it is a match and not an unmatched row.
+        starts: By record, its first row.
+        lengths: By record, its number of lines.
+        numbers: By record, the number of the match in its partition.
+        labels: By line, the label of the row.
+        is_excluded: By line, whether the row is left out of the output.
     """
 
     is_match: NDArray[np.bool_]
@@ -73,7 +75,7 @@ class Matches:
 
 
 def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> Matches:
-    """The matches of a clause in a table, whose columns may not fit its conditions (``PatternRefused``).
+    """Search a table for the matches of a clause; ``PatternRefused`` if its columns do not fit the conditions.
 
     Raises ``RowPatternFailed`` if the search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """

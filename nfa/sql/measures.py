@@ -1,4 +1,4 @@
-"""The output of a clause: its rows, and the measures on them."""
+"""The output of a clause: its rows, and the measures over these rows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Output:
 
     Attributes:
         rows: The row of the table that each output row shows.
-        records: The match, or unmatched row, of each.
-        ends: The number of lines up to the current row, inclusive: a match's first line if there is no current row.
+        records: By output row, the record (match or unmatched row) to which it belongs.
+        ends: By output row, the end of its lines: the line after the current row, or the match's first line without a
+            current row.
     """
 
     clause: Clause
@@ -69,7 +70,7 @@ class Output:
         return self._values(expression.content, targets)
 
     def _targets(self, place: Place) -> NDArray[np.int64]:
-        """The row of a place, for each output row; -1: none."""
+        """For each output row, the row of a place; -1: no such row."""
         firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
         if place.labels is None:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
@@ -85,23 +86,23 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many lines before each line have one of the labels, and those lines."""
+        """The number of lines with one of the labels before each line, and the lines with these labels."""
         chosen = self._chosen(labels)
         return np.append(0, np.cumsum(chosen)), np.flatnonzero(chosen)
 
     def _chosen(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
-        """Whether each line has one of the labels."""
+        """A mask of the lines with one of the labels; None: all lines."""
         is_chosen = np.array([labels is None or label in labels for label in range(len(self.clause.variables))])
         return is_chosen[self.matches.labels]
 
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """Rows at a distance in the same partition; -1 beyond it."""
+        """The rows at a distance in the same partition; -1 if there is no such row."""
         if not self.table.size:
             return rows
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """The values of an expression over one row of each output row's match."""
+        """The values of an expression over one row (``rows``) for each output row."""
         chosen = pa.array(rows, mask=rows < 0)
 
         def read(one: Expression) -> Any:
@@ -113,7 +114,7 @@ class Output:
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
-        """The labels of rows in the match of each output row; null outside it."""
+        """The labels of rows in the match of each output row; null for rows outside the match."""
         places = rows - self.matches.starts[self.records]
         is_there = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
         lines = np.where(is_there, self.firsts[self.records] + places, 0)
@@ -148,7 +149,7 @@ class Output:
         return column_of(expression, read, len(self.matches.lines))
 
     def _folded(self, aggregate: Aggregate, operand: Any, chosen: NDArray[np.bool_], ends: _Lines) -> Any:
-        """An aggregate of numbers, by a kernel over the lines."""
+        """The values of an aggregate of numbers, computed by a kernel over the lines."""
         if aggregate.name == "count":
             counts = np.append(0, np.cumsum(chosen))
             return pa.array(counts[ends] - counts[self.firsts[self.records]])
@@ -175,7 +176,7 @@ class Output:
         return _typed(values[last], ~is_there, operand.type)
 
     def _listed(self, aggregate: Aggregate, operands: Sequence[Any], chosen: NDArray[np.bool_], ends: _Lines) -> Any:
-        """An aggregate of a list of values, one output row after the other."""
+        """The values of an aggregate of a list of values, computed output row by output row."""
         function = _LISTED.get(("distinct " if aggregate.is_distinct else "") + aggregate.name)
         if function is None:
             what = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)
@@ -193,7 +194,7 @@ class Output:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[[list[Any], list[Any]], Any]:
-    """The value of the first operand where the second one is extreme."""
+    """A function that returns the value of the first operand where the second operand is extreme."""
 
     def chosen(values: list[Any], keys: list[Any]) -> Any:
         known = [place for place, key in enumerate(keys) if key is not None]
@@ -219,7 +220,7 @@ _LISTED: Mapping[str, Callable[..., Any]] = {
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
-    """Numbers of a kernel in the type of their column; whole numbers are int64, other numbers float64."""
+    """Numbers of a kernel in the type of their column; other whole numbers are int64, other numbers float64."""
     found = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
         return found.view(pa.timestamp("us")).cast(kind)
@@ -233,7 +234,7 @@ def output_of(clause: Clause, table: SortedTable, matches: Matches) -> Output:
     firsts = matches.firsts
     if clause.rows == "one":
         return Output(clause, table, matches, matches.starts, np.arange(len(firsts)), firsts + matches.lengths)
-    # of each record its lines that are shown; of one without lines, one row
+    # for each record its shown lines; for a record without lines, one row
     is_shown = ~matches.is_excluded
     alone = np.flatnonzero(matches.lengths == 0)
     all_records = np.concatenate([matches.records[is_shown], alone])

@@ -1,7 +1,7 @@
-"""Operators and scalar functions of queries, as columns of Arrow.
+"""Operators and scalar functions of queries, over Arrow columns.
 
-Each takes and returns Arrow arrays, or scalars where all operands are constants, and is null where it is in SQL.
-Division by zero gives null. One table has them all; ``column_of`` applies it.
+Each takes and returns Arrow arrays, or scalars if all operands are constants, and gives null where SQL does. Division
+by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` have all of them; ``column_of`` applies them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nfa.syntax import Position
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: its evaluation over columns, and how many operands it takes (``most`` None: any number)."""
+    """A function: its evaluation over columns, and its number of operands (``most`` None: no upper bound)."""
 
     column: Callable[..., Any]
     least: int
@@ -41,7 +41,7 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two operands; beside times with a zone, those without are in UTC, and dates are midnights."""
+    """Two operands in comparable types: next to times with a zone, other times are in UTC, and dates are midnights."""
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)
@@ -66,7 +66,7 @@ def _subtract(left: Any, right: Any) -> Any:
 
 
 def _beside(operand: Any, other: Any) -> Any:
-    """A date beside an interval is its midnight."""
+    """The operand; a date next to an interval becomes its midnight."""
     return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
 
 
@@ -112,7 +112,7 @@ def _in(value: Any, *others: Any) -> Any:
 
 
 def _case(*operands: Any) -> Any:
-    """CASE: condition, value, condition, value, …, and the value otherwise if their number is odd."""
+    """CASE: condition, value, condition, value, …; if their number is odd, the last operand is the value of ELSE."""
     result = operands[-1] if len(operands) % 2 else pa.scalar(None)
     for place in range(len(operands) // 2 * 2 - 2, -1, -2):
         result = pc.if_else(pc.coalesce(operands[place], False), operands[place + 1], result)
@@ -213,7 +213,7 @@ OPERATIONS: Mapping[str, Function] = {
     "cast_timestamp": _fixed(lambda operand: operand.cast(pa.timestamp("us")), 1),
     "cast_date": _fixed(lambda operand: operand.cast(pa.date32()), 1),
 }
-"""What the grammar makes of operators; their names cannot be written as calls."""
+"""The operators and special forms of the grammar by name; queries cannot write these names as calls."""
 
 FUNCTIONS: Mapping[str, Function] = {
     "abs": _fixed(pc.abs_checked, 1),
@@ -247,7 +247,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "to_seconds": _fixed(_duration_in(1_000_000), 1),
     "to_milliseconds": _fixed(_duration_in(1_000), 1),
 }
-"""Functions by the names with which queries call them."""
+"""The functions by name in queries."""
 
 OTHER_NAMES: Mapping[str, str] = {
     "substring": "substr",
@@ -258,20 +258,20 @@ OTHER_NAMES: Mapping[str, str] = {
     "nvl": "coalesce",
     "ifnull": "coalesce",
 }
-"""Names of functions in other dialects."""
+"""The names of functions in other dialects."""
 
 NEEDS_CONSTANTS: Mapping[str, int] = {"like": 1, "substr": 1, "starts_with": 1, "round": 1, "cast_varchar": 1}
-"""Functions whose operands from a place onward must be constants."""
+"""The functions whose operands from this place on must be constants."""
 
 
-_OF_NULLS = (None, pa.bool_(), pa.int64(), pa.string(), pa.timestamp("us"))  # types that nulls are given, in turn
+_OF_NULLS = (None, pa.bool_(), pa.int64(), pa.string(), pa.timestamp("us"))  # types that nulls are given, in this order
 
 Reader = Callable[[Expression], Any]
-"""The column, or the scalar, of an expression that is no operation and no constant."""
+"""Gives the column, or the scalar, of an expression that is neither an operation nor a constant."""
 
 
 def column_of(expression: Expression, read: Reader, size: int) -> Any:
-    """The values of an expression on each of ``size`` rows, as an Arrow array; operands of other types are refused."""
+    """The values of an expression on each of ``size`` rows, as an Arrow array; operands of unfit types are refused."""
     found = value_of(expression, read)
     if isinstance(found, pa.Scalar):
         return pa.nulls(size, found.type) if not found.is_valid else pa.repeat(found, size)
@@ -279,7 +279,7 @@ def column_of(expression: Expression, read: Reader, size: int) -> Any:
 
 
 def value_of(expression: Expression, read: Reader) -> Any:
-    """As ``column_of``, but constants are scalars."""
+    """As ``column_of``, but the value of constants is a scalar."""
     match expression:
         case Constant():
             return pa.scalar(expression.value)
@@ -293,7 +293,7 @@ def value_of(expression: Expression, read: Reader) -> Any:
 def applied(name: str, operands: list[Any], position: Position) -> Any:
     """The result of an operation on Arrow arrays or scalars.
 
-    A column of nulls has no type in Arrow; the operation gives it one that fits.
+    A column of nulls has no type in Arrow, and gets a type that fits the operation.
     """
     column = (OPERATIONS.get(name) or FUNCTIONS[name]).column
     has_nulls = any(pa.types.is_null(one.type) for one in operands)
@@ -315,7 +315,7 @@ def _first_line(error: Exception) -> str:
 
 
 def plain(operand: Any, of_nulls: Any = None) -> Any:
-    """A column in a type that all functions take: dictionaries and large or view texts become plain texts."""
+    """A column in a type that all functions accept: dictionaries, large texts and text views become plain texts."""
     kind = operand.type
     if pa.types.is_null(kind) and of_nulls is not None:
         return operand.cast(of_nulls)

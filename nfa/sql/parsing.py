@@ -1,4 +1,4 @@
-"""Parsing of queries with ``MATCH_RECOGNIZE``. Every refusal names line, column and a correction."""
+"""Parsing of queries with ``MATCH_RECOGNIZE``. Every refusal has line, column and a correction."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _WORD = re.compile(r"==|&&|\w+|.", re.DOTALL)
 
 
 def parse_query(text: str) -> SqlQuery:
-    """Read one query."""
+    """Parse one query."""
     return build_sql(_GRAMMAR.tree(text, "start"))
 
 
 def parse_named(text: str) -> tuple[str, Clause]:
-    """Read a clause with a name, ``PATTERN name MATCH_RECOGNIZE (…)``."""
+    """Parse a clause with a name, ``PATTERN name MATCH_RECOGNIZE (…)``."""
     return build_named(_GRAMMAR.tree(text, "named"))
 
 
 def _advise(text: str, place: int, _: set[str], expected: str) -> tuple[str, int, str]:
-    """The word that cannot be read, its distance to the place, and what would be right."""
-    back = int(text[max(0, place - 1) : place + 1] == "==")  # the first half was accepted
+    """The word that cannot be read, the number of characters from its start to the place, and the advice."""
+    back = int(text[max(0, place - 1) : place + 1] == "==")  # the first half of == was accepted
     match = _WORD.match(text, place - back)
     word = match.group() if match else ""
     return word, back, _HINTS.get(word.upper(), expected)
@@ -111,7 +111,7 @@ def _only(tree: Branch | None) -> Expression | None:
 
 
 def _outputs(tree: Branch) -> tuple[Named, ...] | None:
-    """The columns of a SELECT list; None for all of them."""
+    """The columns of a SELECT list; None for ``*``."""
     outputs: list[Named] = []
     for output in trees_of(tree):
         if output.data == "everything_of":

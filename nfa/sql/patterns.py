@@ -1,4 +1,4 @@
-"""Row patterns: from lark's trees to the syntax tree. Permutations become alternations."""
+"""Conversion of lark's trees to the syntax tree of row patterns. Permutations become alternations."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from nfa.sql.expression_building import name_of
 from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labelled, Node, Repetition
 
 MAX_REPETITIONS = 1_000  # n of {n}
-MAX_SIZE = 10_000  # steps of the program
+MAX_SIZE = 10_000  # number of steps of the program
 _SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 class Variables:
-    """The variables of a pattern, in the order in which it names them."""
+    """The variables of a pattern, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.has_exclusion = False
 
     def label_of(self, name: str) -> int:
-        """The label of a variable."""
+        """The label of a variable; a new variable gets the next label."""
         if name not in self.names:
             self.names.append(name)
         return self.names.index(name)
@@ -75,7 +75,7 @@ class PatternReader:
 
 
 def size_of(node: Node) -> int:
-    """The number of rows and branches that a pattern can name, its repetitions counted."""
+    """The number of rows and branches of a pattern with its repetitions written out."""
     match node:
         case Concatenation() | Alternation():
             return 1 + sum(map(size_of, node.parts))
@@ -88,7 +88,7 @@ def size_of(node: Node) -> int:
 
 
 def _permuted(parts: list[Node], tree: Branch) -> Node:
-    """The alternation of all orders of some parts, in lexicographical order of their places."""
+    """The alternation of all orders of some parts, in lexicographical order of the parts' places."""
     if factorial(len(parts)) * sum(map(size_of, parts)) > MAX_SIZE:
         raise PatternRefused("too-large", f"PERMUTE of {len(parts)} parts has too many orders", position_of(tree))
     orders: Iterable[tuple[Node, ...]] = permutations(parts)

@@ -1,4 +1,4 @@
-"""Programs of row patterns, for the kernel.
+"""Programs of row patterns, which the kernel runs.
 
 An iteration that takes no row leaves a loop without an upper bound: the search continues after the loop. Bounded
 repetitions are written out.
@@ -17,7 +17,7 @@ from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labell
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program: instructions with two operands, the numbers of its branches, and how many registers it needs."""
+    """A program: instructions with two operands, the numbers of its branches, and its number of registers."""
 
     instructions: NDArray[np.int32]
     splits: NDArray[np.int32]
@@ -30,7 +30,7 @@ class Program:
 
 
 def build_program(pattern: Node) -> Program:
-    """The program of a pattern."""
+    """Compile a pattern to a program."""
     writer = _Writer()
     writer.write(pattern)
     writer.add(MATCHED)

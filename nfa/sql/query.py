@@ -20,10 +20,10 @@ from nfa.sql.table import SortedTable, sorted_table, whole
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """What a query reads, and how it may be divided.
+    """The table that a query reads, and how the query may be divided.
 
     Attributes:
-        table: The table that it reads.
+        table: The table that the query reads.
         partition: The columns of PARTITION BY.
         is_whole: Whether ORDER BY or LIMIT need the results of all partitions.
     """
@@ -34,30 +34,31 @@ class QueryShape:
 
 
 def query_shape(text: str) -> QueryShape:
-    """The shape of a query; ``PatternRefused`` has the position of what cannot be read, and advice."""
+    """The shape of a query; ``PatternRefused``, with position and advice, if the text cannot be read."""
     query = parse_query(text)
     columns = tuple(sort.column for sort in query.clause.partition)
     return QueryShape(query.table, columns, bool(query.ordering) or query.limit is not None)
 
 
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
-    """The result of a query; ``read`` gives the table of a name, ``max_steps`` bounds the search in one partition.
+    """Run a query; ``read`` returns the table of a name, ``max_steps`` bounds the search in one partition.
 
-    ``PatternRefused`` if the text cannot be read, or does not fit the table; ``RowPatternFailed`` as ``search``.
+    Raises ``PatternRefused`` if the text cannot be read or does not fit the table, and ``RowPatternFailed`` like
+    ``search``.
     """
     query = parse_query(text)
     return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))
 
 
 def run_clause(clause: Clause, table: pa.Table, max_steps: int) -> pa.Table:
-    """The result of a MATCH_RECOGNIZE clause over a table."""
+    """Run a MATCH_RECOGNIZE clause over a table."""
     resolved = resolve_clause(clause, table.column_names)
     in_order = sorted_table(table, resolved.partition, resolved.order)
     return _shown(resolved, in_order, output_of(resolved, in_order, search(resolved, in_order, max_steps)))
 
 
 def _shown(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
-    """The columns of the clause in the order of the standard."""
+    """The columns of the result of a clause, in the order of the standard."""
     rows = pa.array(output.rows)
     shown = [(one.column, table.column(one.column).take(rows)) for one in clause.partition]
     measures = [(one.name, output.measure(one.expression)) for one in clause.measures]
@@ -74,7 +75,7 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
 
 
 def _selected(query: SqlQuery, found: pa.Table) -> pa.Table:
-    """The rows and columns of the query around the clause."""
+    """Apply the query around the clause to the result of the clause."""
     columns = Columns(found.column_names)
 
     def value(expression: Expression, table: pa.Table) -> Any:

@@ -1,7 +1,7 @@
-"""Resolution of names: which column, which row of the match, and what each call means.
+"""Resolution of names: the column or row of the match that a name means, and the meaning of each call.
 
-An operation on values that are all read at one place is read there as a whole, so ``lower(LAST(A.x))`` is
-``LAST(lower(A.x))``. That keeps the meaning, as a place without a row reads nulls.
+An operation whose operands are all read at one place is read there as a whole, so ``lower(LAST(A.x))`` is
+``LAST(lower(A.x))``. The meaning stays the same, as a place without a row reads nulls.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _MAX_OFFSET = 2**31 - 1
 class Columns:
     """The columns of a table by name; queries may write names in another case, unless that is ambiguous.
 
-    ``names`` None: any name is a column.
+    If ``names`` is None, any name is a column.
     """
 
     names: Sequence[str] | None
 
     def find(self, name: str, position: Position) -> str:
-        """The name of a column as the table writes it."""
+        """The name of a column in the case of the table."""
         if self.names is None or name in self.names:
             return name
         alike = [one for one in self.names if one.lower() == name.lower()]
@@ -59,7 +59,7 @@ class Columns:
 
 
 def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
-    """The clause with resolved expressions, for a table with these columns; None: any column may be named."""
+    """The clause with resolved expressions, for a table with the columns ``names``; None: any name is a column."""
     columns = Columns(names)
     unions = {name: frozenset([label]) for label, name in enumerate(clause.variables)} | dict(clause.subsets)
     scope = _Scope(columns, unions, is_measure=True)
@@ -77,7 +77,7 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
 
 
 def resolve_output(expression: Expression, columns: Columns, alias: str | None) -> Expression:
-    """An expression of the query around the clause, over the columns of its result."""
+    """An expression of the query around the clause, resolved over the columns of the clause's result."""
 
     def of_name(name: Name) -> Expression:
         if name.variable is not None and (alias is None or name.variable != alias.upper()):
@@ -157,7 +157,7 @@ class _Scope:
         return At(LabelOfRow(), self._place(labels, is_final=call.semantics == "final"), call.position)
 
     def _classified(self, call: Call) -> frozenset[int] | None:
-        """The labels that CLASSIFIER(variable) counts."""
+        """The labels to which CLASSIFIER(variable) refers; None: all labels."""
         _require_operands(call, 0, 1)
         if not call.operands:
             return None
@@ -189,7 +189,7 @@ class _Scope:
         return At(found.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
-        """The expression inside a navigation, at the last row of its labels."""
+        """The expression inside a navigation, read at the last row of its labels."""
         for one in walk(expression):
             if isinstance(one, Call) and (one.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES, "match_number")):
                 raise PatternRefused(
@@ -201,7 +201,7 @@ class _Scope:
         return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
-        """The labels that an expression over one row names, which must agree, and the expression itself."""
+        """The labels of an expression over one row, which all its names must share, and the resolved expression."""
         found: list[frozenset[int] | None] = []
 
         def plain(one: Expression) -> Expression:
@@ -238,7 +238,7 @@ class _Scope:
         labels = self._labels(call.rows_of, call.position)
         operands: tuple[Expression, ...] = ()
         if call.operands:
-            # one tuple, so that the variables of all operands must agree
+            # as one expression, so that the variables of all operands must agree
             labels, whole = self._of_one_variable(Operation("operands", call.operands, call.position), call)
             assert isinstance(whole, Operation)
             operands = whole.operands
@@ -257,7 +257,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """The place; in the condition of a label, the last row of that label is the current row."""
+        """The place without labels, if it is the last row of the label whose condition is resolved: the current row."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -304,7 +304,7 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 
 def _at_one_place(operation: Operation) -> Expression:
-    """The operation; read as a whole at the place where all its operands are read, if there is one."""
+    """The operation, read as a whole if all its operands are read at one place."""
     read = [one for one in operation.operands if not isinstance(one, Constant)]
     places = {one.place if isinstance(one, At) else None for one in read}
     are_labels = {LabelOfRow() in walk(one) for one in read}

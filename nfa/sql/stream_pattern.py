@@ -1,7 +1,7 @@
-"""Patterns of streams that are given as SQL: the clauses whose meaning over an unbounded stream is that of a pattern.
+"""Patterns of streams written as SQL: only clauses with the same meaning over an unbounded stream.
 
-These are sequences of a fixed number of rows. Each first row then has at most one match, so there is no preference, and
-matches end in the order in which they begin. Everything else is refused by name.
+These clauses match sequences of a fixed number of rows. Each first row then has at most one match, so no preference is
+needed, and matches end in the order in which they begin. Everything else is refused by name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _CALLED: Mapping[type, str] = {Alternation: "| or PERMUTE", Repetition: "a quant
 
 
 def stream_pattern_text(text: str) -> str:
-    """The pattern language's text of ``PATTERN name MATCH_RECOGNIZE (…)``."""
+    """Translate ``PATTERN name MATCH_RECOGNIZE (…)`` to a text of the pattern language."""
     name, written = parse_named(text)
     clause = resolve_clause(written, None)
     _check(clause)
@@ -64,12 +64,12 @@ def stream_pattern_text(text: str) -> str:
 
 
 class _Unplaced(PatternRefused):
-    """A refusal whose place is known further out."""
+    """A refusal without a position, which an outer caller adds."""
 
 
 @contextmanager
 def _placed(position: Position) -> Iterator[None]:
-    """Give refusals inside that have no place the place of what is read here."""
+    """Add a position to refusals inside that have none."""
     try:
         yield
     except _Unplaced as error:
@@ -82,7 +82,7 @@ def _refuse(what: str, why: str, position: Position = NOWHERE) -> NoReturn:
 
 
 def _check(clause: Clause) -> None:
-    """Refuse the parts of a clause that do not fit, apart from its pattern and expressions."""
+    """Refuse the parts of a clause that have no meaning in a stream, except its pattern and expressions."""
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):
@@ -96,7 +96,7 @@ def _check(clause: Clause) -> None:
 
 
 def _steps(node: Node) -> Sequence[int]:
-    """The labels of a pattern with a fixed number of rows."""
+    """The label of each row of a pattern with a fixed number of rows."""
     match node:
         case Labelled():
             return [node.label]
@@ -118,7 +118,7 @@ class _Writer:
 
     @cached_property
     def aliases(self) -> tuple[str, ...]:
-        """The alias of each step: its variable, numbered if it has several."""
+        """The alias of each step: its variable, with a number if the variable has several steps."""
         names, found = self.clause.variables, list[str]()
         for place, label in enumerate(self.steps):
             same = [step for step, other in enumerate(self.steps) if other == label]
@@ -128,9 +128,9 @@ class _Writer:
         return tuple(found)
 
     def text(self, name: str) -> str:
-        """The whole text."""
+        """The whole text of the pattern."""
         steps = ", ".join(self._step(place) for place in range(len(self.steps)))
-        # unquoted: in quotes, key would be an attribute
+        # unquoted, because a quoted key would be an attribute
         keys = ", ".join(quoted(sort.column) for sort in self.clause.partition)
         lines = [
             f"PATTERN {self._name(name)}",
@@ -165,7 +165,9 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{written}]' if written else ''}"
 
     def _value(self, expression: Expression, here: int, own: int | None) -> str:
-        """An expression at a step: in the condition of the step ``own``, or None in a measure."""
+        """An expression in the condition of the step ``own``, or in a measure (None), when ``here`` is the current
+        step.
+        """
         match expression:
             case Constant():
                 return _constant(expression.value)
@@ -205,7 +207,7 @@ class _Writer:
         return [step for step in range(here + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, here: int, position: Position) -> int | None:
-        """The step of a place; None without one. Refused if the row is not a part of the match so far."""
+        """The step of a place; None if there is no such step. A row outside the match so far is refused."""
         found = self._places(place.labels, here)
         if not place.is_first:
             found.reverse()
@@ -261,7 +263,7 @@ def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
 
 
 def _types_of(condition: Expression) -> Sequence[str] | None:
-    """The event types of ``type = '…'`` or ``type IN (…)`` about the current row."""
+    """The event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row; None for others."""
     match condition:
         case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
             if place == Place() and all(isinstance(one, Constant) and isinstance(one.value, str) for one in values):

@@ -1,7 +1,7 @@
 """The syntax tree of a query with ``MATCH_RECOGNIZE``: frozen values, equal if the queries are.
 
-Expressions have two forms. As written, they contain ``Name`` and ``Call``; ``nfa.sql.resolving`` replaces both, so that
-each value says at which row of the match it is read (``At``). Labels are the pattern's variables, by number.
+Expressions have two forms. Unresolved ones contain ``Name`` and ``Call``; ``nfa.sql.resolving`` replaces both, so that
+each value has the row of the match at which it is read (``At``). Labels are the numbers of the pattern's variables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A column as written, with the pattern variable before it, if there is one."""
+    """An unresolved column, with the pattern variable before it if there is one."""
 
     column: str
     variable: str | None = None
@@ -37,9 +37,9 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as written.
+    """An unresolved call.
 
-    ``semantics`` is ``running`` or ``final`` where the text has that word. ``count(*)`` and ``count(A.*)`` are
+    ``semantics`` is ``running`` or ``final`` if the text has this word. ``count(*)`` and ``count(A.*)`` are
     ``of_rows``, with the variable as ``rows_of``.
     """
 
@@ -54,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator or scalar function, by its name in ``nfa.sql.operations``."""
+    """An operator or a scalar function, by its name in ``nfa.sql.operations``."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -70,7 +70,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class LabelOfRow:
-    """The label of the row that is read, as text; null outside the match."""
+    """The label, as text, of the row that is read; null outside the match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,13 @@ class MatchNumber:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A row of a match, relative to the current one.
+    """A row of a match, relative to the current row.
 
     Attributes:
-        labels: The labels that count; None: all.
-        is_first: Whether rows are counted from the first one onward; else from the last one backward.
-        offset: Number of rows with these labels to pass over.
-        is_final: Whether the last row is that of the whole match, not the current one.
+        labels: The labels whose rows count; None: all labels.
+        is_first: Whether rows are counted from the first one onward; otherwise from the last one backward.
+        offset: Number of rows with these labels to skip.
+        is_final: Whether the last row is that of the whole match, not the current row.
         physical: Number of rows of the partition to move forward from that row; negative: backward.
     """
 
@@ -98,13 +98,13 @@ class Place:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is at a fixed distance from the current row."""
+        """Whether the place is at a fixed distance from the current row."""
         return self.labels is None and not self.is_first and self.offset == 0 and not self.is_final
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """An expression over one row, evaluated at a place; without a row, all its columns are null."""
+    """An expression over one row, evaluated at a place; if there is no row, all its columns are null."""
 
     content: Expression
     place: Place
@@ -113,7 +113,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate over the rows of a match that have one of the labels; ``labels`` None: all of them."""
+    """An aggregate over the rows of a match that have one of the labels; ``labels`` None: all rows."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -149,14 +149,14 @@ class Concatenation:
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
-    """Alternatives, the preferred one first."""
+    """Alternatives in the order of preference."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A part ``least`` to ``most`` times; ``most`` None: without a limit."""
+    """``least`` to ``most`` iterations of a part; ``most`` None: no upper bound."""
 
     part: Node
     least: int
@@ -195,7 +195,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Where the search continues after a match; ``labels`` of ``to_first`` and ``to_last``."""
+    """The row at which the search continues after a match; ``labels`` are those of ``to_first`` and ``to_last``."""
 
     rule: SkipRule = "past_last_row"
     labels: frozenset[int] = frozenset()
@@ -208,10 +208,10 @@ class Clause:
 
     Attributes:
         variables: The pattern's variables, by label.
-        subsets: The labels of the unions of ``SUBSET``, by name.
+        subsets: The labels of each union of ``SUBSET``, by name.
         definitions: The conditions of labels that have one.
-        within: The length that a match stays below, in the unit of the first column of ``ORDER BY``.
-        position: Place of ``PATTERN``.
+        within: The exclusive upper bound of a match's length, in the unit of the first column of ``ORDER BY``.
+        position: Position of ``PATTERN``.
     """
 
     partition: tuple[Sort, ...]

@@ -22,9 +22,9 @@ _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.typ
 
 @dataclass
 class SortedTable:
-    """Rows in the order of the search: partition by partition, each sorted; rows that are equal keep their order.
+    """Rows in the order of the search: partition by partition, each sorted; equal rows keep their order.
 
-    ``order`` has the row's number in the input; None: the input is in that order.
+    ``order`` has the number of each row in the input; None: the input already has this order.
     """
 
     table: pa.Table
@@ -47,12 +47,12 @@ class SortedTable:
 
     @cached_property
     def partition_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of each row, the first row of its partition and of the next one."""
+        """For each row, the first row of its partition and the first row of the next partition."""
         sizes = np.diff(self.bounds)
         return np.repeat(self.bounds[:-1], sizes), np.repeat(self.bounds[1:], sizes)
 
     def neighbours(self, distance: int) -> NDArray[np.int64]:
-        """Of each row, the one at a distance in its partition; -1: none."""
+        """For each row, the row at a distance in its partition; -1: no such row."""
         if distance not in self._neighbours:
             starts, ends = self.partition_ends
             rows = np.arange(self.size) + distance
@@ -60,7 +60,7 @@ class SortedTable:
         return self._neighbours[distance]
 
     def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
-        """The values of an expression over columns of single rows: of all, or of some (-1: no row, all are null)."""
+        """The values of an expression over single rows: of all rows, or of ``rows`` (-1: a missing row, with nulls)."""
         size = self.size if rows is None else len(rows)
         chosen = None if rows is None else pa.array(rows, mask=rows < 0)
 
@@ -73,7 +73,7 @@ class SortedTable:
 
 
 def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sort]) -> SortedTable:
-    """Sort a table. Partitions are in the order of their first rows in the input."""
+    """Sort a table; partitions are in the order of their first rows in the input."""
     codes, size = _codes(table, partition), table.num_rows
     keys = [key for sort in reversed(order) for key in _keys(table.column(sort.column), sort)]
     places = None if _is_sorted(keys) else np.lexsort(keys)
@@ -90,7 +90,7 @@ def sorted_table(table: pa.Table, partition: Sequence[Sort], order: Sequence[Sor
 
 
 def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | None:
-    """A number per row, equal in rows of one partition, rising by first rows; None without PARTITION BY."""
+    """A number per row, equal within a partition and ascending by first rows; None without PARTITION BY."""
     if not partition:
         return None
     codes = np.zeros(table.num_rows, np.int32)
@@ -118,7 +118,7 @@ def _sortable(column: Any, sort: Sort) -> Any:
 
 
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
-    """Keys of a column for lexsort, the most significant last."""
+    """The sort keys of a column for lexsort, the most significant key last."""
     found = _sortable(whole(column), sort)
     if any(test(found.type) for test in _WHOLE):
         values = integers_of(found)
@@ -145,7 +145,7 @@ def whole(column: Any) -> Any:
 
 
 def integers_of(column: Any) -> NDArray[np.int64]:
-    """An array of whole numbers, booleans, times or durations (in microseconds) as int64; null is 0."""
+    """The int64 values of whole numbers, booleans, times or durations (in microseconds); null is 0."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
@@ -164,7 +164,7 @@ def integers_of(column: Any) -> NDArray[np.int64]:
 
 
 def _is_sorted(keys: Sequence[NDArray[Any]]) -> bool:
-    """Whether rows are in the order of keys, the last one most significant."""
+    """Whether rows are in the order of some keys, of which the last is most significant."""
     if not keys or len(keys[0]) < 2:
         return True
     is_settled = np.zeros(len(keys[0]) - 1, np.bool_)

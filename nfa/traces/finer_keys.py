@@ -20,7 +20,7 @@ _LEAST_SWEEP = 4_096
 
 
 class FinerTraces:
-    """The finer traces of each correlation key, so that all of them can end with it."""
+    """The finer traces of each correlation key, which all end with the key's trace."""
 
     def __init__(self) -> None:
         self._pairs: NDArray[np.uint64] = np.zeros((0, 2), np.uint64)
@@ -34,7 +34,7 @@ class FinerTraces:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough keys came since the last sweep to justify forgetting the keys of ended traces."""
+        """Whether enough keys were added since the last sweep to justify forgetting the keys of ended traces."""
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
@@ -52,7 +52,7 @@ class FinerTraces:
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """The finer traces that end with the traces of some hashed correlation keys, whose rows ascend."""
+        """The finer traces that end with the traces of some hashed correlation keys, whose rows must ascend."""
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
         sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
@@ -60,19 +60,19 @@ class FinerTraces:
         return EndedTraces(rows=np.repeat(rows, sizes), keys=keys, times_us=np.repeat(times_us, sizes))
 
     def keep(self, keys: NDArray[np.uint64]) -> None:
-        """Forget all other finer keys."""
+        """Forget all finer keys except ``keys``."""
         self.load(self._pairs[np.isin(self._pairs[:, 1], keys)])
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
-        """Have these pairs, and no others."""
+        """Replace all pairs."""
         self._pairs, self._known = pairs, np.sort(pairs[:, 1])
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """The rows in which no key is null, in order, the hashes of their correlation keys, and their indices in the batch.
+    """The rows without a null key, in order, the hashes of their correlation keys, and their indices in the batch.
 
-    The hash of a row covers all its keys. Numbers are equal keys if they are equal as numbers; a number, a text and a
+    The hash of a row covers all its keys. Equal numbers are equal keys, whatever their types; a number, a text and a
     boolean are always different.
     """
     every = np.arange(len(batch))

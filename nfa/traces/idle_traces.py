@@ -17,13 +17,13 @@ from nfa.traces.table import checked
 from streams import zeros_of
 
 _LEAST_SLOTS = 64
-_LATEST_US = 2**60  # far after the year 9999
+_LATEST_US = 2**60  # long after the year 9999
 _LEAST_ENDS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTraces:
-    """Traces that end without an event, in order; each before a row of a batch, with its hashed key and time."""
+    """Traces that end without an event, in order: each before a row of a batch, with its hashed key and time."""
 
     rows: NDArray[np.int64]
     keys: NDArray[np.uint64]
@@ -36,7 +36,7 @@ class EndedTraces:
 class IdleTraces:
     """The time of the newest event of each open trace.
 
-    A trace ends ``timeout_us`` of event time after its newest event, before the first row of any trace at which time
+    A trace ends ``timeout_us`` of event time after its newest event, before the first row of any trace with which time
     has come that far. So batch boundaries make no difference.
     """
 
@@ -51,9 +51,9 @@ class IdleTraces:
     def advance(
         self, keys: NDArray[np.uint64], times_us: NDArray[np.int64], is_last: NDArray[np.bool_], newest_us: int
     ) -> EndedTraces:
-        """Process the rows of a batch, by hashed keys; ``is_last`` rows end their trace themselves.
+        """Process the rows of a batch, by hashed keys; rows with ``is_last`` end their trace themselves.
 
-        ``newest_us`` is how far time had come before.
+        ``newest_us`` is the newest time before the batch.
         """
         self._make_room(len(keys))
         self._ends.filled[0] = 0
@@ -63,7 +63,7 @@ class IdleTraces:
             np.array(keys, np.uint64),
             np.array(times_us, np.int64),
             is_last,
-        )  # kernels only take writable arrays
+        )  # kernels only accept writable arrays
         while row < len(keys):
             row, newest = kernel.advance(self._state, self._ends, *given, self.timeout_us, newest, row)
             if row < len(keys):
@@ -82,16 +82,16 @@ class IdleTraces:
         return keys
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget traces that have ended in another way."""
+        """Forget traces that have ended for another reason."""
         kernel.forget(self._state, keys)
 
     def dump_arrays(self) -> dict[str, NDArray[Any]]:
-        """The traces in any order, ``idle_key`` and ``idle_last``: sorting many would cost more than saving them."""
+        """The traces in any order, as ``idle_key`` and ``idle_last``; sorting would cost more than saving them."""
         used = np.flatnonzero(self._state.last != EMPTY)
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore what ``dump_arrays`` returned; rejects other forms, times out of range, and repeated keys."""
+        """Restore the result of ``dump_arrays``; other forms, times out of range, and repeated keys are rejected."""
         keys = checked(arrays, "idle_key", np.uint64)
         last = checked(arrays, "idle_last", np.int64, len(keys))
         if np.any(np.abs(last) > _LATEST_US):
@@ -107,7 +107,7 @@ class IdleTraces:
         self._state = state
 
     def _make_room(self, rows: int) -> None:
-        """Make room for new traces, with at most three in four slots in use."""
+        """Make room for the new traces of ``rows`` rows, with at most three in four slots in use."""
         state = self._state
         wanted = len(self) + rows
         if 4 * wanted > 3 * len(state.keys):

@@ -20,7 +20,7 @@ from streams import zeros_of
 
 _LEAST_SLOTS = 64
 _LEAST_SWEEP = 4_096
-_MANY_ROWS = 1_024  # from this size on, a table of places is faster than searching
+_MANY_ROWS = 1_024  # from this number of rows on, a table of places is faster than a binary search
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 Item = TypeVar("Item", bound=np.generic)
@@ -40,11 +40,11 @@ class Want:
     """A step of some pattern that listens to events.
 
     Attributes:
-        predicate: Row of ``Columns.passed`` that an event must pass.
+        predicate: Row of ``Columns.passed`` that must be true for an event.
         opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
-            about it (a NOT, a counter). An event of an unknown trace is skipped unless a step that can take it
+            about it (a NOT, a counter). An event of an unknown trace is skipped unless a step that can take the event
             ``opens``.
-        cell: Cell of the filter index in which it listens; ``NO_CELL``: all events of the type.
+        cell: Cell of the filter index in which the step listens; ``NO_CELL``: to all events of the type.
     """
 
     type_code: int
@@ -55,14 +55,14 @@ class Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visits:
-    """The relevant rows of a batch, ascending; views that are valid until the next ``advance``.
+    """The relevant rows of a batch, ascending: views that are valid until the next ``advance``.
 
     Attributes:
         traces: Trace numbers, constant while the trace is open.
         before: Monitor state before the event; ``UNGUARDED`` without a guard.
-        kill: Number of the list of kills: what can no longer complete after the event.
-        column: Column of the event in the guard's tables; empty if it is the class of the row.
-        ends: Whether the trace ends with the event (which still belongs to it).
+        kill: Number of the list of kills: the states and NOTs that can no longer complete after the event.
+        column: Column of the event in the guard's tables; empty if the column is the class of the row.
+        ends: Whether the trace ends with the event, which still belongs to the trace.
     """
 
     rows: NDArray[np.int32]
@@ -78,7 +78,7 @@ class Visits:
         return len(self.rows)
 
     def places_of(self, rows: NDArray[Any]) -> NDArray[np.intp]:
-        if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is visited
+        if len(self.rows) and self.rows[-1] == len(self.rows) - 1:  # every row is relevant
             return rows.astype(np.intp)
         if len(rows) < _MANY_ROWS:
             return np.searchsorted(self.rows, rows)
@@ -91,9 +91,9 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """The visits with the monitor states of other traces.
+        """These visits with the monitor states of other traces.
 
-        ``places`` are the indices in ``moves`` by row; at a row with ``NIL``, a trace stays in its state.
+        ``places`` has the index in ``moves`` of each row; at a row with ``NIL``, a trace stays in its state.
         """
         own = places[self.rows]
         before, after, kill, column = (one[own] for one in (moves.before, moves.after, moves.kill, moves.column))
@@ -107,15 +107,15 @@ class Visits:
         return replace(self, before=before, after=after, kill=kill, column=column)
 
     def deviations(self) -> NDArray[np.intp]:
-        """Indices of the visits by which a trace deviates from its guard."""
+        """The indices of the visits by which a trace deviates from its guard."""
         return np.flatnonzero(is_deviant(self.after) & (self.before != self.after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """How monitors move at the events of a batch, for other traces that follow them.
+    """The moves of monitors at the events of a batch, for other traces that follow these monitors.
 
-    The last element of each array is for rows that are no events.
+    The last element of each array is for rows that are not events.
 
     Attributes:
         column: Column of the event in the guard's tables.
@@ -141,20 +141,20 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """The mask of the events at which something can no longer complete, or by which a trace deviates."""
+        """A mask of the events at which something can no longer complete, or by which a trace deviates."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         found: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return found
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """The mask of the monitor states that a trace has after it broke a constraint."""
+    """A mask of the monitor states of traces that have broken a constraint."""
     found: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
     return found
 
 
 class TraceTable:
-    """Open traces by key. Numbers are below ``capacity`` and are reused after ``release_closed``.
+    """Open traces by key. Their numbers are below ``capacity`` and are reused after ``release_closed``.
 
     If events with equal timestamps are simultaneous, the newest time of each trace is kept.
     """
@@ -181,13 +181,16 @@ class TraceTable:
         end_mark: int | None = None,
         index: FilterIndex | None = None,
     ) -> None:
-        """Set the rows that need their trace.
+        """Set which rows need their trace.
 
-        ``types`` counts type codes, the one for every other type included; ``wants`` are the steps of all patterns of
-        all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under a guard (any
+        ``types`` is the number of type codes, including the code for every other type; ``wants`` are the steps of all
+        patterns
+        of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under a guard
+        (any
         type may move a monitor), and if a guard may come later: traces with earlier events must be known, because they
         stay unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is
-        that of the cells of wants and columns; None: no cells.
+        the
+        filter index of the cells of wants and columns; None: no cells.
         """
         self._tracks_all = tracks_all
         found = index or FilterIndex()
@@ -197,7 +200,7 @@ class TraceTable:
 
     @property
     def capacity(self) -> int:
-        """Upper bound of all trace numbers; grows in ``advance``."""
+        """An upper bound of all trace numbers, which grows in ``advance``."""
         return len(self._state.free)
 
     @property
@@ -223,28 +226,30 @@ class TraceTable:
 
     @property
     def newest_us(self) -> int:
-        """Time of the newest event so far; the earliest int64 before the first."""
+        """The newest time so far; the earliest int64 before the first event."""
         return int(self._state.counters[kernel.NEWEST])
 
     def clocks(self, times_us: NDArray[np.int64], is_mark: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """The newest time, over all traces, up to each row of the next batch.
 
-        Rows of ``is_mark`` are not events but mark the end of an idle trace; they do not advance time.
+        Rows with ``is_mark`` are not events but the ends of idle traces; they do not advance time.
         """
         seen = times_us if is_mark is None or not is_mark.any() else np.where(is_mark, EARLIEST, times_us)
         clocks: NDArray[np.int64] = np.maximum(seen, self.newest_us)
-        if np.all(clocks[1:] >= clocks[:-1]):  # as in most batches; accumulating takes ten times as long
+        if np.all(clocks[1:] >= clocks[:-1]):  # in most batches; accumulating takes ten times as long
             return clocks
         return np.maximum.accumulate(clocks, out=clocks)
 
     def pass_time(self, now_us: int) -> None:
-        """Advance time without an event; from then on older events are out of order."""
+        """Advance time without an event; older events are out of order from then on."""
         counters = self._state.counters
         counters[kernel.NEWEST] = max(int(counters[kernel.NEWEST]), now_us)
 
     @property
     def released(self) -> NDArray[np.int32]:
-        """By trace number, the bound events that engines dropped because of a guard; the engines update it."""
+        """By trace number, the number of bound events that engines dropped because of a guard; the engines update the
+        array.
+        """
         return self._state.released
 
     @property
@@ -290,7 +295,7 @@ class TraceTable:
         return visits
 
     def release_closed(self, guards: GuardTables) -> None:
-        """Release the numbers of traces that ended in the last batch, and the guards' data about them."""
+        """Release the numbers of traces that ended in the last batch, and the data of guards about these traces."""
         guards.bits.arena.release(self._closed)
         self._release(self._closed)
         self._closed = np.zeros(0, np.int32)
@@ -300,11 +305,11 @@ class TraceTable:
         return self.open_traces()[0]
 
     def numbers(self) -> NDArray[np.int32]:
-        """Numbers of the open traces, ascending."""
+        """The numbers of the open traces, ascending."""
         return np.sort(self.open_traces()[1])
 
     def monitors(self) -> NDArray[np.int32]:
-        """Monitor states of the open traces, in the order of ``numbers``."""
+        """The monitor states of the open traces, in the order of ``numbers``."""
         _, numbers, monitors = self.open_traces()
         return monitors[np.argsort(numbers)]
 
@@ -316,7 +321,7 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Note the traces that deviate by their visits, in which they follow the monitors of other traces."""
+        """Note the traces that deviate by some visits, in which they follow the monitors of other traces."""
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
             is_open = ~np.isin(traces, visits.traces[visits.ends])
@@ -332,14 +337,14 @@ class TraceTable:
 
     @property
     def is_worth_sweeping(self) -> bool:
-        """Whether enough traces were opened since the last ``forget_idle`` to justify another one."""
+        """Whether enough traces were opened since the last ``forget_idle`` to justify another call."""
         counters = self._state.counters
         return not self._tracks_all and bool(counters[kernel.TRACES] >= counters[kernel.SWEEP_AT])
 
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
-        """Forget open traces for which no engine holds anything and whose monitor is in the state of a new trace.
+        """Forget open traces for which no engine retains anything and whose monitor is in the state of a new trace.
 
-        ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace, None: any.
+        ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace, None: any state.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
@@ -350,9 +355,9 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """The open traces as plain arrays, renumbered densely; and the new number by old number, ``NIL`` for none.
+        """The open traces as plain arrays, densely renumbered, and the new number for each old one, or ``NIL``.
 
-        Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``: the caller makes them
+        Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``, which the caller makes
         stable), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
         """
         keys, numbers, monitors = self.open_traces()
@@ -416,7 +421,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Double whatever is full: the index, or the numbers (closed traces still hold theirs)."""
+        """Double the arrays that are full: the index, or the numbers, as closed traces still have theirs."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:
@@ -436,7 +441,7 @@ class TraceTable:
 def checked(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[Item], length: int | None = None
 ) -> NDArray[Item]:
-    """One array of saved state, one-dimensional; rejected if it is missing, or of another type or length."""
+    """An array of saved state, one-dimensional; rejected if missing, or of another type or length."""
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
         found = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
