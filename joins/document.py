@@ -247,7 +247,7 @@ def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) 
 
 
 def _duration_us(value: object) -> int | None:
-    """The length of a duration such as ``15 min``; None: no duration, or longer than ``_MOST_DURATION_US``."""
+    """The length of a duration such as ``15 min``; None if it is no duration or exceeds ``_MOST_DURATION_US``."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     length_us = float(found[1]) * UNITS_US[found[2][0] if found[2].startswith("w") else found[2]] if found else 0.0
     return round(length_us) or None if length_us <= _MOST_DURATION_US else None

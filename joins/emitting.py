@@ -147,10 +147,10 @@ class DerivedEventBuilder:
     def of_keys(
         self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, behind: str = ""
     ) -> EventBatch:
-        """An event for each of some keys that are over.
+        """Derived events, one for each of the given keys, which are over.
 
-        Keys are strings, with their hashes; ``values`` has those of each column for all keys, as plain JSON. ``behind``
-        is the id of the event that a single event replaces; empty: none.
+        Keys are strings, with their hashes; ``values`` has the values of all keys for each column, as plain JSON.
+        ``behind``, given for a single key only, is the id of the event that its new event replaces; empty: none.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(behind)}]' if behind else '"]'
@@ -195,7 +195,7 @@ class DerivedEventBuilder:
         whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK, _NO_KEY)]
 
         def reasons(column: Column) -> tuple[Sequence[str], NDArray[np.integer]]:
-            """Why the event of an input is absent, as JSON texts, and the place of each combination among them."""
+            """The reasons why an input is absent, as JSON texts, and the index of each combination's reason."""
             if self._is_of_many:
                 return words_of(members[:, self._aliases.index(column.alias)])
             return whys, found.result_whys[chosen]

@@ -1,4 +1,4 @@
-"""Finished keys of a join's inputs, and the items that merged events become under them."""
+"""Finished keys of a join's inputs, and the conversion of merged events to items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FinishedKeys:
 
     Attributes:
         numbers: The input and the mark of each type of merged events.
-        newest: The newest hashed key of each input whose events of a key come together; its next key finishes it.
+        newest: The newest hashed key of each input whose events of a key come together; the next key finishes this one.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -64,7 +64,7 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys that are over and follow from ranges, and the numbers of forgotten keys, once there are many.
+        """Once there are many, forget over keys whose state follows from ranges, and the numbers of forgotten keys.
 
         A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
         of each key come together, the newest key is kept, because it will be closed by its hash. ``keys`` gives all
@@ -81,8 +81,8 @@ class FinishedKeys:
             self.ranges.prune(keys())
 
     def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """The items that merged events become, and the row of each item."""
-        known = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # others have no rows here
+        """Convert merged events to items; returns the items, and the row of each item."""
+        known = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # no row has another type
         inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
         is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
         is_unkeyed = np.array([mark == UNKEYED for _, mark in known])[batch.type_codes]
@@ -95,7 +95,7 @@ class FinishedKeys:
         before = keys_before(clustered, self.newest, inputs, batch.key_hashes, is_event)
         rows, hashes = np.arange(len(batch)), batch.key_hashes
         is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)
-        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else the key is forgotten before
+        is_behind = is_other & is_event & (covered.sum(axis=0) == len(covered) - 1)  # else they would end the key
         is_taken, is_broken, covered = is_event & ~is_broken, is_event & is_broken, covered & ~is_broken
         parts = [  # in the order within a row: the key before, closings by ranges, the event, closing of its key
             (rows[before != 0], Item.CLOSING, before[before != 0], inputs[before != 0]),
@@ -109,7 +109,7 @@ class FinishedKeys:
         return ItemColumns.in_order(parts, batch.time_us)
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
-        """For each input and row, whether the input has finished the row's key by a range, known or not."""
+        """Mask (inputs, rows): whether the input has finished the row's key by a range, even if the key is unknown."""
         inputs = range(len(self._body.inputs))
         if not self.has_ranges:
             return np.zeros((len(inputs), len(batch)), np.bool_)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from joins.kernels import tables
 
 UNKEYED = -4
-"""Absent, in the combination of a single event without a usable key."""
+"""Member of an absent input, in the combination of a single event without a usable key."""
 
 
 class Item(IntEnum):
@@ -87,7 +87,7 @@ class ItemColumns:
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
         """The items of some parts in the order of their rows, then of the parts; each has the time of its row.
 
-        Returns also the row of each.
+        Returns also the row of each item.
         """
         places = np.concatenate([part[0] for part in parts])
         order = np.argsort(places, kind="stable")
@@ -112,7 +112,7 @@ class ItemColumns:
         )
 
     def slice(self, first: int, last: int) -> ItemColumns:
-        """Items from a place up to another."""
+        """The items from the place ``first`` to the place before ``last``."""
         return ItemColumns(**{one.name: getattr(self, one.name)[first:last] for one in fields(self)})
 
 
@@ -166,7 +166,7 @@ class JoinedColumns:
         return JoinedColumns(**found, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """The results without some of them; results after which others were cut must be kept.
+        """The results that a mask selects; results after which others were cut must be kept.
 
         ``is_kept`` has a value for each result; further values after them are ignored.
         """
@@ -212,9 +212,9 @@ def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
-    """Closings of keys in finished ranges.
+    """Items that close each row's key again for the inputs whose finished ranges contain the key.
 
-    ``is_finished`` is, by input and row, whether the input has finished the row's key.
+    ``is_finished`` is a mask (inputs, rows): whether the input has finished the row's key.
     """
     rows = [np.flatnonzero(some) for some in is_finished]
     return [

@@ -1,7 +1,7 @@
 """Limits of the number of results of a join: per event at once, and over time.
 
-The account counts results, their bytes and events, in their order, and never seconds. So a join is suspended at the
-same result whatever the batch boundaries, after a restart and in a replay.
+The account counts results, bytes and events in their order, never seconds. So a join is suspended at the same result
+for any batch boundaries, after a restart and in a replay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from joins.items import ItemColumns, JoinedColumns, are_events
 
-_SMALL_BYTES = 512  # of the values of a result that counts once
+_SMALL_BYTES = 512  # bytes of the values of a result that counts once
 _DROPPED = 10  # combinations that a condition drops count as one result
 
 
@@ -37,7 +37,7 @@ class ResultLimits:
 
 
 class ResultAccount:
-    """The account of a join's results in a shard beyond the free ones.
+    """The account of a join's results in a shard that exceed the free results.
 
     Attributes:
         owed: Tenths of results on the account; each event takes off ``average`` results, after its own are added.

@@ -65,7 +65,7 @@ def merged_id(number: int, place: int, identity: str) -> str:
 
 
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range, after its events of the time; None: its keys begin again."""
+    """The row by which an input finishes a range, after its events of the same time; None: its keys begin again."""
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
         texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),

@@ -34,7 +34,7 @@ def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> Join
 
 
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """The reasons why an input is absent, as JSON strings, and the place of each combination's reason among these."""
+    """The reasons why an input is absent, as JSON strings, and the index of each combination's reason."""
     return list(_WORDS.values()), NIL - members
 
 
@@ -45,7 +45,7 @@ def due_times(
     required: np.uint64,
     inputs: int,
 ) -> NDArray[np.int64]:
-    """The time at which each key leads to a result or ends, in microseconds; the largest number: never.
+    """The time at which each key on disk leads to a result or ends, in microseconds; the largest number: never.
 
     A combination that lacks inputs is reported when the first of its members leaves. None is reported if a required
     input has no event, if all inputs without events have closed the key (it was reported then), or if an input without

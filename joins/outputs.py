@@ -17,7 +17,7 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event with the alias of its input; in ``JoinOutput.broken`` it joined nothing, as its key was finished."""
+    """An event with the alias of its input; in ``JoinOutput.broken``, it joined nothing as its key was finished."""
 
     event: Event
     alias: str
@@ -83,7 +83,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to its stop (``is_there``: it stops), and the reports of ``JoinOutput``."""
+    """The results of a join up to its stop, if the join stops (``is_there``), and the reports for ``JoinOutput``."""
 
     found: JoinedColumns
     is_there: bool

@@ -24,14 +24,14 @@ _COLUMN = re.compile(
     r"(?:(?P<function>[a-z_]+)\s*\(\s*)?(?P<alias>[A-Za-z_]\w*)(?:\.(?P<path>[^\s()]+))?(?P<end>\s*\))?"
 )
 _NUMBERS = frozenset((int, float))
-_MIXED = False  # as a total: null for good, because a value is of another type
+_MIXED = False  # the state of a total that stays null, because a value has another type
 _OF_COLUMNS = frozenset((None, *get_args(OfEvent)[1:], *get_args(Total)))
 _WITHOUT_PATH = ("count", "id", "type", "time", "decided_by")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A value that members of a derived event are made of; ``name`` is that of the member, or empty.
+    """A value from which members of a derived event are made; ``name`` is the member's name, or empty.
 
     Attributes:
         function: A property of one event, or a total over many.
@@ -53,11 +53,11 @@ class Expression(Protocol):
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns that it reads, without names; ``time`` of a combination is in microseconds."""
+        """The columns that the expression reads, without names; ``time`` of a combination is in microseconds."""
         ...
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """The value for each of ``size`` combinations, as plain JSON, of the values of its columns."""
+        """The expression's value for each of ``size`` combinations, as plain JSON, from the values of its columns."""
         ...
 
 
@@ -150,8 +150,8 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 class Totals:
     """The totals of a key, in which each event counts once. A total is a list with the state of each column.
 
-    ``adding`` has by alias, for each column of the input, its place, and a function of the column's state, the sequence
-    number of an event and its value that returns the new state.
+    ``adding`` has, by alias, a pair for each column of the input: the column's place, and a function that returns the
+    column's new state from its state, an event's sequence number, and the event's value.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:

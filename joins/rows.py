@@ -22,7 +22,7 @@ _KEPT = 8  # events are kept until they exceed 1 / _KEPT of the most that were e
 
 
 class JoinRows:
-    """The state that a join has for its keys, beside the numbers in its kernel.
+    """The state of a join's keys outside the tables of its kernel.
 
     Attributes:
         held: The events that results may still need.
@@ -47,7 +47,7 @@ class JoinRows:
             self._pager.disk.verify()
 
     def begin_retractions(self, derived: DerivedEventBuilder) -> None:
-        """Keep later results, because events may be retracted."""
+        """Begin to keep results, because events may be retracted from now on."""
         self.retractions = Retractions(self._body, self._join, derived, self.totals)
         self.retractions.begin(self.held)
 
@@ -60,7 +60,7 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to cut items, given their hashed keys, so that the returning rows of each part fit into memory."""
+        """The places at which to cut items (hashed keys), so that the returning rows of each part fit into memory."""
         return [] if self._pager is None else self._pager.cuts(keys)
 
     def expire(self, now_us: int) -> None:
@@ -139,7 +139,7 @@ class JoinRows:
         return counts | spilled
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state as members of a JSON object, and sections by name."""
+        """The state as members of a JSON object, and as sections by name."""
         state: dict[str, Any] = {}
         sections: dict[str, bytes] = {}
         if self._pager is not None:

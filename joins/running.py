@@ -100,7 +100,7 @@ class JoinRun:
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; events of another version only pass time. ``StateLost`` if rows on disk are lost."""
+        """Take merged events in; those of another version only advance time. ``StateLost`` if rows on disk are lost."""
         if (
             self.rows.retractions is None
             and any(REVOCABLE in name for name in batch.type_names)
@@ -172,7 +172,7 @@ class JoinRun:
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
         """The keys of an input begin again: all keys of the join are over, and finished ranges are forgotten."""
-        if self._finished.ranges.are_of(number):  # else all keys began again with those of another input
+        if self._finished.ranges.are_of(number):  # otherwise they began again with the keys of another input
             yield self._over(is_over=False)
             keys = self.keys()
             self.drop(np.ones(len(keys), np.bool_), keys)
@@ -203,7 +203,7 @@ class JoinRun:
         *,
         is_over: bool = False,
     ) -> JoinOutput:
-        """Take items in, part by part, so that the number of results that are processed at once is bounded.
+        """Take items in, part by part, so that a bounded number of results is processed at once.
 
         ``note`` gets the results of a part, its items, the number of its first event, and the time before it.
         """
@@ -279,13 +279,13 @@ class JoinRun:
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
 
     def _nothing(self) -> JoinOutput:
-        """An empty output; if the join has just stopped for good, it has the reason."""
+        """An empty output, with the reason if the join has just stopped for good."""
         none = EventBatch.from_events([])
         lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget some of the keys that ``keys`` gives, as if their events had never come."""
+        """Forget the keys of ``keys`` that a mask selects, as if their events had never come."""
         gone = keys[is_dropped]
         self.rows.drop(gone)
         self._finished.forget(gone)
@@ -375,7 +375,7 @@ class JoinRun:
     def _limited(self, found: JoinedColumns, items: ItemColumns, first: int) -> Stop:
         """The combinations for which the condition holds, up to the position where the join stops."""
         is_each = self.body.emit == "each"
-        is_counted, is_kept = is_each or self.rows.retractions is not None, None  # else totals are made
+        is_counted, is_kept = is_each or self.rows.retractions is not None, None  # otherwise totals are counted
         if self._where is not None:
             most = self.body.results.per_event if is_counted else MOST_RESULTS
             found, is_kept = self._where.judged(found, self.rows.held, self.rows.retractions, most)

@@ -66,11 +66,11 @@ class KeyTotals:
         return derived.of_keys(hashed, found.closing_times_us[chosen], self.columns.values(totals)), chosen
 
     def dump(self) -> bytes:
-        """The totals, to save them."""
+        """The totals as bytes, to save."""
         return packed_totals([[key, text, total] for key, (text, total) in sorted(self.open.items())])
 
     def load(self, saved: bytes) -> None:
-        """Restore what ``dump`` saved."""
+        """Restore the totals that ``dump`` saved."""
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, found: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:

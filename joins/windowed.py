@@ -208,7 +208,7 @@ class WindowJoin:
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Take items in until the room for results is full and has at least the size ``most``."""
+        """Take items in until the room for results is full; rooms for fewer than ``most`` results are enlarged."""
         given = Items(items.kinds, items.inputs, items.keys, items.times_us)
         if len(self._found.violations) < len(items):
             self._found = _room(self.inputs, len(self._found.result_times_us), len(items))
@@ -228,8 +228,8 @@ class WindowJoin:
     def change(self, windows: Sequence[Window]) -> JoinedColumns:
         """Change the windows: events outside the new windows leave now, and events that have left do not come back.
 
-        A window of a number of events of an input cannot change. Returns the results of this, at the current time of
-        the join; their item places have no meaning.
+        A window of a number of events of an input cannot change. Returns the results of the change, at the current time
+        of the join; their item places have no meaning.
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
@@ -252,8 +252,8 @@ class WindowJoin:
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
         """Remove an event of a hashed key from an input, as if it had never come, if it is stored.
 
-        A key that it has closed stays closed, and an event that it has pushed out of a window does not come back.
-        Returns the results of this, at the current time of the join; their item places have no meaning.
+        A key that the event has closed stays closed, and an event that it has pushed out of a window does not come
+        back. Returns the results of the removal, at the current time of the join; their item places have no meaning.
         """
         self._found.filled[:] = 0
         while retract_event(self._rules, self._state, self._found, np.uint64(key), number, sequence) != kernel.DONE:
@@ -280,7 +280,7 @@ class WindowJoin:
         age_us = int(state.counters[kernel.NOW]) - stored["time"]
         lists = stored["cluster"].astype(np.int64) * self.inputs + of
         order = np.argsort(lists, kind="stable")
-        newer = np.zeros(len(nodes), np.int64)  # number of events of the same key and input, from each on
+        newer = np.zeros(len(nodes), np.int64)  # of its key and input, from each event to the newest
         newer[order] = np.searchsorted(lists[order], lists[order], side="right") - np.arange(len(nodes))
         is_out = ((spans_us > 0) & (age_us >= spans_us)) | ((most != NIL) & (newer > most))
         return np.stack([nodes[is_out], of[is_out]], axis=1)
@@ -491,7 +491,7 @@ def _room(inputs: int, results: int, items: int) -> Found:
 
 
 def _enlarged(found: Found, needed: int) -> Found:
-    """A copy with more room, including what was written."""
+    """A copy with more room, with the results written so far."""
     larger = _room(len(found.cursors), 2 * len(found.result_times_us) + needed, len(found.violations))
     pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
     for old, new in pairs:

@@ -1,8 +1,8 @@
 """A condition between the inputs of a join: it must hold in every combination that the join reports.
 
-The join combines events by key; combinations that contradict the condition are dropped here. Where unjoined events of
-an input are reported, the join passes on every event that can join nothing any more (``reports_all``), because only the
-condition shows whether the event has joined something.
+The join combines events by key; combinations that contradict the condition are dropped here. If unjoined events of an
+input are reported, the join passes on every event that can no longer join (``reports_all``), because only the condition
+decides whether the event has joined something.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ class Condition(Protocol):
         ...
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Whether the condition holds, for each of ``size`` combinations.
+        """Mask of the combinations for which the condition holds, (size,).
 
-        ``values`` has for each column the distinct values, as plain JSON, and the place of each combination's value
-        among these.
+        ``values`` has, for each column, the distinct values as plain JSON, and the index of each combination's value.
         """
         ...
 
@@ -57,7 +56,7 @@ def unconditional(body: JoinBody) -> None:
 
 @dataclass(slots=True)
 class Conditional:
-    """The results of a join under its condition.
+    """Applies the condition of a join to its results.
 
     ``left_out`` counts the combinations that contradict the condition, the events that had joined something, and the
     combinations that are cut.
@@ -69,7 +68,7 @@ class Conditional:
 
     @classmethod
     def of(cls, body: JoinBody, conditions: Conditions, before: Conditional | None = None) -> Conditional | None:
-        """The condition of a join, continued from its version before; None: the join has no condition."""
+        """The condition of a join, with the counts of its previous version; None for a join without a condition."""
         condition = conditions(body)
         if condition is None:
             return None
@@ -78,11 +77,11 @@ class Conditional:
     def judged(
         self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """Some results, and the mask of those that are kept: combinations in which the condition holds, and events in
-        no such combination.
+        """The results with their cuts, and the mask of the results to keep.
 
-        Events that have joined something for good are marked in ``held``; ``retractions`` know the others. One event
-        completes at most ``most`` kept combinations; the others are cut.
+        Kept are combinations in which the condition holds, and single events that are in no such combination. Events
+        that have joined something for good are marked in ``held``; ``retractions`` know events whose combinations may
+        be retracted. One event completes at most ``most`` kept combinations; the others are cut.
         """
         is_whole = np.all(found.members >= 0, axis=1)
         whole, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
@@ -110,7 +109,7 @@ class Conditional:
         return replace(found, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Counts of a join, without the results that are left out."""
+        """The counts of a join, less the results that the condition leaves out."""
         contradicting, joined, cut = self.left_out
         return {
             **counts,

@@ -1,7 +1,7 @@
 """Events without a usable key, in inputs that are joined by another key than the correlation key.
 
-Each has a key of its own that every input has finished, so the event joins nothing. It is reported alone where all
-other inputs may be absent, and its key is over at once.
+Each event gets a unique key that counts as finished by every input, so the event joins nothing. The event is reported
+alone if all other inputs may be absent, and its key is over at once.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from joins.items import UNKEYED, Cause, ItemColumns, JoinedColumns, Why, are_eve
 COUNT = "without_key"
 """Name of the counter of these events; for a single input, the part after its alias and ``FIGURE``."""
 FIGURE = ":"
-"""Separates the alias of an input from the rest of a counter's name; it occurs in no other counter names."""
+"""Separator of an input's alias and the rest of a counter's name; no other counter name contains this character."""
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """For each input, whether its event may be a combination alone, because all other inputs may be absent."""
+    """Mask of the inputs whose event can be a combination alone, because all other inputs may be absent."""
     lone = [all(other.alias in body.outer for other in body.inputs if other is not one) for one in body.inputs]
     return np.array(lone, np.bool_)
 
 
 class UnkeyedEvents:
-    """Counts of a join's events without a usable key; ``counts`` has the numbers so far, by input (None: none)."""
+    """Counts a join's events without a usable key, by input; ``counts``: the numbers so far (None: all 0)."""
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
         self._aliases = [one.alias for one in body.inputs]
@@ -57,10 +57,10 @@ class UnkeyedEvents:
 def with_lone(
     found: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
-    """Add to the results of some items their events without a usable key that are reported alone, and their keys.
+    """Add to the results of some items the events without a usable key that are reported alone, and end their keys.
 
-    ``found`` are the results of the other items, ``is_lone`` says by input whether its events may be reported alone,
-    ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
+    ``found`` are the results of the other items, ``is_lone`` is the mask of the inputs whose events may be reported
+    alone, ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
     """
     chosen = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
     if not len(chosen):

@@ -1,4 +1,4 @@
-"""How long an event of a join stays in the state.
+"""Formulas for the time that an event stays in the state of a join.
 
 Source: section 4 of the specification of punctuation-aware joins: Eq. 6.1 with its two corrected cases.
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """The number of the case of Eq. 6.1 that applies (1 to 6); if two cases agree, the first one in the source."""
+    """The number of the case of Eq. 6.1 that applies (1 to 6); if two cases apply, the first in the source."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:
@@ -24,7 +24,7 @@ def stay_case(life: float, lag: float, window: float) -> int:
 
 
 def mean_stay_us(life: float, lag: float, window: float) -> float:
-    """The mean stay of an event by Eq. 6.1, in the unit of the arguments (unstored: 0); infinite stays are refused."""
+    """The mean stay of an event by Eq. 6.1, in the unit of the arguments; a ``ValueError`` if the stay is infinite."""
     if life < 0 or window < 0:
         raise ValueError(f"a life and a window are not negative, got {life} and {window}")
     if math.isinf(lag) and lag > 0:

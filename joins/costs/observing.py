@@ -19,11 +19,11 @@ from joins.document import JoinBody
 from joins.items import Item, ItemColumns
 from joins.windowed import Window
 
-_MOST_ITEMS = 64  # of sampled keys in a call; where there are more, fewer keys are followed
-_MOST_BITS = 16  # of a hash that decide whether its key is followed
-_MOST_OPEN = 1_024  # sampled keys
-_SAMPLE = 128  # keys that were over last, of each input
-_FIRST_BIT = np.uint64(16)  # of a hash; the lower bits choose the shard
+_MOST_ITEMS = 64  # items of sampled keys in a call; if there are more, the sample of keys is halved
+_MOST_BITS = 16  # bits of a hash that decide whether its key is followed
+_MOST_OPEN = 1_024  # open sampled keys
+_SAMPLE = 128  # records of the latest keys that were over, per input
+_FIRST_BIT = np.uint64(16)  # first bit of a hash that is used; the lower bits choose the shard
 _SPAN = 32_768  # events of all inputs: rates are taken over at least this number, and at most twice as many
 _S = 1_000_000
 

@@ -283,7 +283,7 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Remove all events of a key in one input and return their number; in a window of some events they keep places."""
+    """Remove all events of a key in one input and return their number; windows that count events keep their places."""
     cluster, number = of
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:

@@ -2,12 +2,12 @@
 larger one.
 
 Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), of combinations that lack no
-required input. Events of a key join each other while both are in their windows. So the stay of each is an interval, and
-as intervals that overlap in pairs have a point in common, a combination is part of a larger one if and only if another
-input had an event of the key while all members were stored. This can be decided without storing combinations: a
-combination is part of no larger one if, when it is decided, its absent inputs have no event of the key, and each had
-its last one (``seen``) before the newest member came. Combinations to decide are found among the stored events of a
-key:
+required input. Events of a key join each other while both are in their windows, so the stay of each event is an
+interval. Intervals that overlap in pairs have a point in common. Hence a combination is part of a larger one if and
+only if another input had an event of the key while all members were stored. This can be decided without storing
+combinations: a combination is part of no larger one if, when it is decided, its absent inputs have no event of the key,
+and each had its last event of the key (``seen``) before the newest member came. Combinations to decide are found among
+the stored events of a key:
 
 - An event leaves its window: the combinations that contain it.
 - An input closes the key: the combinations that lack it, if all inputs that they lack have now closed the key.
@@ -94,7 +94,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """The most results of combining one event of each input that has some; ``number`` is left out, unless it is NIL."""
+    """The most results of combining one event of each input with events, except the input ``number`` (NIL: none)."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -129,7 +129,7 @@ def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: n
 
 @routine
 def skip_older(lent: JoinState, found: Found, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors, all before ``since``, to the next combination with an event from then on; False: none."""
+    """Move the cursors, all older than ``since``, to the next combination with an event since then; False: none."""
     cursors, last = found.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -206,7 +206,7 @@ def write_combinations(
     of: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write combinations of one event of each input that has some, but no parts of larger combinations; there is room.
+    """Write combinations of one event of each input with events, except parts of larger combinations; there is room.
 
     ``of``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
     combinations, the item that leads to them, and the reason.
@@ -256,7 +256,7 @@ def leave(
         remove_node(borrowed(lent), number, node)
         return
     absent = every_input(lent) & ~live_inputs(lent, cluster)
-    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # else reported when the last absent input closed it
+    is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # otherwise reported at the last closing
     if is_open and absent & rules.required[0] == _NONE:
         of, why = (number, np.int64(lent.nodes[node]["sequence"])), np.uint8(BY_WINDOW)
         write_combinations(borrowed(lent), borrowed(rules), borrowed(found), cluster, of, (time_us, item, why))
@@ -277,7 +277,7 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, found: Found, of: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write a new event's combinations (``of``: its key and input) if they are decided now; true if they are."""
+    """Write the combinations of a new event (``of``: its key and input) if they are decided now; returns whether."""
     cluster, number = of
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE
@@ -354,7 +354,7 @@ def close_input(
         return
     for other in range(lent.lists.shape[1]):
         if closed | bit_of(np.int64(other)) == every and lent.lists[cluster, other]["live"] > 0:
-            key = cluster, np.int64(other)  # nothing comes that could join its events
+            key = cluster, np.int64(other)  # no event comes that could join this input's events
             lent.seen[cluster, other] = counters[SEQUENCE]
             counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), key, time_us, item, why)
     if lent.keyed[cluster]["filled"] == 0:

@@ -1,6 +1,6 @@
 """Kernels that take keys, with all of their events, out of the tables of a join, and put them back unchanged.
 
-The caller puts a key back before an item of it comes, and before time leads to a result of it.
+The caller puts a key back before the key's next item, and before time leads to a result of the key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEEN = 256  # the bit of the first input in ROW.flags
 
 @inlined
 def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
-    """The inputs that had an event of a key when one of its events had come, as bits of ``ROW.flags``.
+    """The inputs that had an event of the key after the event ``sequence`` came, as bits of ``ROW.flags``.
 
     Values of ``seen`` are only compared with the sequences of stored events, so these bits contain all that matters.
     """
@@ -48,8 +48,8 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) -> int:
     """Remove known keys that are not closed for good, with their events; returns the number of events.
 
-    ``keys`` (``KEY``) have the hashed keys, the other members are written. ``rows`` (``ROW``) has room for all events,
-    in the order of the keys, then by input and sequence.
+    The caller fills in the hashed keys of ``keys`` (``KEY``); the kernel writes the other members. ``rows`` (``ROW``)
+    has room for all events, in the order of the keys, then by input and sequence.
     """
     lent, filled = borrowed(state), 0
     for place in range(keys.shape[0]):

@@ -71,7 +71,7 @@ ABSENTS = 19
 FORGOTTEN = 20  # closed keys beyond the number that is remembered
 OLDEST_DEAD = 21  # first cluster of the list of closed keys
 NEWEST_DEAD = 22
-NEEDED = 23  # room, in results, that the item needs before which the kernel stopped
+NEEDED = 23  # room, in results, for the item before which the kernel stopped
 N_SAVED = 24  # counters before this index are saved
 CLOSED_KEYS = 24  # known keys that an input has closed
 N_COUNTERS = 25
@@ -85,8 +85,8 @@ class Rules(NamedTuple):
     spans_us: NDArray[np.int64]  # an event of this age is outside of the window; 0: no window of time
     counts: NDArray[np.int64]  # newest events of the input in the window; NIL: no such window
     of_key: NDArray[np.int64]  # newest events of the key in the window; NIL: no such window
-    reports_absent: NDArray[np.bool_]  # an event of the input that joined nothing is reported when it no longer can
-    reporters: NDArray[np.uint64]  # (1,) these inputs as bits: a key is over only when they have closed it, too
+    reports_absent: NDArray[np.bool_]  # unjoined events of the input are reported once they can no longer join
+    reporters: NDArray[np.uint64]  # (1,) inputs with ``reports_absent``, as bits: they must close a key to end it
     most_dead: NDArray[np.int64]  # (1,) the most closed keys that are remembered
     is_plain: NDArray[np.bool_]  # (1,) windows of time or none, and no input reports absent ones
     required: NDArray[np.uint64]  # (1,) inputs that combinations may not lack, as bits (kernels/outer.py)
@@ -120,8 +120,8 @@ KEYED = np.dtype(
         ("touched", np.int32),  # when an event or closing of the key came last, in units of 256 events; 0: not known
     ]
 )
-LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest and newest node, their number
-SIDE = np.dtype([("first", np.int32), ("last", np.int32), ("size", np.int64)])  # the same of an input, places included
+LIST = np.dtype([("head", np.int32), ("tail", np.int32), ("live", np.int32)])  # oldest, newest node; number
+SIDE = np.dtype([("first", np.int32), ("last", np.int32), ("size", np.int64)])  # for an input, with places
 
 
 class JoinState(NamedTuple):

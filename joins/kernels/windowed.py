@@ -238,7 +238,7 @@ def leave_window(
 
 @inlined
 def owed_by(lent: JoinState, rules: Rules, of: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
-    """The most results that an event can lead to when it leaves its window (``of``: as above; the node may be NIL)."""
+    """The most results of an event that leaves its window (``of`` as in ``leave_window``; the node may be NIL)."""
     lacks, number, node = of
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
@@ -338,7 +338,7 @@ def take_known(
 def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
     """Read the table rows of the next items, so that the processor fetches them from memory at the same time.
 
-    The returned value depends on all rows read; else the compiler would drop the reads.
+    The returned value depends on all rows read; otherwise the compiler would drop the reads.
     """
     last = min(first + _AHEAD, items.times.shape[0])
     mask, seen = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)

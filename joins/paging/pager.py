@@ -1,7 +1,7 @@
 """Paging of a join's rows: a bounded number is in memory, and the rows of the least recently used keys are on disk.
 
-A key is on disk as a whole, with all state that the join has of it, or not at all. It comes back before one of its
-items is joined, and before time leads to a result of it, so paging does not change the results of the join.
+A key is on disk with all of its state, or not at all. The key comes back before its next item is joined, and before
+time leads to a result of the key, so paging does not change the results of the join.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to cut items, given their hashed keys, so that the returning rows of each part fit into memory."""
+        """The places at which to cut items (hashed keys), so that the returning rows of each part fit into memory."""
         if not len(self.disk):
             return []
         distinct, firsts = np.unique(keys, return_index=True)

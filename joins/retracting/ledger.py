@@ -12,7 +12,7 @@ from typing import Any
 
 from joins.errors import JoinStateError
 
-_MOST_GONE = 64  # forgotten events that may stay in the queue, besides as many as there are events
+_MOST_GONE = 64  # forgotten events that may stay in the queue, in addition to the number of events
 FOREVER_US = (1 << 63) - 1
 
 
@@ -68,9 +68,9 @@ class Ledger:
         self._by_id: dict[tuple[int, int, str], int] = {}
         self._of_key: dict[int, set[int]] = {}
         self._lives: dict[int, list[Life]] = {}
-        self._life_of: dict[int, tuple[int, Life]] = {}  # by number of a combination
+        self._life_of: dict[int, tuple[int, Life]] = {}  # by number of the combination
         self._next = 0
-        self._leaving: list[tuple[int, int]] = []  # until when, and which event: a heap
+        self._leaving: list[tuple[int, int]] = []  # heap: until when an event may be retracted, event
 
     @property
     def keys(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""The memory of a join for retractions: results that contain retractable events, and the rows that these results need.
+"""The memory of a join for retractions: results with retractable events, and the rows that these results need.
 
 The memory begins with the first retractable event, so a join without such events does not pay for it.
 """
@@ -32,7 +32,7 @@ class Retractions:
     def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEventBuilder, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
         self.ledger = Ledger(_spans_us(body), keeps_all=body.emit == "on_close")
-        self._fresh: list[tuple[int, int]] = []  # noted events that ``settle`` has not checked yet, with their keys
+        self._fresh: list[tuple[int, int]] = []  # new events that ``settle`` has not checked yet, with their keys
 
     def change(self, body: JoinBody, derived: DerivedEventBuilder) -> None:
         """Continue as the memory of another version of the join."""
@@ -40,7 +40,7 @@ class Retractions:
         self.ledger.change(_spans_us(body))
 
     def begin(self, held: HeldEvents) -> None:
-        """Begin the memory; events have joined for good until now, as their results cannot be retracted."""
+        """Begin the memory; earlier results cannot be retracted, so their events have joined for good."""
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
@@ -100,7 +100,7 @@ class Retractions:
         self._fix(fixed, held)
 
     def on_close(self, found: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
-        """As ``KeyTotals.on_close``, over combinations that are added to the ledger."""
+        """Add combinations to the ledger, and emit the totals of keys that are over, as ``KeyTotals.on_close`` does."""
         rows = held.rows_of(found.members.max(axis=1)) if len(found.members) else np.zeros(0, np.intp)
         keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
         members, done = found.members.tolist(), 0
@@ -126,7 +126,7 @@ class Retractions:
         return made, places
 
     def settle(self, held: HeldEvents) -> None:
-        """Forget combinations that can no longer be retracted; their events were part of a result for good."""
+        """Forget combinations that can no longer be retracted, and mark their events as joined for good."""
         for sequence, key in self._fresh:
             if self._join.is_over(key):
                 self._fix(self.ledger.forget_over(sequence), held)
@@ -140,7 +140,7 @@ class Retractions:
         return np.union1d(self._join.held_sequences(), others)
 
     def take_back(self, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Retract an event; time has been advanced to the retraction.
+        """Retract an event by the row of its retraction; the caller has advanced time to this row.
 
         Returns the derived events, and the results of removing the event from the stored events; None: the event is not
         known, or no longer known.
@@ -176,7 +176,7 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether marks in ``held`` show events that joined for good; in joins with totals they show counted events."""
+        """Whether a mark in ``held`` means that an event joined for good; with totals it means a counted event."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
@@ -187,7 +187,7 @@ class Retractions:
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Report events that are left alone; where totals are emitted, they are added to the ledger only."""
+        """Report events without a remaining combination; if totals are emitted, only add the events to the ledger."""
         if not alone:
             return
         found = absences(alone, len(self._body.inputs), now_us)
@@ -226,8 +226,7 @@ Removed = Sequence[tuple[Life, ReportedCombination]]
 def left_alone(
     ledger: Ledger, join: WindowJoin, held: HeldEvents, reporting: Sequence[int], of: tuple[int, int], removed: Removed
 ) -> list[tuple[Life, int, int]]:
-    """The events that a retraction leaves without a combination, and that are reported as unjoined because they can no
-    longer join.
+    """The events to report as unjoined: a retraction leaves them without a combination, and they can no longer join.
 
     Events that are still stored are marked as unjoined in ``join`` instead. ``held`` knows which events were part of a
     result that can no longer be retracted. ``of``: hashed key and sequence number of the retracted event; ``removed``:

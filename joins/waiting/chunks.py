@@ -5,8 +5,8 @@ higher. Keys are whole numbers. Events are in the order of time; an event that i
 shard counts as of that event's time, because it arrives no earlier. Shards know their own events only. Their chunks
 have times, so an event of one shard can be compared with earlier events of another.
 
-Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
-arrivals. A shard that has a part of the keys knows no positions in the whole stream; keys mean the same everywhere.
+Source: data-driven memory management for stream joins, section 3.1 of the specification. The source counts disorder in
+arrivals; here it is measured in keys, because a shard does not know the positions of its events in the whole stream.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_CHUNKS = 64
 """Largest number of chunks in one report of a shard."""
 
 _CHUNK_EVENTS = 16
-_MOST_WAITING = 8_192  # events that are not in chunks yet, at most
+_MOST_WAITING = 8_192  # the most events that are not in chunks yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
 
 
 def _followed(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Two chunks as one chunk; the second follows the first."""
+    """Merge two chunks, of which the second follows the first."""
     distance = max(first.distance, second.distance, first.greatest - second.least)
     least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
     return KeyChunk(first.first_us, second.last_us, first.events + second.events, least, greatest, distance)

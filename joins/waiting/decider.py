@@ -51,7 +51,7 @@ class InputKeys:
         self._blocks: list[KeyBlock] = []
         self._open = KeyBlock()
         self._closing_key: int | None = None
-        self._closed_us = 0  # the time from which on it holds
+        self._closed_us = 0  # when it was decided, in event time
         self._below = 0  # events of finished keys since the last event of another key
         self._reached_us: int | None = None
 
@@ -83,8 +83,8 @@ class InputKeys:
     def decide(self, name: str) -> ClosedKeys | None:
         """The newly finished keys of the input with a name, if any.
 
-        The highest key considered is that of events which a whole block of other events has followed. So a single odd
-        key closes nothing: it makes the distance large before it could.
+        Only events that a whole block of events has followed count towards the highest key. So a single odd key closes
+        nothing: it has enlarged the distance before it counts.
         """
         if self._reached_us is None:
             return None
@@ -127,7 +127,7 @@ class InputKeys:
         return [one for block in (*self._blocks, self._open) for one in block.chunks]
 
     def _settled(self) -> int | None:
-        """The highest key of events that a block of others has followed; None if there are none."""
+        """The highest key of the events that a whole block of events has followed; None without such events."""
         behind, found = 0, None
         for one in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
             if behind >= BLOCK_EVENTS:
@@ -163,8 +163,8 @@ class WaitDecider:
     It considers the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them. Another
     version of the join is measured anew.
 
-    A join with a limit of held events is refused when all its inputs were measured for the first time, if more events
-    are expected, and at any time if a shard holds more.
+    A join with a limit of held events is refused if a shard holds more, or if the first measurement of all its inputs
+    predicts more.
     """
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ _ARRIVED, _LATE, _HELD = "arrived", "late", "held"
 
 
 class Arrivals:
-    """Counts of each input's events, and of those that came late for their key; ``saved`` is from ``to_json``."""
+    """Counts each input's events, and its events that came late for their key; ``saved`` is from ``to_json``."""
 
     def __init__(self, inputs: int, saved: Sequence[Sequence[int]] | None = None) -> None:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
