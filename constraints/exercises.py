@@ -11,7 +11,7 @@ from nfa import MATCHER_FEATURES, play
 from streams import Ties
 
 GUARD, BITS = GUARD_FEATURES = ("guard", "bits")
-"""Features of a guard: within its cap of monitor states, and beyond it."""
+"""Features of a guard: numbered monitor states within the cap, bit tables beyond it."""
 
 _CONSTRAINTS = (Exclusive("B", "L"), Prior("A", "X"))
 _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # BITS leaves nearly everything to bit tables

@@ -1,4 +1,4 @@
-"""The requirements that clauses with a head express; sets of names are masks, so that many requirements cost little."""
+"""Requirements, from the clauses with a head; sets of names are masks, so that many requirements cost little."""
 
 from __future__ import annotations
 

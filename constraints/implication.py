@@ -53,7 +53,7 @@ _LOGIC = (_TRUE, _FALSE, _NULL)
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """The test ``attribute operator one of values``: true if any value gives true, false if all give false, or null."""
+    """The test ``attribute operator one of values``: true if one value gives true, false if all give false, or null."""
 
     attribute: Attribute
     operator: str
@@ -70,8 +70,9 @@ class _Part:
     """A conjunct of a condition.
 
     Attributes:
-        constants: The attributes that it compares with constants, with these constants, and its free subexpressions.
-        true_at: If it reads a single attribute, the cells of the attribute where it is true; otherwise None.
+        constants: The attributes that the conjunct compares with constants, each with the constants; and its free
+            subexpressions.
+        true_at: If the conjunct reads a single attribute, the cells of the attribute where it is true; otherwise None.
         is_large: Whether the conjunct has too many constants to be examined; then only an equal conjunct implies it.
     """
 
@@ -97,7 +98,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of a step, split into conjuncts; ``is_own`` is whether it reads only the current event."""
+    """The condition of a step, split into conjuncts; ``is_own``: the condition reads only the current event."""
 
     atom: Atom
     parts: tuple[_Part, ...] = field(init=False, repr=False, compare=False)
@@ -143,7 +144,7 @@ def _follows(part: _Part, known: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
-    """``_follows`` for conjuncts that all read one attribute: tried on the cells that their constants make."""
+    """``_follows`` for conjuncts that all read one attribute: tried on the cells between and at their constants."""
     every = (*known, part)
     for kind in ("null", "boolean", "number", "text"):
         values = sorted({value for one in every for value in one.scale.of_kind(kind)})

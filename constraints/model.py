@@ -80,7 +80,7 @@ class Clause:
 
     @property
     def is_long(self) -> bool:
-        """Whether it cannot be expressed by a pair of types."""
+        """Whether a pair of types cannot express the clause."""
         return len(self.body) > (2 if self.head is None else 1)
 
     def __str__(self) -> str:
@@ -182,11 +182,11 @@ class Settings:
     Attributes:
         unknown_types: Whether an event of a type outside ``types`` and the constraints is a deviation too.
         completion: Whether a trace is assumed to continue until it has everything that it requires; ``not_assumed`` is
-            for streams whose traces just stop, and ignores every clause with a head.
+            for streams whose traces may stop at any event, and ignores every clause with a head.
         types: Event types of the process besides those that constraints name.
         frequencies: The share of the traces that show a name, by name.
-        beyond_cap: What happens if more states would be needed: traces continue with bit tables, or constraints are
-            left out from the start until the rest fits, those that save least first.
+        beyond_cap: What happens if more states would be needed: traces continue with bit tables; or constraints are
+            left out from the start until the rest fits, beginning with the constraints that save least.
         reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
             the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, so that a later
             event of the key opens a new one.
@@ -228,8 +228,8 @@ class Process:
     """The workflow that a stream's traces follow, in addition to hand-written constraints; its automaton is for exact
     mode.
 
-    ``derived`` constraints and ends of the set follow from the workflow and were not written by hand; reasoning may use
-    them, and the automaton implies them all. Without an automaton only they are used.
+    ``derived`` are the constraints and ends of the set that follow from the workflow and were not written by hand. The
+    automaton implies all of them; reasoning may use them, and without an automaton uses nothing else of the workflow.
     """
 
     workflow: str
@@ -241,7 +241,7 @@ class Process:
     def __post_init__(self) -> None:
         object.__setattr__(self, "derived", frozenset(map(_everyday, self.derived)))
 
-    @cached_property  # a set is asked once for each pair of its types
+    @cached_property  # cached, because it is read for each pair of types
     def types(self) -> frozenset[str]:
         letters = () if self.automaton is None else self.automaton.letters
         return self.derived_ends.union(letters, *(part.names for part in self.derived))

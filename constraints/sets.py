@@ -1,4 +1,4 @@
-"""Sets of small numbers as integers, whose bit ``i`` is the member ``i``; and groups of overlapping sets."""
+"""Sets of small numbers as integers (bit ``i`` is the member ``i``), and groups of overlapping sets."""
 
 from __future__ import annotations
 

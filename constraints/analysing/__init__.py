@@ -1,1 +1,1 @@
-"""Static analysis before the first event: patterns that cannot match, redundant atoms, names worth distinguishing."""
+"""Static analysis before the first event: patterns that cannot match, redundant atoms, names for the monitor."""

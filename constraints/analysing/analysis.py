@@ -13,7 +13,7 @@ from constraints.explaining.failing import failing_conditions
 from constraints.model import ConstraintSet
 from nfa import Query
 
-PAIR_LIMIT = 0  # conditions on two events cost more than everything else
+PAIR_LIMIT = 0  # none are searched for: conditions on two events cost more than everything else
 WALK_LIMIT = 100
 
 

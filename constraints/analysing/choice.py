@@ -1,8 +1,8 @@
-"""Chooses the names that a monitor distinguishes when distinguishing all of them would take too many states.
+"""Chooses the names that a monitor distinguishes if all of them would take too many states.
 
-Leaving a constraint out is always sound: whatever is impossible under fewer constraints is impossible under all. So
-names are chosen greedily, by the savings of the explanations that they make possible, against the states that they add;
-a constraint stays if all of its names are distinguished. The same benefits decide which longer clauses bit tables watch
+Leaving a constraint out is always sound: whatever is impossible under fewer constraints is impossible under all. Names
+are chosen greedily: the savings of the explanations that they enable are weighed against the states that they add. A
+constraint stays if all of its names are distinguished. The same benefits decide which longer clauses bit tables watch
 (constraint-aware CEP, section 6.1).
 """
 
@@ -55,8 +55,8 @@ class Choice:
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
         estimated_states: Upper bound of its states; more than ``budget`` only if no choice was possible at all.
         watched: Longer clauses that bit tables watch, by benefit per effort, descending.
-        candidates: The candidates in the order of the decisions; empty if everything fits. Constraints left out without
-            being candidates would have come later.
+        candidates: The candidates in the order of the decisions; empty if everything fits. Further constraints are left
+            out without being candidates, because the choice ended before them.
         workflow: In exact mode, the workflow whose automaton gives the states; then nothing is ever left out.
     """
 
@@ -158,11 +158,10 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """The benefit of an explanation: the probability that it becomes true in the state, times the held state and the
-    work left.
+    """The benefit of an explanation: its probability in the state, times the held state and the remaining work.
 
-    The state held is an instance for each bound atom and the pattern's own place in the trace; the work left is the
-    share of the atoms that are still to come.
+    The held state counts one instance for each bound atom, and one for the pattern's place in the trace. The remaining
+    work is the share of the atoms that are still to come.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
@@ -182,7 +181,7 @@ def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> t
 
 
 class _Search:
-    """A greedy choice; ``names`` and ``states`` are those chosen so far."""
+    """A greedy choice: the chosen ``names`` so far, and the number of ``states`` that they need."""
 
     def __init__(self, constraint_set: ConstraintSet, budget: int) -> None:
         self._set = constraint_set

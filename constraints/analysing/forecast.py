@@ -1,4 +1,4 @@
-"""Forecasts when partial matches end: by which events, and how often."""
+"""Forecasts which events end partial matches, and how often."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from nfa import Atom, PatternState, Query
 class LikelyEnding:
     """A way in which partial matches at a state end, with estimated shares of the traces with the state's atoms.
 
-    The event occurs in the share ``probability``; in the share ``first`` it comes before all other events that end
-    them.
+    The event occurs in the share ``probability``; in the share ``first`` it precedes all other events that end them.
     """
 
     condition: FailingCondition
@@ -28,7 +27,7 @@ class LikelyEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateForecast:
-    """The forecast for partial matches at a pattern state, which has bound atoms, in the order of the text.
+    """The forecast for partial matches at a pattern state; ``bound`` are its bound atoms in the order of the text.
 
     ``endings`` are in descending order of their own ``first``, ties by name. ``probability`` is the estimated share of
     the traces with the state's atoms in which the partial matches are terminated early.
@@ -104,7 +103,7 @@ def _events(condition: FailingCondition) -> frozenset[str]:
 
 
 def _share_before(constraint_set: ConstraintSet, one: FailingCondition, other: FailingCondition) -> float:
-    """How often the last event of one condition comes before that of another, if both occur."""
+    """The share of cases in which one condition's last event precedes another's, if both occur."""
     if constraint_set.comes_before(one.event_type, other.event_type):
         return 1.0
     return 0.0 if constraint_set.comes_before(other.event_type, one.event_type) else 0.5

@@ -20,7 +20,7 @@ from constraints.remainder import Remainder, remainder_of
 from nfa import OTHER, EventClass, MonitorState, Query
 
 STATE_LIMIT = 200
-REPLAY_LIMIT = 20_000  # evaluations of rules without some part
+REPLAY_LIMIT = 20_000  # repeated evaluations of rules, each without one part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class _Death:
 
 
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
-    """Leave out each constraint by itself, and check whether more pattern states are alive.
+    """Find the constraints without which no more pattern states are alive, leaving out one constraint at a time.
 
     Constraints that follow from a workflow are not checked, because no person wrote them; the workflow's automaton is
     ignored. At most ``state_limit`` monitor states are visited, those after few events first.
@@ -112,9 +112,9 @@ class _Walk:
 
 
 class _Search:
-    """Finds parts that suffice for each death; parts that no death needs are idle.
+    """Finds a set of parts (a core) that suffices for each death; parts that no death needs are idle.
 
-    The other parts are left out one by one. Deaths caused by rules are evaluated again, part by part.
+    Parts in cores are left out one by one. Deaths caused by rules are evaluated again without each part.
     """
 
     def __init__(self, constraint_set: ConstraintSet, queries: Sequence[Query], walk: _Walk) -> None:

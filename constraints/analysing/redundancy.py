@@ -1,4 +1,4 @@
-"""Finds redundant atoms: every conforming trace with the rest of the pattern has them too, in their place.
+"""Finds redundant atoms: every conforming trace with the rest of the pattern also has these atoms, in their places.
 
 An atom is called redundant only if that is certain. Its type follows from the rest by occurrence constraints, and no
 conforming trace with the rest shows it before an atom that has to come first, or after an atom that has to come later.
@@ -80,7 +80,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """The term's atoms, where the atom at ``index`` has no order but that in ``after``."""
+    """The term's atoms, of which the atom at ``index`` has only the order in ``after``."""
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
         for other, needed in enumerate(term.before)

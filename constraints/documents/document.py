@@ -3,9 +3,9 @@
 Two shapes are read. A list has entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping from kinds has lists
 of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may have such a list under ``constraints``. A number precedes
 the names: ``{existence: [3, A]}``, ``"existence(3, A)"``. Names are event types, or types with a condition, ``Quote
-[price > 1000]``; in the text form unusual types are in backticks. Other members of a mapping: ``stream`` names the
-stream it is for, ``settings`` how the set is used, ``workflow`` the constraints that a workflow adds (the service
-writes it), ``mined`` the past log in which the set was found, which has no effect.
+[price > 1000]``; in the text form unusual types are in backticks. Other members of a mapping: ``stream``, the name of
+the stream; ``settings``, the settings of the set; ``workflow``, the constraints that a workflow adds (written by the
+service); ``mined``, a description of the log that the set was mined from, without effect.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WORKFLOW_KEY = "workflow"
 class ParsedConstraints:
     """The contents of a document, with notices for people: settings that may lose matches, words with two meanings.
 
-    ``stream`` is the stream that it names, ``mined`` its description of the log that it was mined from, plain JSON
+    ``stream`` is the stream that the document names; ``mined`` describes the log that it was mined from, plain JSON
     values.
     """
 
@@ -112,7 +112,7 @@ def parse_constraints(
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
     """The canonical form, plain JSON values; ``parse_constraints`` reads it as an equal set.
 
-    If the set was built by hand, the set that is read also has the constraints that follow from its rules.
+    A set that was built by hand may lack constraints that follow from its rules; the set that is read has them.
     """
     own, process = constraint_set.own, constraint_set.process
     document: dict[str, object] = {

@@ -23,7 +23,7 @@ _TYPE_KEY = "type"
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """A quoted event type: nothing in it is a condition."""
+    """A quoted event type, which contains no condition."""
 
     name: str
 

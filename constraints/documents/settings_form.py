@@ -48,7 +48,7 @@ def read_settings(value: object, names: NameReader) -> tuple[Settings, list[Plac
 
 
 def notices_of(settings: Settings) -> tuple[str, ...]:
-    """Notices for people about what settings give up."""
+    """Notices for people: matches that settings may lose, and a setting without effect."""
     notices = []
     if settings.on_violation is OnViolation.IGNORE:
         notices.append(

@@ -1,8 +1,8 @@
 """The names under which constraints are uploaded, and their meanings.
 
-A template consists of order and Horn constraints, or of a *rule* together with the order and Horn constraints that
-follow from it, from which a monitor can conclude more than from the rule alone. The table of ``docs/constraints.md``
-defines each template by examples, which run as tests; ``tests/references/rules.py`` has the same meanings as formulas.
+A template consists of order and Horn constraints, or of a *rule* with the order and Horn constraints that follow from
+the rule: a monitor can conclude more from them than from the rule alone. The table of ``docs/constraints.md`` defines
+each template by examples, which run as tests; ``tests/references/rules.py`` has the same meanings as formulas.
 """
 
 from __future__ import annotations

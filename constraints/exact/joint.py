@@ -1,4 +1,4 @@
-"""Searches for words that a process and the hand-written constraints beside it both allow."""
+"""Searches for words that a process and the hand-written constraints both allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Place: TypeAlias = tuple[int, int]  # state of the process, names that orders a
 
 
 class JointSearch:
-    """Searches for words that lead the process, the rules, and orders and clauses to their ends together.
+    """Searches for words that complete a trace of the process and keep the rules, orders and clauses.
 
     If events with equal timestamps are unordered, orders and ends are ignored, because they do not follow the word. A
     search of more than ``max_steps`` steps is given up, and its remainder is assumed to be possible; ``given_up``

@@ -1,5 +1,4 @@
-"""The outlook in exact mode: what can follow a monitor state under the workflow's automaton and the hand-written
-constraints.
+"""The outlook in exact mode: possible continuations under the workflow's automaton and the hand-written constraints.
 
 A state is that of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state prepended
 to its places (constraint-aware CEP, section 6.2). The end of the process is the automaton's.
@@ -29,7 +28,7 @@ MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the cached tables of queries
 
 
 class ExactOutlook:
-    """Moves monitor states and decides what can still follow them, in exact mode.
+    """Moves monitor states and decides which continuations are still possible, in exact mode.
 
     ``constraint_set`` has all constraints, also those that follow from the workflow; ``own`` is the outlook of the
     hand-written ones. A search for a common word takes at most ``max_steps`` steps.
@@ -92,7 +91,7 @@ class ExactOutlook:
         return None if after is None or place is None else replace(after, places=(place, *after.places))
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins with these events, each of which was possible."""
+        """Whether some conforming trace begins with the events so far, each of which was possible."""
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
@@ -111,7 +110,7 @@ class ExactOutlook:
     def is_jointly_possible(
         self, state: MonitorState, remainder: Remainder, bound: frozenset[int] = frozenset()
     ) -> bool:
-        """``can_complete``, for a remainder that the process alone and the hand-written constraints alone allow.
+        """Whether the process and the hand-written constraints together allow a remainder that each allows alone.
 
         ``bound`` are the remainder's atoms that have come already.
         """
@@ -123,7 +122,7 @@ class ExactOutlook:
         return self._joint.is_possible(place, own, self._by_word(remainder), mask)
 
     def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
-        """``live``, for a state that the process alone and the hand-written constraints alone allow."""
+        """Whether the process and the constraints together allow a pattern state that each allows alone."""
         one = query.states[index]
         return self.is_jointly_possible(state, whole_of(query, one.term), one.bound)
 
@@ -157,7 +156,7 @@ class ExactOutlook:
         return self._language.completions(self._by_word(whole_of(query, term)))
 
     def _by_word(self, remainder: Remainder) -> Remainder:
-        """The remainder as a word has to complete it: without NOTs if events with equal timestamps are unordered."""
+        """The remainder that a word has to complete: without NOTs if events with equal timestamps are unordered."""
         return remainder if self.ties == "log" else remainder.positives
 
 

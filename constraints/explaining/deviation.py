@@ -26,10 +26,11 @@ class DeviationReason:
     """The reason why a trace deviates at an event.
 
     Attributes:
-        kind: ``order`` the event came too late, ``occurrence`` the names seen and those that they require exclude each
-            other, ``obligation`` a required name can no longer come, ``cycle`` the required names cannot be ordered,
-            ``rule`` a rule can no longer be kept, ``workflow`` the workflow has no such trace, ``unknown_type`` the
-            process has no such event, ``after_end`` the trace was over, by an end event or by the workflow.
+        kind: ``order``: the event came too late; ``occurrence``: the names seen and the names that they require exclude
+            each other; ``obligation``: a required name can no longer come; ``cycle``: the required names cannot be
+            ordered; ``rule``: a rule can no longer be kept; ``workflow``: the workflow has no such trace;
+            ``unknown_type``: the process has no such event; ``after_end``: the trace was over, by an end event or by
+            the workflow.
         constraints: A minimal set that is broken, in reading order; empty for an unknown type, and for the workflow
             only the hand-written ones that take part.
         allowed: If the workflow decides, its event types that could have come instead, sorted; empty if none could.
@@ -121,7 +122,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 
 def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
-    """A minimal clash of the kind that the reasoner names; of several passed last chances, the shortest clash."""
+    """A minimal clash of the kind that the reasoner names; if several last chances have passed, the shortest clash."""
     known = outlook.constraint_set
     occurrence = [part for part in known.constraints if not isinstance(part, Prior)]
     reasoner, (seen, settled) = outlook.reasoner, outlook.masks(after)
@@ -131,7 +132,7 @@ def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
         case "occurrence":
             return find_clash(known.of_parts(occurrence), after.seen)
         case "blocked":
-            orders = [part for part in known.parts if _later(part) in after.seen]  # others block nothing yet
+            orders = [part for part in known.parts if _later(part) in after.seen]  # other parts block nothing yet
             subsets = (known.of_parts([*occurrence, part]) for part in orders)
             found = (find_clash(some, after.seen, NOTHING, after.settled) for some in subsets)
             return min(filter(None, found), key=lambda clash: len(clash.constraints))

@@ -1,6 +1,6 @@
-"""Explains why an event ended a partial match: form, constraint chain, the atoms it made impossible, and a sentence.
+"""Explains why an event ended a partial match: form, constraint chain, impossible atoms, and a sentence.
 
-The forms are those of constraint-aware CEP, section 4.1, one for rules, and one for the automaton of a workflow.
+The forms are the ones of constraint-aware CEP, section 4.1, and two more: for rules, and for a workflow's automaton.
 Explanations are computed on request.
 """
 
@@ -28,12 +28,12 @@ class Explanation:
     """The explanation why nothing can complete a pattern state any more.
 
     Attributes:
-        form: ``p1`` blocked by an order constraint, ``p2`` excluded, ``p3`` something it needs can no longer come,
-            ``p4`` the remaining events cannot be ordered, or not without a forbidden event, ``p5`` a clause over
-            several types, ``end`` the trace is over, ``rule`` a rule leaves no place, ``workflow`` the workflow
-            leaves no place, by its automaton.
-        shown: The symbols of the event that caused it, sorted; empty if its type is enough.
-        earlier: Other names that had to be seen before, sorted.
+        form: ``p1``: an order constraint blocks the atom; ``p2``: the atom is excluded; ``p3``: a required event can no
+            longer come; ``p4``: the remaining events cannot be ordered, or not without a forbidden event; ``p5``: a
+            clause over several types; ``end``: the trace is over; ``rule``: a rule leaves no place; ``workflow``: the
+            workflow's automaton leaves no place.
+        shown: The symbols of the ending event, sorted; empty if its type is enough.
+        earlier: Other names that had to precede the event, sorted.
         constraints: The minimal chain that leads from the event to the atoms; for the workflow only the hand-written
             ones that take part, mostly none.
         atoms: The atoms that became impossible: one, or several that are impossible only together; none if a forbidden
@@ -64,7 +64,7 @@ class Explanation:
 
     @property
     def key(self) -> str:
-        """A key for counting: equal for endings of one form by the same constraints for the same atoms."""
+        """A key for counting: equal for early terminations of one form by the same constraints for the same atoms."""
         needed = ", ".join([*map(describe_atom, self.atoms), *(f"NOT {quoted(name)}" for name in self.forbidden)])
         return f"{self.form} {'; '.join(map(str, self.constraints))} -> {needed}"
 
@@ -111,7 +111,7 @@ def explain_ending(
 def explain_impossible(
     outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
 ) -> Explanation | None:
-    """Why ``remainder`` cannot complete after ``event``, which led to ``after``; None if it can."""
+    """The reason why ``remainder`` cannot complete after ``event``, which led to ``after``; None if it can."""
     found = explain_clash(outlook, remainder, after.seen, event, after.settled)
     if found is not None:
         return found
@@ -122,7 +122,7 @@ def explain_impossible(
 def explain_clash(
     outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
 ) -> Explanation | None:
-    """``explain_impossible`` by order and occurrence alone, after the names ``seen``, including those of the event."""
+    """``explain_impossible`` by order and occurrence alone; ``seen`` includes the names of the event."""
     clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:
         return None

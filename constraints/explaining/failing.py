@@ -2,7 +2,7 @@
 
 Constraint-aware CEP, section 4.1. A condition counts if it can become true: the event is allowed after a prefix that
 contains the state's bound events, and the state was alive until then. Order and occurrence are decided on minimal
-prefixes; endings by rules are found by walking through the monitor's states.
+prefixes; early terminations by rules are found by walking through the monitor's states.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Candidate: TypeAlias = tuple[int, int]  # names seen, and names that a possible
 class FailingCondition:
     """An event that ends the partial matches at a state, whose bound atoms are in the order of the text.
 
-    It ``is_takable`` if a partial match could have bound the event; the match extended by it stays alive.
+    ``is_takable``: a partial match could have bound the event; the extended partial match stays alive.
     """
 
     state: PatternState
@@ -65,12 +65,12 @@ def failing_conditions(
 ) -> tuple[FailingCondition, ...]:
     """The events that end partial matches, for each state in the order of ``query.states``.
 
-    ``steps`` are known steps of the process, as pairs of the types seen and the type that may come next. They can
-    contain more knowledge than the constraints, such as that one of two types always comes, and then fewer events are
-    listed. Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and
-    state. At most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial
-    match takes come before those that it could have taken, each by name. For an event at which rules end partial
-    matches, the shortest way to the event counts.
+    ``steps`` are known steps of the process, as pairs of the types seen and the type that may come next. They may
+    exclude more than the constraints do, for example if one of two types always comes; then fewer events are listed.
+    Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and state. At
+    most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial match
+    takes come before those that it could have taken, each by name. For an event at which rules end partial matches, the
+    shortest way to the event counts.
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)
@@ -167,7 +167,7 @@ class _Search:
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
-        """The known steps at which ``state`` can be occupied; steps after fewer names come first."""
+        """The known steps before which a partial match can be at ``state``; steps after fewer names come first."""
         bound = self._held(state).types
         return [
             (self.reasoner.mask(seen), self._event(event))
@@ -198,8 +198,8 @@ class _Search:
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
         """The seen names, and all names that must have come before an event.
 
-        A name must have come before if it is required and can no longer come: the seen names and the event both require
-        and block it, or the needed names require it and the seen names block it.
+        A name must have come before the event if it is required and can no longer come: the seen names and the event
+        both require and block it, or the needed names require it and the seen names block it.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:

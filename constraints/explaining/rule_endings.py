@@ -1,4 +1,4 @@
-"""Finds endings by rules, by walking through the states of a monitor together with those of a pattern."""
+"""Finds early terminations by rules, by walking through the states of a monitor and of a pattern together."""
 
 from __future__ import annotations
 

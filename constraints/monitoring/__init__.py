@@ -1,1 +1,1 @@
-"""The state of a trace under its constraints: as numbered states, or as bit tables if those would be too many."""
+"""The state of a trace under its constraints: a numbered state, or bit tables if there would be too many states."""

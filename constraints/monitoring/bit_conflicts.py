@@ -1,4 +1,4 @@
-"""Order on bit masks: which names, once they are certain, leave no possible order for the remaining events.
+"""Order on bit masks: finds names that, once certain, leave no possible order for the remaining events.
 
 A name is a bit of a Python integer. Names on a cycle of order constraints with the nodes of a goal make the goal
 impossible, whether they were seen or are still to come (constraint-aware CEP, section 4.3).
@@ -16,8 +16,8 @@ class Node(NamedTuple):
     """A required event that must still come, with names as masks.
 
     Attributes:
-        later: Names that it cannot come after.
-        earlier: Names that cannot come after it.
+        later: Names after which the event cannot come.
+        earlier: Names that cannot come after the event.
         alike: Names of its own event type.
         is_atom: Whether the event belongs to a match; two events of a match are always distinct.
         after: Nodes that precede it in the pattern, as bits of their places.

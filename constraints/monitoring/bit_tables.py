@@ -1,12 +1,12 @@
 """Bit tables: the names seen and their consequences as four sets of names, updated at first occurrences.
 
-The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). States that it
-calls dead are dead. Without longer clauses and symbols it misses no dead state, except for cycles of more than
-``most_in_circle`` names outside the goal. It ignores rules, NOTs of patterns, and joint consequences of several longer
-clauses, and so leaves more states alive.
+The fallback for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). States that bit
+tables call dead are dead. Without longer clauses and symbols, bit tables miss a dead state only by a cycle of more than
+``most_in_circle`` names outside the goal. Rules, NOTs of patterns, and joint consequences of several longer clauses are
+ignored, which leaves more states alive.
 
-There are no bit tables under ``ties: simultaneous``: there an order constraint takes effect only from the next
-timestamp on, and blocking at once would lose matches.
+There are no bit tables under ``ties: simultaneous``, where an order constraint takes effect only at the next timestamp:
+blocking at once would lose matches.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from constraints.remainder import NOTHING, Remainder, remainder_of
 from constraints.sets import bits_of, members, union
 from nfa import Atom, BitGoal, BitRules, EventClass, Query, Seen
 
-ANY = 1 << 0  # every event shows it; blocked after an end event
-STRANGER = 1 << 1  # shown by events of unknown types if these deviate; blocked from the start
+ANY = 1 << 0  # bit that every event shows; blocked after an end event
+STRANGER = 1 << 1  # bit of events of unknown types, if these deviate; blocked from the start
 _FIRST = 2  # place of the first name
 
 
 class BitState(NamedTuple):
     """The state of a trace, as four sets of names.
 
-    ``seen``: shown so far; ``certain``: in every conforming continuation, seen or required; ``excluded``: in none, by
+    ``seen``: shown so far; ``certain``: seen, or required in every conforming continuation; ``excluded``: ruled out by
     occurrence constraints; ``blocked``: can never come again.
     """
 

@@ -1,4 +1,4 @@
-"""The guard that reasons from constraints: how a trace's monitor moves, and what can still complete."""
+"""The guard that reasons from constraints: moves a trace's monitor, and decides which states can complete."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from streams import Ties
 class _Plan:
     """The prepared states of one query, each with its remainder and the reasoner's form of it.
 
-    ``extensions`` are the states that bind one atom more, if they are alive whenever this state is; a monotone state
-    stays dead once it is dead.
+    ``extensions`` are the states with one more bound atom, if they are certainly alive whenever this state is alive; a
+    monotone state stays dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -37,14 +37,14 @@ class Monitor:
     """Guard of one constraint set (constraint-aware CEP, section 4.2); see ``nfa.Guard``.
 
     A trace deviates at the first event after which no conforming trace begins like it. With symbols, rules beside other
-    constraints, or unordered events of equal timestamps, this may be noticed later, never too early; and a state may be
-    called live that is not. An event of an unknown type makes a trace deviate if the settings require it; that such
-    events cannot come is not used to call states dead. Answers are cached; the cache is emptied when it has
-    ``memory_limit`` rows. Traces beyond the cap of monitor states follow the longer clauses in ``watched``; None: all.
+    constraints, or unordered events of equal timestamps, the deviation may be noticed late, never too early, and a dead
+    state may be called live. An event of an unknown type makes a trace deviate if the settings require it; no state is
+    called dead because such events cannot come. Answers are cached; the cache is emptied when it has ``memory_limit``
+    rows. Traces beyond the cap of monitor states follow the longer clauses in ``watched``; None: all.
 
-    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2): its
-    state is the first of a monitor state's places, and together with the hand-written constraints all dead states are
-    found, as long as the search for a common word is not too much work (``JointSearch``).
+    In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2); its
+    state is the first of a monitor state's places. With the hand-written constraints, all dead states are found, unless
+    the search for a common word takes too many steps (``JointSearch``).
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from constraints.sets import bits_of
 from nfa import OTHER, Atom
 
 MEMORY_LIMIT = 1 << 26  # cells, four bytes each, that are cached for remainders
-TABLE_LIMIT = 1 << 24  # cells for one remainder; beyond, its atoms are decided one by one
+TABLE_LIMIT = 1 << 24  # cells for one remainder; above, its atoms are decided one by one
 ROW_LIMIT = 65_536
 
 Vector = NDArray[np.bool_]  # one value for each state of the automaton
@@ -25,9 +25,9 @@ Distances = NDArray[np.int32]  # one number of events for each state; -1: unreac
 
 
 class Language:
-    """A process, and how its traces are read.
+    """The language of a process, with the rules for its unknown types and for the end of its traces.
 
-    A trace may end in ``accepting`` states, (states,); from ``completable`` ones, (states,), some trace ends.
+    A trace may end in ``accepting`` states, (states,); from ``completable`` states, (states,), some trace can end.
     Events of types that the process does not emit may come at any time until the trace is over. With
     ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere; nothing follows the types
     in ``ends``. ``known`` are the types that events have; None: any.

@@ -18,12 +18,12 @@ _Item = TypeVar("_Item")
 class Clash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
-    The atoms of ``remainder`` have no place, and its gaps matter; it has neither if no trace can continue.
+    The atoms of ``remainder`` cannot come, also because of its gaps; it is empty if no trace can continue.
 
     Attributes:
         reason: The reason of the reasoner; None for a clash with rules, or with a workflow.
-        constraints: Requirements first; the constraint that cannot be kept comes last. Rules come after the constraints
-            that exclude events which they would need. With a workflow, the hand-written ones that take part.
+        constraints: Requirements first; the constraint that cannot be kept comes last. Rules follow the constraints
+            that exclude the events that the rules need. With a workflow, the hand-written constraints that take part.
         events: Names already seen that take part, as far as they are known.
         workflow: The workflow that leaves no place, if its automaton decides.
     """
@@ -128,7 +128,7 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
 
 
 def _nearest_first(constraint_set: ConstraintSet, known: frozenset[str]) -> list[Part]:
-    """Constraints with all consequences of the names ``known``, by the number of requirements in between.
+    """Constraints with all consequences of the names ``known``, sorted by the number of requirements that lead to each.
 
     Each required name is derived once, in the fewest steps. At equal distance the simpler reason comes first: the trace
     is over, never, no longer.

@@ -1,4 +1,4 @@
-"""The outlook: what can follow a monitor state under order, occurrence and rules together."""
+"""The outlook: the continuations of a monitor state that order, occurrence and rules allow together."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_JOINT = 6  # atoms and required types that are decided together with rules
 
 
 class Outlook:
-    """Moves monitor states and decides what can still follow them.
+    """Moves monitor states and decides which continuations are still possible.
 
     ``MonitorState.seen`` has the names of order and occurrence constraints that were shown, with the types of the
     symbols among them; ``places`` are the states of the rules. If events with equal timestamps are unordered, order
-    takes effect when time advances. ``alphabet`` are the types that events of a conforming trace have; None: any. It
-    ``is_exact`` if all dead states are found, as far as order and occurrence are concerned.
+    takes effect when time advances. ``alphabet`` are the types that events of a conforming trace have; None: any.
+    ``is_exact``: all states that order and occurrence make dead are found.
     """
 
     def __init__(self, constraint_set: ConstraintSet, ties: Ties = "log") -> None:
@@ -46,7 +46,7 @@ class Outlook:
         return self.constraint_set.shown_with(({event.type} | event.symbols) & self._names)
 
     def advance(self, state: MonitorState, event: EventClass) -> MonitorState:
-        """The state after one more event, whichever constraints it breaks."""
+        """The state after one more event, even if the event breaks constraints."""
         shown = self.shown(event)
         return MonitorState(
             seen=state.seen | self.constraint_set.shown_with(shown & self._remembered),
@@ -79,7 +79,7 @@ class Outlook:
         return bool((state.seen if state.settled is None else state.settled) & self.constraint_set.closing_ends)
 
     def is_consistent(self, state: MonitorState) -> bool:
-        """Whether some conforming trace begins with these events, none of which was too late."""
+        """Whether some conforming trace begins with the events so far, none of which was too late."""
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
@@ -128,7 +128,7 @@ class Outlook:
         return frozenset(found)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """The remainder with the open requirements of its atoms and of the trace, if these are few and come alone."""
+        """The remainder with the open requirements of its atoms and of the trace, if they are few and come alone."""
         known, needed = self.constraint_set, remainder.types
         required = sorted(known.horn_closure(state.seen | needed) - state.seen - needed)
         size = len(remainder.atoms)

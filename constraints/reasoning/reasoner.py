@@ -51,7 +51,7 @@ class Goal(NamedTuple):
 
 
 class Reasoner:
-    """Decides for one constraint set; whatever depends on the set alone is computed once."""
+    """Decides what conforming traces allow under one constraint set; what depends on the set alone is computed once."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self._set = constraint_set
@@ -167,7 +167,7 @@ class Reasoner:
         return _Gap(self._bit(gap.type), bits_of(last), bits_of(first), bits_of(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
-        """The names that can no longer occur, by order alone; all bits after a hand-written end event."""
+        """The names that can no longer occur, by order alone; all names after a hand-written end event."""
         if seen & self._ends:
             return ALL_NAMES
         blocked = 0
@@ -178,15 +178,15 @@ class Reasoner:
     def is_alive(self, seen: int, goal: Goal, settled: int | None = None) -> bool:
         """Whether some conforming trace begins with a prefix of the names ``seen`` and then completes the goal.
 
-        The prefix must not have broken an order constraint itself; ``seen`` includes implied names, and rules are
-        ignored. ``settled`` are the names shown before the newest time if events with equal timestamps are unordered,
-        otherwise None. With an empty goal, the result is whether the prefix is consistent. Dead is always right; alive
-        is exact for types in the order of the log, and may mean unknown with symbols or ``settled``.
+        The prefix itself must keep the order constraints; ``seen`` includes implied names, and rules are ignored.
+        ``settled`` are the names shown before the newest time if events with equal timestamps are unordered, otherwise
+        None. With an empty goal, the result is whether the prefix is consistent. Dead is always right; alive is exact
+        for types in the order of the log, and may mean unknown with symbols or ``settled``.
         """
         return self.reason(seen, goal, settled) is None
 
     def reason(self, seen: int, goal: Goal, settled: int | None = None) -> Reason | None:
-        """Why a goal is not alive; None if it is."""
+        """The reason why a goal is not alive; None if it is alive."""
         occurring = self.closure(seen | goal.needed)
         if self._is_ruled_out(occurring):
             return "occurrence"
@@ -272,7 +272,7 @@ class Reasoner:
             for name in _bits(node.shows):
                 showing[name] = showing.get(name, 0) | 1 << place
         found = []
-        named = before = 0  # names, and the nodes that show them; often, the next node has these names and some more
+        named = before = 0  # names, and the nodes that show them; often, the next node has the same names and some more
         for place, node in enumerate(nodes):
             earlier = 0
             for name in _bits(node.shows):

@@ -10,7 +10,7 @@ from constraints.model import ConstraintSet
 from constraints.remainder import Remainder
 from nfa import OTHER
 
-MAX_SYMBOLS = 6  # per type; every combination of them is an event kind
+MAX_SYMBOLS = 6  # symbols per type; every combination of them is an event kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ _Question: TypeAlias = tuple[tuple[int, ...], Places, Remainder, frozenset[str] 
 
 
 class RuleProduct:
-    """The rules of a set as one automaton, of which only the needed part is ever built.
+    """The rules of a set as one automaton, built only as far as needed.
 
     A place of the product is the tuple of the places of the rules, so it has the same meaning wherever the set is
-    loaded. Rules can forbid together what each of them allows, so they are decided one by one, then in groups that
-    share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A search that takes
+    loaded. Several rules together can forbid what each of them allows. So rules are decided one by one, then in groups
+    that share a type or count every event (``init``, ``last``, ``chain ...``), then all together. A search that takes
     ``max_steps`` steps of rules is given up (``given_up`` counts these), and its remainder is assumed to be possible:
     "possible" may then be wrong, "impossible" never is.
     """
