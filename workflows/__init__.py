@@ -1,10 +1,9 @@
 """Workflows: models of the processes that produce the events.
 
-Purpose: models of processes as they are drawn (BPMN), written (trees) or computed (Petri nets), the constraints, end
-events and automaton that follow from them, simulated streams of their traces, constraints mined from past logs,
-conformance and pictures. Promises: models are immutable, constraints hold on every complete trace, a result names the
-method by which it was found, a seed determines a stream, and nothing here knows who stores a model or which stream
-follows it.
+Purpose: read models of processes that are drawn (BPMN), written (trees) or computed (Petri nets); derive constraints,
+end events and an automaton; simulate streams; mine constraints from past logs; check conformance; draw pictures.
+Promises: models are immutable, constraints hold on every complete trace, a result names the method by which it was
+found, a seed determines a stream, and nothing here knows who stores a model or which stream follows it.
 """
 
 from workflows.attributes import (

@@ -14,7 +14,7 @@ from workflows.errors import InvalidWorkflow
 
 Value: TypeAlias = int | float | str | bool
 
-_MOST_WHOLE = 2**53  # JSON readers keep numbers up to this exactly
+_MOST_WHOLE = 2**53  # JSON readers read whole numbers up to this one exactly
 _MOST_NUMBER = 1e300
 
 
@@ -71,7 +71,7 @@ class TextAttribute(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAttribute:
-    """A whole number, the same under all names, that stays at or below a threshold with a set probability.
+    """A whole number, the same under all names, that is at most a threshold with a set probability.
 
     The number is uniform over 1 to ``threshold`` with probability ``fail_ratio``, otherwise over ``threshold + 1`` to
     ``highest``. So the condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for

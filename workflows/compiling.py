@@ -1,4 +1,4 @@
-"""Compiles a model: derives everything that follows from it."""
+"""Compiles a model: derives its net, automaton and constraints."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _MOST_TRAPPED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledWorkflow:
-    """A model with everything that follows from it.
+    """A model with its derived net, automaton and constraints.
 
-    ``tree`` is the model as blocks, if it is made of blocks; ``net`` is None if it was read as a tree. The automaton of
-    its language is minimal; None if it is too large, or not regular, for the reason in ``without_automaton``.
+    ``tree`` is the model as blocks, if it is made of blocks; ``net`` is None if the model was read as a tree. The
+    automaton of the language is minimal; None if it would be too large or the language is not regular, with the reason
+    in ``without_automaton``.
     """
 
     model: WorkflowModel
@@ -49,12 +50,12 @@ class CompiledWorkflow:
 def compile_workflow(
     model: WorkflowModel, limits: CompileLimits | None = None, progress: Progress | None = None
 ) -> CompiledWorkflow:
-    """Derive everything that follows from a model.
+    """Derive the net, the automaton and the constraints of a model.
 
-    A model that is made of blocks is compiled block by block, in whichever form it was read; other models by the
-    automaton of their net, or if that exceeds the limits, by the structure of the net. The extraction names the method;
-    its warnings name problems of the model and parts that were left out when it was read. ``progress`` is called now
-    and then with a number that grows: states, or markings, so far.
+    A model that is made of blocks is compiled block by block, in whichever form it was read. Other models are compiled
+    by the automaton of their net, or by the structure of the net if the automaton exceeds the limits. The extraction
+    names the method; its warnings name problems of the model and parts that reading left out. ``progress`` is called
+    now and then with the number of states, or markings, so far.
 
     Raises:
         WorkflowTooLarge: The model has more event types or elements than the limits allow.
@@ -77,7 +78,7 @@ def compile_workflow(
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """The form of a model that the simulation plays: its tree if it is made of blocks, otherwise its automaton."""
+    """The form of a model that the simulation plays: the tree if the model is made of blocks, else the automaton."""
     tree = _blocks(model.source)
     return tree if tree is not None else automaton_of_net(_net(model.source)[0], limits or CompileLimits())
 
@@ -93,7 +94,7 @@ def _blocks(source: Source) -> ProcessTree | None:
 
 
 def _net(source: Source) -> tuple[WorkflowNet, tuple[ModelNotice, ...]]:
-    """The net of a model, with notices where it allows more than the model does."""
+    """The net of a model, with notices where the net allows more than the model."""
     if isinstance(source, WorkflowNet):
         return source, ()
     assert isinstance(source, FlowGraph)
@@ -138,7 +139,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """The error, with the elements of a drawing from which no way leads to an end; the net has lost the silent ones."""
+    """The error, with the drawn elements from which no way leads to an end; the net lacks the silent elements."""
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error

@@ -1,8 +1,8 @@
 """Conformance checking: whether past traces are traces of a model, and where they leave it.
 
-If the model has an automaton, the first event that no complete trace has there is found exactly. Otherwise the
-constraints that follow from the model are used instead: a trace that breaks one is not a trace of the model, but a
-trace that breaks none may still not be one.
+If the model has an automaton, the first event that no complete trace has at its place is found exactly. Otherwise the
+constraints that follow from the model are used: a trace that breaks a constraint is not a trace of the model, but a
+trace that keeps all constraints need not be one.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationCount:
-    """A way in which traces leave a model, by the first event that leaves it, with its frequency.
+    """A deviation of traces from a model, by the first event that leaves the model, with its frequency.
 
-    Its kind is ``after_end`` if the trace was over before the event; ``allowed`` types may come there instead.
-    ``broken`` are the constraints that it breaks, if the model has no automaton. ``example`` is the index of the first
-    of these traces.
+    ``kind`` is ``after_end`` if the trace was over before the event; ``allowed`` types may come instead. ``broken`` are
+    the constraints that the event breaks, if the model has no automaton. ``example`` is the index of the first of these
+    traces.
     """
 
     event: str
@@ -92,8 +92,8 @@ class DeviationCount:
 class LogConformance:
     """The conformance of a log to a model: deviations, and unknown types with their traces, the most frequent first.
 
-    In conforming traces no event leaves the model. An exact result is by an automaton, otherwise by constraints, which
-    may be too lenient.
+    In conforming traces no event leaves the model. An exact result uses an automaton; otherwise constraints are used,
+    which may be too lenient.
     """
 
     traces: int

@@ -16,7 +16,7 @@ class Shape:
         kind: What to draw, such as ``task``, ``exclusive``, ``parallel``, ``inclusive``, ``event-based``, ``start``,
             ``end``, ``intermediate``, ``boundary``, ``subprocess``, ``place``, ``transition``, ``silent``, ``pool``,
             ``lane``, ``note``, ``data``.
-        x: Left edge, as ``y`` is the upper one, in the drawing's own unit.
+        x: Left edge (``y``: upper edge), in the drawing's own unit.
     """
 
     element: str

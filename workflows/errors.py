@@ -8,7 +8,7 @@ from streams import Detail, ForestallError
 
 
 class WorkflowError(ForestallError, code="workflow", fault="caller"):
-    """A workflow model is invalid, or its simulation."""
+    """A workflow model or its simulation is invalid."""
 
 
 class InvalidWorkflow(WorkflowError, code="invalid-workflow"):
@@ -22,7 +22,7 @@ class UnderivableWorkflow(WorkflowError, code="underivable-workflow"):
 class ModelRefused(WorkflowError, code="model-refused"):
     """A model cannot be read without changing its meaning; every problem is named.
 
-    A problem is (element id or place, what is wrong and what would be right); the first may be empty.
+    A problem is a pair: the element's id or place, which may be empty; what is wrong and what would be right.
     """
 
     def __init__(self, problems: Sequence[tuple[str, str]], **details: Detail) -> None:

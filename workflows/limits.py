@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class CompileLimits:
     """Limits of the work for compiling a model.
 
-    Beyond ``max_states`` of the minimal automaton, or ``max_markings`` of a net that are explored, a bound on memory
-    and time, there is no automaton. Beyond ``max_event_types`` (relations between types grow with the square of their
-    number) or ``max_elements`` (activities, gateways and other nodes, or places and transitions) the model is rejected.
+    A model has no automaton if the minimal one would exceed ``max_states``, or its net ``max_markings`` explored
+    markings. The model is rejected beyond ``max_event_types`` (relations grow with the square of their number) or
+    ``max_elements`` (activities, gateways and other nodes, or places and transitions).
     """
 
     max_states: int = 100_000

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def normalised(text: str) -> str:
-    """A name with white space trimmed and runs of it replaced by one space."""
+    """A name without surrounding white space, and with one space for each inner run of white space."""
     return " ".join(text.split())

@@ -8,9 +8,9 @@
          CollectGoods, PackGoods, PrintLabels, ShipOrder, NotifyCustomer, ReceivePayment, UpdateBooks,
          XOR( CancelOrder END | FinishOrder END ) )
 
-Twenty events on every path that is not rejected. Each event carries ``quantity``, ``weight``, ``priority`` (integers),
+Every path without rejection has twenty events. Each event carries ``quantity``, ``weight``, ``priority`` (integers),
 ``customer`` and ``region`` (texts); an invoice also carries ``price`` and ``amount``, a quote ``totalPrice`` and
-``price``: two names of one number, which is above 200 unless the event is one of the failing share (``quote_fail``,
+``price``: two names of one number, which is above 200 except in a share of the events (``quote_fail``,
 ``invoice_fail``).
 """
 
@@ -41,7 +41,7 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSettings:
-    """The adjustable parts of the order workflow; ``local`` is P(UseLocalStock), ``reject`` and ``cancel`` likewise.
+    """The adjustable parts of the order workflow; ``local``, ``reject`` and ``cancel`` are probabilities of branches.
 
     Attributes:
         quote_fail: Share of the GenerateQuote events whose price is 200 or less; independent for each event.

@@ -1,6 +1,6 @@
-"""Constraint discovery: constraints mined from a past log, and violations counted in one.
+"""Constraint discovery: mines constraints from a past log, and counts violations in a log.
 
-Purpose: the constraints that the traces of a log keep, each with its support and confidence, and for any constraint set
-how many past traces break each part. Promises: a constraint found at confidence 1 holds on every trace of the log,
-counts are exact, and the order of the traces does not matter.
+Purpose: find the constraints that the traces of a log keep, each with its support and confidence; for any constraint
+set, count the past traces that break each part. Promises: a constraint found at confidence 1 holds on every trace of
+the log, counts are exact, and the order of the traces does not matter.
 """

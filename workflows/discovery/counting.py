@@ -16,9 +16,9 @@ MAX_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """Counts of one kind of constraint over a log: int64 arrays of (types,) or (types, types), first name by row.
+    """Counts of one kind of constraint over a log: int64 arrays (types,) or (types, types), with a row per first name.
 
-    ``tested`` counts the traces that activate the constraint, ``broken`` those of them that break it.
+    ``tested`` counts the traces that activate the constraint, ``broken`` the activating traces that break it.
     """
 
     tested: Counts
@@ -53,7 +53,7 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
 
 
 def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
-    """Count DECLARE rules: responses are tested by traces with the first name, precedences by those with the second."""
+    """Count DECLARE rules: traces with the first name test responses, traces with the second name test precedences."""
     width = len(log.types)
     kept = {kind: np.zeros((width, width), np.int64) for kind in _KEPT}
     ends = {kind: np.zeros(width, np.int64) for kind in ("init", "last")}

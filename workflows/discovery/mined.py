@@ -23,8 +23,8 @@ class MiningSettings:
             number; None: 1 % of the traces, but at least 5.
         min_confidence: Least share of those traces that keep it, 0 to 1.
         min_expected: Least significance of ``exclusive`` and ``require``, which must not hold by chance. If the two
-            types were independent, some number of traces would break the constraint on average. If no trace does, that
-            number must be at least this; if some do, their number must be as unlikely. 0: no such condition.
+            types were independent, an expected number of traces would break the constraint. If no trace breaks it, the
+            expected number must be at least this; if some do, their number must be as unlikely. 0: no such condition.
     """
 
     min_support: float | None = None
@@ -62,7 +62,7 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedConstraint:
-    """A constraint that a log mostly keeps; ``support`` traces activate it, and ``violations`` of them break it."""
+    """A constraint that a log mostly keeps: ``support`` traces activate it, of which ``violations`` traces break it."""
 
     part: Part
     support: int
@@ -88,8 +88,8 @@ class MinedConstraints:
 
     Attributes:
         all: All constraints within the thresholds, by kind and names.
-        entailed: Constraints that follow from the rules among them and are not within the thresholds; a document with
-            the rules contains them too.
+        entailed: Constraints outside the thresholds that follow from rules in ``all``; a document with the rules
+            contains them too.
         useful: All constraints except those that follow from the rest. Nothing is lost: a constraint is left out only
             if the constraints that imply it are broken by no more traces.
         withdrawn: Useful constraints that contradict other, more reliable ones; only below confidence 1.
@@ -103,7 +103,7 @@ class MinedConstraints:
     withdrawn: tuple[MinedConstraint, ...] = ()
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """A constraint document for upload, plain JSON; if complete, with the constraints that follow from the rest."""
+        """A constraint document for upload, plain JSON; a complete one has constraints that follow from the rest."""
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts
@@ -126,7 +126,7 @@ class MinedConstraints:
         }
 
     def counts(self) -> Mapping[str, int]:
-        """The number of useful constraints of each kind; ``at most once`` is counted apart from other orders."""
+        """The number of useful constraints of each kind; ``at most once`` is counted separately from other orders."""
         found: dict[str, int] = {}
         for mined in self.useful:
             kind = kind_of(mined.part)

@@ -1,8 +1,8 @@
 """Mines constraints from a past log.
 
-Each constraint is counted by definition over all traces, with the support and the confidence that association rules
-have (R. Agrawal, R. Srikant, Fast algorithms for mining association rules, 1994), taken per trace as for declarative
-process models (C. Di Ciccio, M. Mecella, On the discovery of declarative control flows for artful processes, 2015).
+Each constraint is counted by definition over all traces, with the support and confidence of association rules (R.
+Agrawal, R. Srikant, Fast algorithms for mining association rules, 1994), per trace as for declarative process models
+(C. Di Ciccio, M. Mecella, On the discovery of declarative control flows for artful processes, 2015).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mine(
 ) -> MinedConstraints:
     """The constraints that past traces keep, each trace given as its event types in order.
 
-    The traces and events of ``log`` are counted again.
+    The counts of traces and events in ``log`` are replaced by the counted ones.
     """
     asked = settings or MiningSettings()
     encoded = EncodedLog.of(traces)
@@ -93,12 +93,12 @@ def _within(tallies: Mapping[str, Tally], log: EncodedLog, settings: MiningSetti
 
 
 def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: float) -> NDArray[np.bool_]:
-    """Whether so few violations are improbable if the types are independent.
+    """Mask of the constraints whose few violations would be improbable if the types were independent.
 
-    With ``e`` violations on average and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of
-    ``k`` or fewer (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for
-    sums of bounded random variables, 1963: it bounds draws without replacement too). The exponent must be at least
-    ``min_expected``; without violations it is ``e``.
+    With ``e`` violations on average and ``k`` observed, ``exp(-(e - k + k ln(k / e)))`` bounds the probability of ``k``
+    or fewer (H. Chernoff, A measure of asymptotic efficiency, 1952; W. Hoeffding, Probability inequalities for sums of
+    bounded random variables, 1963, also for draws without replacement). The exponent must be at least ``min_expected``;
+    without violations it is ``e``.
     """
     if min_expected <= 0:
         return np.ones(broken.shape, np.bool_)
@@ -141,7 +141,7 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 def _consistent(
     chosen: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
-    """The constraints that some trace can keep together, and those withdrawn, the least reliable of each clash."""
+    """The constraints that some trace can keep together, and the withdrawn ones: the least reliable of each clash."""
     kept = {mined: _with_what_follows(mined.part) for mined in chosen}
     withdrawn = []
     while (clash := find_clash(ConstraintSet.of(part for parts in kept.values() for part in parts))) is not None:

@@ -1,8 +1,7 @@
 """Selects the mined constraints that do not follow from the others.
 
-Constraints are examined one after the other, and one that follows from the remaining ones is dropped; so every dropped
-constraint follows from the remaining ones. The remaining constraints that imply a dropped one must be as reliable:
-their violations sum to no more than its own.
+Constraints are examined one after the other, and dropped if they follow from the remaining constraints. The constraints
+that imply a dropped one must be as reliable: the sum of their violations is at most its own number.
 """
 
 from __future__ import annotations
@@ -88,9 +87,9 @@ def _reduce_rules(found: Mapping[str, FoundConstraints], closure: _Closure) -> N
 
 
 def _reduce_exclusive(found: Mapping[str, FoundConstraints], require: Violations) -> None:
-    """Leave out exclusions that follow: two end events exclude each other.
+    """Leave out exclusions that follow from other constraints.
 
-    A type that requires one of two exclusive types excludes the other.
+    Two end events exclude each other. A type that requires one of two exclusive types excludes the other.
     """
     exclusive, ends = found["exclusive"], found["end"].violations
     exclusive.leave_out(ends[:, None] + ends[None, :])
@@ -129,9 +128,9 @@ def _reduce_require(found: Mapping[str, FoundConstraints]) -> None:
 
 
 def _reduce_prior(found: Mapping[str, FoundConstraints], require: Violations) -> None:
-    """Leave out orders that follow: nothing comes after an end; types that never meet are in order.
+    """Leave out orders that follow from other constraints.
 
-    Order is transitive over required types.
+    Nothing comes after an end; types that never meet are in order; order is transitive over required types.
     """
     prior, ends = found["prior"], found["end"].violations
     derived = np.minimum(np.broadcast_to(ends[None, :], prior.violations.shape), _symmetric(found["exclusive"]))

@@ -30,9 +30,9 @@ _Check: TypeAlias = Callable[[_Trace], bool]
 
 
 def count_violations(constraint_set: ConstraintSet, traces: Iterable[Sequence[str]]) -> dict[Part, int | None]:
-    """For each part of a set, in order, the number of finished traces that break it, regardless of the settings.
+    """For each part of a set, in order, the number of finished traces that break the part; settings are ignored.
 
-    Traces are given as their event types in order. A part with a symbol has None: event types alone cannot decide it.
+    Traces are given as their event types in order. A part with a symbol has None, because event types cannot decide it.
     """
     variants = Counter(map(tuple, traces))
     checks = {

@@ -1,4 +1,4 @@
-"""Problems and notices of a model file; problems reject it."""
+"""Problems and notices of a model file; a file with problems is rejected."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def read_mapping(text: str) -> dict[str, str | None]:
 
 
 def event_type(mapping: Mapping[str, str | None], identity: str, name: str, default: str | None) -> str | None:
-    """The event type of a task, None for a silent one: by its id, or by its name, or ``default``."""
+    """The event type of a task by its id, or by its name, or ``default``; None for a silent task."""
     return mapping.get(identity, mapping.get(name, default)) if name else mapping.get(identity, default)
 
 

@@ -20,7 +20,7 @@ from workflows.errors import ModelRefused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlLimits:
-    """Limits of a document's size; a tag counts from ``<`` to ``>``, attributes included, and so does a comment.
+    """Limits of a document's size; tags (attributes included) and comments count from ``<`` to ``>``.
 
     The address of a namespace is limited because it is repeated in each name.
     """
@@ -71,7 +71,7 @@ def parse_xml(content: bytes, limits: XmlLimits | None = None, make: Callable[..
 
 
 def root_name(content: bytes) -> str:
-    """The name ``{namespace}local`` of the root; the rest of the document is not read, unless that is refused."""
+    """The name ``{namespace}local`` of the root; the rest of the document is not read if the root can be read alone."""
     with suppress(ParseError, DefusedXmlException, LookupError, ValueError, StopIteration):
         _, root = next(iterparse(BytesIO(content[: XmlLimits().tag_bytes]), ("start",), forbid_dtd=True))
         return str(root.tag)

@@ -18,12 +18,12 @@ NOTHING = ProcessAutomaton.of((), [{}], [0])
 
 
 def one_event(name: str) -> ProcessAutomaton:
-    """The language of a single word of one event."""
+    """The language of a single word: one event."""
     return ProcessAutomaton.of((name,), [{name: 1}, {}], [1])
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Concatenation: a word of each part, in order; ``most`` is the limit of states, here and below."""
+    """Concatenation: a word of each part, in order; ``most``, here and below, is the largest number of states."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -103,9 +103,9 @@ def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
     """One or more words of the body, interleaved.
 
     This language is regular if it equals the sequential repetition of the body, that is, if interleaving one more word
-    adds nothing. This is so for words of at most one event, for a single letter, and for all sequences over some
-    letters. Otherwise instances count each other's events, which no finite automaton can do, and ``AutomatonTooLarge``
-    is raised.
+    adds nothing. This holds for words of at most one event, for a single letter, and for all sequences over some
+    letters. In other cases instances count each other's events, which no finite automaton can do, and
+    ``AutomatonTooLarge`` is raised.
     """
     repeated = again_and_again(body, NOTHING, most)
     if len(body.letters) <= 1 or _has_short_words(body):
@@ -204,7 +204,7 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
                 max_states=most,
             )
         first, second = moves_of(found), moves_of(other)
-        union, _ = side_by_side((found, other))  # maps both to common letters
+        union, _ = side_by_side((found, other))  # maps the letters of both to common letters
         codes = union.labels
         width = len(other)
         rows, columns = np.arange(len(found)), np.arange(width)

@@ -25,7 +25,7 @@ def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
 
 
 def _moves_of(markings: Markings) -> Moves:
-    """Markings as states, silent steps as silent moves; only those that can complete."""
+    """The markings from which a trace can complete, as states; silent steps are silent moves."""
     letters = tuple(sorted(markings.net.labels))
     codes = {letter: code for code, letter in enumerate(letters)}
     labels = np.array(

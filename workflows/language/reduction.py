@@ -1,8 +1,8 @@
 """Reduces the states of a nondeterministic automaton without changing its language.
 
-Two states that simulate each other can be merged, and so can two that are reached in the same ways: bisimulation
-forwards and backwards (L. Ilie, S. Yu, Reducing NFAs by invariant equivalences, 2003), where silent moves within a
-class do not count. Classes are found by refining with hashes, as in ``minimal``, and are verified.
+Two states that are bisimilar, forwards or backwards, can be merged (L. Ilie, S. Yu, Reducing NFAs by invariant
+equivalences, 2003); silent moves within a class do not count. Classes are found by refining with hashes, as in
+``minimal``, and are verified.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def reduced(moves: Moves) -> Moves:
 
 
 def trimmed(moves: Moves) -> Moves:
-    """Only the states of complete words."""
+    """The automaton restricted to the states of complete words."""
     useful = moves.forward().reached(moves.initial)
     useful &= moves.backward().reached(np.flatnonzero(moves.accepting))
     return moves.renumbered(np.where(useful, np.cumsum(useful) - 1, _NOBODY), int(useful.sum()))

@@ -1,7 +1,7 @@
 """Determinises automata: the subset construction, many sets at a time.
 
-(M. O. Rabin, D. Scott, Finite automata and their decision problems, 1959.) A level of the breadth-first search is
-processed at once over flat arrays. Sets are distinguished by their size and two random sums of 64 bits.
+(M. O. Rabin, D. Scott, Finite automata and their decision problems, 1959.) A whole level of the breadth-first search is
+processed at once in flat arrays. Sets are distinguished by their size and two random sums of 64 bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORK = 40_000_000  # limit of states of all sets plus moves from them
 _CHUNK = 500_000  # states of sets that are processed at once
 _MOST_CLOSED = 4  # average size of silent closures up to which they are computed beforehand
 _WORTH_REDUCING = 200
-_MORE = 50_000  # sets allowed beyond four times the limit of states
+_MORE = 50_000  # sets allowed in addition to four times the limit of states
 _Key: TypeAlias = tuple[int, int, int]
 
 

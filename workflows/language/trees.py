@@ -39,8 +39,8 @@ _SLACK = 4  # a block may have more states than the final automaton if events re
 def automaton_of_tree(tree: ProcessTree, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
     """The minimal automaton of a tree's language; activities may share names.
 
-    Every block is determinised and minimised before it becomes part of the next, so sizes are those of languages, never
-    those of markings. ``progress`` is called after each block with the states of all blocks so far.
+    Every block is determinised and minimised before it becomes part of the next, so sizes depend on languages, never on
+    markings. ``progress`` is called after each block with the states of all blocks so far.
     """
     automaton = _Builder(limits.max_states * _SLACK, progress).build(tree)
     check_size(len(automaton), limits.max_states)

@@ -12,7 +12,7 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """Places, in words, and transitions so far; the places of a part are a range, as they are numbered in order.
+    """The places, in words, and the transitions so far; places are numbered in order, so a part's places are a range.
 
     Tokens of ``bookkeeping`` places only mirror the state of other places.
     """
@@ -63,9 +63,9 @@ def fuse_silent(net: WorkflowNet) -> WorkflowNet:
     """The net with fewer silent steps and places and the same traces.
 
     Two fusions of T. Murata (Petri nets: properties, analysis and applications, 1989, section V): a place whose only
-    continuation is one silent step is replaced by that step's outputs; and a place that only one silent step fills, and
-    whose takers need nothing else, is replaced by that step's inputs. Both keep deadlocks. Places that steps empty or
-    wait for are removed only if the same steps empty and wait for their replacements.
+    continuation is one silent step is replaced by the step's outputs; and a place that only one silent step fills, and
+    whose takers need nothing else, is replaced by the step's inputs. Both fusions keep deadlocks. Places that steps
+    empty or wait for are removed only if the same steps empty and wait for their replacements.
     """
     return _Fusion(net).result()
 

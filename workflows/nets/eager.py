@@ -1,10 +1,10 @@
-"""Finds silent steps that may come first, so that other orders need not be explored.
+"""Finds silent steps that may be taken first, so that other orders need not be explored.
 
-Take silent transitions with the same inputs, such that no other transition takes from these places, and one of the
-places is empty whenever a trace completes. If they are enabled, every way to the end fires one of them at some time (or
-empties these places), and firing it at once leaves the events of that way unchanged. So only they need to be explored
-there: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989) that keeps the language and
-whether some way cannot reach an end.
+A group of eager steps are silent transitions with the same inputs; no other transition takes from these places, and one
+of the places is empty whenever a trace completes. Where the group is enabled, every way to the end fires one of its
+steps at some time (or empties these places), and firing this step at once leaves the events of the way unchanged. So
+only the group needs to be explored: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989)
+that keeps the language, and also ways that cannot reach an end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """For each transition, the number of its group of eager ones, smaller groups first; -1 if it is not eager."""
+    """For each transition, the number of its eager group, smaller groups first; -1 if it is not eager."""
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):
@@ -44,10 +44,10 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Whether it makes no difference to other transitions if these silent steps fire now or later.
+    """Whether other transitions are not affected by firing these silent steps now or later.
 
-    A transition of ``others`` that empties some of the steps' places must empty all of them, and one that waits for
-    their outputs to be empty must wait for their inputs too.
+    A transition of ``others`` that empties some of the steps' places must empty all of them. A transition that waits
+    for an empty output must also wait for an empty input.
     """
     if any(member.label is not None or member.resets or member.waits for member in members):
         return False

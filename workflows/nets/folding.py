@@ -17,10 +17,10 @@ _TERMINATE = "terminate"
 
 
 def fold_net(net: WorkflowNet) -> ProcessTree | None:
-    """The process tree of a net with plain arcs; None if the rules find it not to be made of blocks.
+    """The process tree of a net with plain arcs; None if the rules do not reduce the net to blocks.
 
-    Nets whose steps empty places or wait for empty ones, or move several tokens of one place, are not folded, nor are
-    those in which some step or place takes no part in complete traces.
+    A net is not folded if steps empty places, wait for empty places, or move several tokens of one place, or if some
+    step or place takes no part in complete traces.
     """
     if any(step.resets or step.waits or not step.inputs for step in net.transitions):
         return None
@@ -48,7 +48,7 @@ def fold_net(net: WorkflowNet) -> ProcessTree | None:
 
 
 def fold_graph(graph: FlowGraph) -> ProcessTree | None:
-    """The process tree of a flow graph; None if the rules find it not to be made of blocks.
+    """The process tree of a flow graph; None if the rules do not reduce the graph to blocks.
 
     Graphs in which some activity takes no part in complete traces are not folded. ``Ways`` refuses malformed graphs.
     """
@@ -57,7 +57,7 @@ def fold_graph(graph: FlowGraph) -> ProcessTree | None:
 
 
 def _reduced(graph: FlowGraph) -> TreeNet | None:
-    """The net of a graph, reduced as far as possible; None if such nets cannot express a part of the graph."""
+    """The net of a graph, reduced as far as possible; None if a ``TreeNet`` cannot express a part of the graph."""
     whole = _drawn(graph)
     if whole is None:
         return None
@@ -76,7 +76,7 @@ def _drawn(graph: FlowGraph) -> TreeNet | None:
 
 
 class _Drawing:
-    """A graph as a net of steps; it ``is_complete`` if all parts of the graph could be expressed."""
+    """A graph as a net of steps; ``is_complete``: all parts of the graph could be expressed."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self.net = TreeNet()
@@ -178,7 +178,7 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add an exit that does not interrupt: its token may be put when the block begins, or never."""
+        """Add a non-interrupting exit: its token may be put when the block begins, or never."""
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)
@@ -190,7 +190,7 @@ class _Drawing:
     ) -> bool:
         """Add a block that can be left while it runs; its steps are added if the block has one token at a time.
 
-        The block can be left with this token at any time, unless a step does several things.
+        The block can be left with its token at any time, unless a step does several things.
         """
         anytime = [leaves for leaves in leaving if not leaves.is_thrown]
         if block.repeat or (anytime and any(within.block for within in block.graph.nodes)):
@@ -241,7 +241,7 @@ def _has_activity(node: Node) -> bool:
 
 
 def _repeated(tree: ProcessTree, repeat: Repeat | None, origin: str) -> ProcessTree | None:
-    """The tree of a repeated block. None: too many alternatives to write out."""
+    """The tree of a repeated block; None if there are too many alternatives to write out."""
     if repeat is None:
         return tree
     runs = _Runs(tree, repeat.is_parallel and not normal_forms.is_short(tree), origin)

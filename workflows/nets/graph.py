@@ -14,7 +14,7 @@ once. Every other node takes tokens from incoming flows and puts tokens on outgo
 - ``end`` only takes; ``terminate`` ends the graph that contains it, with all tokens in it and in its blocks, at once.
 - ``throw`` takes the exit ``throws`` of the nearest block around it that has it.
 
-A node without incoming flows, other than a start, never does anything.
+A node without incoming flows, other than a start, is never active.
 
 A graph is complete when it has no token. A *block* runs a graph of its own and completes with it, at once. While it
 runs it can be left by an *exit*: an interrupting one takes all tokens of the block and puts one on the exit's flow; a
@@ -54,7 +54,7 @@ GATEWAYS = frozenset({NodeKind.EXCLUSIVE, NodeKind.PARALLEL, NodeKind.INCLUSIVE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """An exit of a running block; its id, unique in the whole model, is named by the flows that leave by it.
+    """An exit of a running block; its id is unique in the whole model, and flows that leave by the exit name it.
 
     An interrupting exit ends the block; only ``throw`` nodes in the block take a thrown one.
     """
@@ -111,7 +111,7 @@ class Node:
 class Flow:
     """A flow from one node to another, with an id that is unique in the whole model.
 
-    ``exit`` is the exit by which it leaves a block; empty: when the block is complete.
+    ``exit`` is the exit by which the flow leaves a block; empty: the flow leaves when the block is complete.
     """
 
     id: str
@@ -122,7 +122,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowGraph:
-    """One level of a process; see the module."""
+    """One level of a process: nodes and flows with the semantics of this module."""
 
     id: str
     name: str = ""

@@ -1,4 +1,4 @@
-"""Numbers packed markings with a hash table that takes many at a time."""
+"""Numbers packed markings with a hash table, many markings at a time."""
 
 from __future__ import annotations
 

@@ -28,10 +28,11 @@ _ROOT = -1
 # No slots: cached properties need a dictionary.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Markings:
-    """Markings of a net, enough of them for its language and its soundness.
+    """Enough markings of a net to decide its language and its soundness.
 
-    If silent steps may come first (``eager_groups``), other orders are left out. Then some reachable markings are
-    missing, but the complete traces are the same; and if some way cannot reach an end, the markings contain such a way.
+    Where silent steps may be taken first (``eager_groups``), other orders are left out. Then some reachable markings
+    are missing, but the complete traces are the same; and if some way cannot reach an end, the markings contain such a
+    way.
 
     Attributes:
         rows: (markings, words), in breadth-first order from the initial one, number 0.
@@ -78,7 +79,7 @@ class Markings:
 def explore(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> Markings:
     """The markings of a net; ``progress`` is called now and then with their number so far.
 
-    A place that is unbounded, or can have more than 127 tokens, makes the net unsound; the message names it.
+    A place that is unbounded, or can have more than 127 tokens, makes the net unsound; the message names the place.
     """
     heaviest_arc = max(heaviest(places) for places in _all_places(net))
     for bits in FIELD_BITS:
@@ -164,7 +165,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """Keep only the eager steps of one group where there are any; returns the mask of these markings."""
+        """In markings with eager steps, keep only one group of them; returns the mask of these markings."""
         if not len(self._eager):
             return np.zeros(len(enabled), np.bool_)
         candidates = enabled[:, self._eager]
@@ -186,7 +187,7 @@ class _Search:
         self._step_count += len(transitions)
 
     def _check_growth(self, marking: int) -> None:
-        """Reject a marking with all tokens of an earlier one on its path, and more: the path can repeat forever."""
+        """Reject a marking with all tokens of an earlier marking on its path, and more: the path can repeat forever."""
         found_by, offsets = np.concatenate(self._found_by), self._offsets()
         tokens = self._packing.tokens(self._index.rows[marking])
         step = int(found_by[marking])
@@ -226,8 +227,8 @@ class _Search:
 class _Growth:
     """Detects markings with more tokens than any before, a sign of an unbounded net.
 
-    With resets and waits, a marking that contains an earlier one proves nothing; then only the fields' width bounds the
-    tokens.
+    With resets and waits, a marking that contains an earlier marking proves nothing; then only the width of the fields
+    bounds the tokens.
     """
 
     def __init__(self, net: WorkflowNet) -> None:

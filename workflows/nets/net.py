@@ -15,7 +15,7 @@ Places: TypeAlias = tuple[int, ...]  # places by index, sorted; repeated for sev
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition, silent without a label; ``element`` is that of the model in words.
+    """A transition, silent without a label; ``element`` is the model's element in words.
 
     It is enabled when every place of ``inputs`` has its tokens and every place of ``waits`` has none. Firing takes the
     inputs, then empties ``resets``, then adds ``outputs``.

@@ -18,10 +18,10 @@ FIELD_BITS = (2, 4, 8)  # widths of the field of a place; the highest bit of eac
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A field of bits for each place, of a width in ``FIELD_BITS``, several fields to a word.
+    """A layout of markings: a field of bits for each place, of a width in ``FIELD_BITS``, several fields to a word.
 
-    The highest bit of a field stays free: with it, one subtraction compares all fields of a word, and an addition that
-    sets it shows that a place has more than ``most`` tokens.
+    The highest bit of a field stays free. So one subtraction compares all fields of a word, and an addition that sets
+    the bit shows that a place has more than ``most`` tokens.
     """
 
     places: int
@@ -38,7 +38,7 @@ class Packing:
         return max(1, -(-self.places * self.bits // 64))
 
     def fields(self, values: Iterable[tuple[int, int]]) -> Words:
-        """The words of a marking with each value in the field of its place."""
+        """The words of a marking with each given value in the field of its place."""
         words = [0] * self.words
         per_word = 64 // self.bits
         for place, value in values:
@@ -71,8 +71,8 @@ class Packing:
 class PackedTransitions:
     """The effect of a net's transitions on packed markings; arrays are (transitions, words), ``guards`` (words,).
 
-    ``kept`` fields are not emptied, ``waits`` must be empty; ``can_fire``, (transitions,), is whether a transition's
-    inputs fit the fields at all.
+    ``kept`` fields are not emptied, ``waits`` fields must be empty; ``can_fire``, (transitions,), is the mask of the
+    transitions whose inputs fit the fields.
     """
 
     guards: Words

@@ -1,4 +1,4 @@
-"""Nets whose steps are process trees, reduced as long as their traces stay the same.
+"""Nets whose steps are process trees, and rules that reduce them without changing their traces.
 
 Source of the idea: S. J. van Zelst, S. J. J. Leemans, Translating workflow nets to process trees: an algorithmic
 approach (2020). A step takes its tokens, performs a trace of its tree, and puts its tokens. Each rule replaces a few
@@ -27,10 +27,10 @@ class TreeTransition:
     """A transition with a tree.
 
     Attributes:
-        tree: Process tree, a trace of which the step performs in between.
+        tree: Process tree of which the step performs a trace between taking and putting its tokens.
         is_open_join: The step takes tokens from those inputs that have one, once the other inputs can get none.
         is_open_split: The step puts tokens on any of its outputs, at least one.
-        signal: Not empty: the step ends more than itself, in a way that the caller knows.
+        signal: Not empty: the step ends more than itself; the caller knows the meaning of the signal.
         splits: The element that splits, in words.
     """
 
@@ -109,7 +109,7 @@ class TreeNet:
         return all(len(step.outputs) <= 1 for step in self.steps.values())
 
     def reduce(self) -> None:
-        """Apply the rules as long as one fits."""
+        """Apply the rules as long as a rule fits."""
         rules: tuple[Callable[[int], bool], ...] = (
             self._choose,
             self._spin,
@@ -341,7 +341,7 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Rule: splits to one join, one for each choice of branches, become one inclusive or optional block."""
+        """Rule: splits to one join, a split for each choice of branches, become one inclusive or optional block."""
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         return any(self._gather_splits_of(other) for other in sorted(before | {place}))
 
@@ -373,7 +373,7 @@ class TreeNet:
         return False
 
     def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
-        """The join of a silent split, and the places of those branches that are not empty."""
+        """The join of a silent split, and the places of its branches that are not empty."""
         step = self.steps[name]
         if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):
             return None
@@ -395,7 +395,7 @@ class TreeNet:
         return join, frozenset(place for end, place in ends.items() if end != place)
 
     def _is_closed(self, join: int, family: dict[int, Tokens]) -> bool:
-        """Whether only these splits, and their branches, fill the inputs of the join."""
+        """Whether only the splits of ``family``, and their branches, fill the inputs of the join."""
         branches: set[int] = set()
         for begin in frozenset().union(*family.values()):
             if not self._makers[begin] <= family.keys():
@@ -460,7 +460,7 @@ class TreeNet:
         if len(first.outputs) > 1 or not isinstance(first.tree, Silent) or first.inputs & second.inputs:
             return False
         if any(len(self._makers[other]) > 1 for other in first.inputs):
-            return False  # and so are places that several splits fill
+            return False  # places that several splits fill are handled as a whole, too
         self._remove([names[0]])
         self._put(names[1], replace(second, inputs=second.inputs - {place} | first.inputs))
         return True

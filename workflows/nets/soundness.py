@@ -1,4 +1,4 @@
-"""Warnings about nets that complete but are not sound: ways that get stuck, events that never occur.
+"""Warnings about nets that can complete but are not sound: ways that get stuck, events that never occur.
 
 After W. M. P. van der Aalst, Workflow verification: finding control-flow errors using Petri-net-based techniques, 2000.
 """
@@ -73,7 +73,7 @@ def _stuck(markings: Markings) -> list[str]:
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
-    """The warning for circling tokens: the markings that are never left, with the way to the first of them."""
+    """The warning for circling tokens: markings that are never left, with the way to the first one."""
     component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
     leaves = component[markings.sources] != component[markings.targets]
     is_left = np.zeros(int(component.max()) + 1, np.bool_)

@@ -38,8 +38,8 @@ MOST_COPIES = 20
 class Translation:
     """A net, and the parts of a graph that it does not express exactly.
 
-    The net has at least the complete traces of the graph; exactly these if there are no ``notices``, pairs of an
-    element's id and what was read more loosely than it was drawn.
+    The net has at least the complete traces of the graph, and no others if there are no ``notices``: pairs of an
+    element's id and the part of its meaning that was read more loosely than drawn.
     """
 
     net: WorkflowNet
@@ -49,8 +49,8 @@ class Translation:
 def translate(graph: FlowGraph) -> Translation:
     """A net with the traces of a graph; it is complete when no token is left.
 
-    A model is refused for what ``Ways`` refuses, a throw of an exit that no block around the node has, an inclusive
-    gateway that joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or too large a net.
+    A model is refused if ``Ways`` refuses a graph, if no block around a throw has its exit, if an inclusive gateway
+    joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or if the net is too large.
     """
     translator = _Translator()
     source = translator.assembly.place("the beginning")
@@ -62,7 +62,7 @@ def translate(graph: FlowGraph) -> Translation:
 
 
 def is_single(graph: FlowGraph) -> bool:
-    """Whether a run of a graph always has exactly one token, where a running block counts as one."""
+    """Whether a run of a graph always has exactly one token; a running block counts as one token."""
     ways = Ways(graph)
     splits = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
     return not any(
@@ -81,14 +81,15 @@ def is_single_throughout(graph: FlowGraph) -> bool:
     )
 
 
-_Begins = list[tuple[str, Places]]  # alternatives to begin: the element in words, and the tokens it puts
+_Begins = list[tuple[str, Places]]  # alternatives to begin: the element in words, and the tokens that it puts
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is being inlined; ``exits`` are where each exit puts a token.
+    """A block that is being inlined; ``exits`` are the places in which each exit puts a token.
 
-    ``throws`` are the taken places, the tokens that the thrower puts itself, the exit, and the thrower in words.
+    ``throws`` has for each throw the place taken, the tokens that the thrower puts itself, the exit, and the thrower in
+    words.
     """
 
     node: Node
@@ -102,8 +103,8 @@ class _Way:
 
     Attributes:
         done: Tokens that remain when a token of the run ends.
-        running: A place that is filled while it runs, if its end is waited for.
-        after: In that case, the tokens that remain after a terminate.
+        running: A place that is filled during the run, if a step waits for the end of the run.
+        after: With ``running``, the tokens that remain after a terminate.
     """
 
     done: Places = ()
@@ -113,7 +114,7 @@ class _Way:
 
     @property
     def is_left_anywhere(self) -> bool:
-        """Whether a surrounding block can be left at any time; then every place of the run matters."""
+        """Whether a surrounding block can be left at any time, and so in every place of the run."""
         blocks = [frame.node.block for frame in self.frames if frame.node.block]
         return any(not leaves.is_thrown for block in blocks for leaves in block.exits)
 
@@ -126,7 +127,7 @@ class _Translator:
         self.notices: list[tuple[str, str]] = []
 
     def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, own: Places) -> None:
-        """Hand a throw over to the block that has its exit."""
+        """Add a throw to the block that has its exit."""
         found = find_exit(tuple(frame.node for frame in frames), node.throws)
         if found is None:
             raise ModelRefused([(node.id, f"throws {node.throws!r}, an exit that no block around it has")])
@@ -204,7 +205,7 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs, which a net cannot distinguish; only a required run is added exactly."""
+        """Add any number of concurrent runs; a net cannot tell runs apart, so only a required run is exact."""
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
         running = self.assembly.place(f"while {node} runs")
@@ -224,7 +225,7 @@ class _Translator:
 
 
 class _Scope:
-    """One run of one graph, whose blocks the translator adds."""
+    """One run of one graph; the translator adds its blocks."""
 
     def __init__(self, translator: _Translator, graph: FlowGraph, way: _Way) -> None:
         self._translator = translator

@@ -31,7 +31,7 @@ def can_be_net(tree: ProcessTree) -> bool:
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:
-    """Add steps that take a token from ``source`` to ``sink`` by way of each trace of a tree that ``can_be_net``."""
+    """Add steps that lead a token from ``source`` to ``sink`` on each trace of a tree; the tree ``can_be_net``."""
     match tree:
         case Activity(name):
             element = tree.origin or f"activity {name!r}"

@@ -64,7 +64,7 @@ class Ways:
         return tuple(node for node in self.nodes.values() if node.id in seen)
 
     def heading_for(self, gateway: Node) -> dict[str, frozenset[str]]:
-        """By flow, the incoming flows of a gateway that a token on it reaches around the gateway, if there are any."""
+        """For each flow, the incoming flows of a gateway that a token on the flow can reach around the gateway."""
         heading: dict[str, set[str]] = defaultdict(set)
         for incoming in self.into(gateway):
             waiting = [incoming]
@@ -92,7 +92,7 @@ def thrown_in(graph: FlowGraph) -> frozenset[str]:
 
 
 def find_exit(blocks: tuple[Node, ...], exit_id: str) -> tuple[Node, Exit] | None:
-    """The nearest of some nested blocks, outermost first, that has an exit, and the exit."""
+    """The innermost of some nested blocks (outermost first) that has an exit, and the exit."""
     for node in reversed(blocks):
         for leaves in node.block.exits if node.block else ():
             if leaves.id == exit_id:

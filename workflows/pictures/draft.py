@@ -36,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A flow between two boxes, by index; ``port`` is the exit that it leaves by, counted from 1, 0 for none."""
+    """A flow between two boxes, by index; ``port`` is the exit by which it leaves, counted from 1; 0: none."""
 
     element: str
     source: int
@@ -66,7 +66,7 @@ def task_box(element: str, label: str, *, kind: str = "task", event: str | None 
 
 
 def small_box(element: str, kind: str, label: str = "") -> Box:
-    """A gateway, an event or a place; its text is outside."""
+    """A box for a gateway, an event or a place; its text is outside."""
     size = _SIZES.get(kind, (36.0, 36.0))
     return Box(element=element, kind=kind, label=label, width=size[0], height=size[1])
 

@@ -96,7 +96,7 @@ def _free(places: Sequence[Label], taken: Sequence[Rectangle]) -> Label:
 
 def _places(shape: Shape) -> Iterator[Label]:
     """Possible places of a shape's label, the best first."""
-    is_small = shape.kind == "transition"  # highlighted, it has an outline or a number around it
+    is_small = shape.kind == "transition"  # leaves space: a highlight adds an outline or a number around it
     widest, space = (_WIDEST_OF_SMALL, _SPACE_OF_SMALL) if is_small else (max(_WIDEST, shape.width), _SPACE)
     lines = tuple(wrapped(shape.label, widest, LABEL_SIZE, _MOST_LINES))
     if not lines or not _stands_outside(shape):

@@ -65,7 +65,7 @@ def layered(draft: PictureDraft, max_places: int) -> Layered:
 
 
 def _without_cycles(draft: PictureDraft) -> tuple[list[Arrow], list[Arrow]]:
-    """Forward arrows, and backward arrows that close a cycle of a depth-first walk from boxes without predecessors."""
+    """Forward arrows, and backward arrows: they close a cycle in a depth-first walk from boxes without predecessors."""
     leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
     entered = set()
     for arrow in draft.arrows:

@@ -23,7 +23,7 @@ _BETWEEN_TRACKS = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Placed:
-    """A draft with all coordinates: heights of all numbers, and edges and widths of the layers.
+    """A draft with all coordinates: heights of boxes and of places of arrows, and edges and widths of the layers.
 
     ``tracks`` has the horizontal position of the vertical part of each hop, ``back`` the same for each backward arrow,
     at its source and at its target.
@@ -84,7 +84,7 @@ def _hop(draft: PictureDraft, layers: Layered, middle: Sequence[float], arrow: A
 
 
 def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
-    """How far below the middle of its box an arrow leaves the box; ports are below the box's own flow."""
+    """The distance from the middle of a box down to where an arrow leaves it; ports are below the box's own flow."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 

@@ -52,7 +52,7 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """For each piece of an arrow that is not vertical: its ends, arrow and index; whether it runs to the right.
+    """For each piece of an arrow that is not vertical: left and right end, arrow, index, whether it runs to the right.
 
     A piece counts as running to the right only if it is horizontal.
     """
@@ -82,7 +82,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """The last break within each row's width, or else the next one. No row is very short."""
+    """The last break within each row's width, or else the next break; no row is very short."""
     usable = [one for one in breaks if one.x < held.right - _ROW / 2]
     chosen: list[_Break] = []
     places = [one.x for one in usable]
@@ -127,7 +127,7 @@ class _Rows:
         return tuple(points)
 
     def _around(self, row: int, height: float) -> list[Point]:
-        """From the end of a row, where an arrow runs at some height, to the beginning of the next."""
+        """The points of an arrow, at some height, from the end of a row to the beginning of the next row."""
         right, y = self._moved((self._at[row], height), row)
         right, left = right + _AROUND, self._left - _AROUND
         between = self._bottom + row * self._height + _BETWEEN / 2

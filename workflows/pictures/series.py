@@ -15,10 +15,10 @@ Points: TypeAlias = "Sequence[tuple[int, float]]"
 """Times in microseconds, in order, each with a number."""
 
 MOST_SERIES = 8
-"""The most lines of a panel; those of the other series are left out, and counted in the legend."""
+"""The most lines of a panel; further series are left out, and their number is shown in the legend."""
 MOST_PANELS = 6
 
-_COLOURS: Sequence[tuple[str, str]] = (  # on light and on dark pages
+_COLOURS: Sequence[tuple[str, str]] = (  # colours on light pages, on dark pages
     ("#1d4ed8", "#60a5fa"),
     ("#b45309", "#fbbf24"),
     ("#047857", "#34d399"),
@@ -31,14 +31,14 @@ _COLOURS: Sequence[tuple[str, str]] = (  # on light and on dark pages
 _WIDTH, _HEIGHT, _LEFT, _LEGEND, _GAP = 560.0, 150.0, 72.0, 190.0, 44.0
 _SMALL, _LARGE = 11.0, 13.0
 _DOT = 2.5
-_MOST_DOTTED = 200  # points of a panel up to which each is marked
+_MOST_DOTTED = 200  # panels with at most this number of points mark each point
 _MOST_LETTERS = 24
-_LEAST_SPAN = 1e-300  # parts of smaller ones are 0
+_LEAST_SPAN = 1e-300  # parts of smaller spans would be 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A value over time, of each series by its name; the most important series first."""
+    """A value over time for each series, by the series' name; the most important series first."""
 
     title: str
     series: Mapping[str, Points]

@@ -10,7 +10,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile(r"(?<=[\s\-_/.,:;+])|(?<=[a-z])(?=[A-Z])")
 _ESCAPES: Mapping[int, str] = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
-_NARROW, _USUAL, _CAPITAL, _WIDE, _DOUBLE = 0.36, 0.61, 0.7, 0.95, 1.05  # parts of the font size
+_NARROW, _USUAL, _CAPITAL, _WIDE, _DOUBLE = 0.36, 0.61, 0.7, 0.95, 1.05  # widths of letters, as parts of the font size
 _NARROW_LETTERS = frozenset("ijltfrI.,:;'|!()[] ")
 _WIDE_LETTERS = frozenset("mwMWQ@%&")
 
@@ -53,7 +53,7 @@ def wrapped(text: str, width: float, size: float, most_lines: int) -> list[str]:
 
 
 def is_whole(text: str, width: float, height: float, size: float) -> bool:
-    """Whether a text fits without a cut, in it or in one of its words."""
+    """Whether a text fits without being cut, and without cutting a word."""
     pieces = _BREAKS.split(shortened(text, MOST_LETTERS))
     if any(width_of(piece.rstrip(), size) > width for piece in pieces):
         return False

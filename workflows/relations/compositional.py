@@ -71,7 +71,7 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """The mask of groups of which some trace shows exactly a given subset."""
+    """The mask of the groups of which some trace shows exactly the given subset."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 

@@ -40,7 +40,7 @@ class _Concurrency:
             self._fire(transitions[number])
 
     def _fire(self, transition: Transition) -> None:
-        """Add the pairs of a step: places that may be marked beside all its inputs may be marked beside its outputs."""
+        """Add the pairs of a step: places marked together with all its inputs may be marked with its outputs."""
         if not self._can_happen(transition):
             return
         others = common(self.beside, transition.inputs, (1 << len(self.beside)) - 1)

@@ -1,9 +1,9 @@
 """Finds a small part of the constraints of a model from which all others follow.
 
 Constraints are left out one by one, if they follow from the rest and the end events. Consequences are decided as for
-any constraint set: occurrence by Horn clauses; an order of two types if no trace can have them the other way round,
-that is, if a chain of the remaining orders leads from the first to the second through types that must occur with them
-(orders are not transitive by themselves: the type in between has to occur).
+any constraint set. Occurrence follows by Horn clauses. The order of two types follows if a chain of the remaining
+orders leads from the first to the second through types that must occur with them (orders alone are not transitive,
+because the type in between may be absent).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workflows.relations.extraction import Extraction
 
 
 def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
-    """Constraints from which, with the end events, all of an extraction follow; nearly minimal.
+    """Constraints that imply, with the end events, all constraints of an extraction; nearly minimal.
 
     Orders come first, then exclusions, requirements, clauses, each kind in the order of the extraction.
     """
@@ -93,7 +93,7 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """The rings: types with the same requirements (each type requires itself), by these.
+        """The rings, keyed by requirements: types with the same requirements, where each type requires itself.
 
         Types that always occur are left out.
         """

@@ -1,4 +1,4 @@
-"""Origins of constraints in a model that is not made of blocks, explained by ways in the model's drawing.
+"""Origins of constraints in a model that is not made of blocks, explained by ways in its drawing.
 
 The statements are true of the drawing: a gateway at which two tasks part, a task that every way passes. If ways alone
 do not show why a constraint holds, the origin names the elements and the method of extraction.
@@ -17,7 +17,7 @@ from workflows.relations.provenance import Origins
 
 
 class Drawing:
-    """Nodes with the ways between them; there may be more ways than tokens can take, never fewer."""
+    """Nodes with the ways between them: all ways that tokens can take, and possibly more."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -87,7 +87,7 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, found: str) -> str:
-        """The origin of a constraint: ways that show it, or the elements that emit its types and how it was found."""
+        """The origin of a constraint: ways that show it; otherwise the elements that emit its types, and the method."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         listed = [self._emitted_by(name) for name in constraint.names]
@@ -105,7 +105,7 @@ class Drawing:
         return f"{statement}: {found}"
 
     def _emitted_by(self, name: str) -> str:
-        """A type in words, by the element that emits it; by the first and the number of the others if several do."""
+        """A type in words: the element that emits it; of several elements, the first and the number of the others."""
         nodes = self._labels[name]
         more = f" (and {len(nodes) - 1} more)" if len(nodes) > 1 else ""
         return f"{self._words[nodes[0]] or name}{more}"

@@ -26,16 +26,16 @@ class Extraction:
 
     Attributes:
         events: The event types that occur in some complete trace, sorted.
-        prior: (A, B) if no B is ever followed by an A, sorted; (A, A) if A occurs at most once. Pairs that never occur
-            together are listed both ways.
+        prior: (A, B) if no B is ever followed by an A, sorted; (A, A) if A occurs at most once. Types that never occur
+            together are listed in both orders.
         exclusive: (A, B), A before B in the alphabet, if no trace has both; sorted.
         require: (A, B), two different types, if every trace with an A has a B; sorted.
         horn: The clauses that pairs cannot express, none of which follows from a shorter one: types that always occur
             (empty body), two types that together require a third, three that never meet. Sorted by body and head.
         end: The types that nothing ever follows, sorted.
         warnings: Warnings in words: dead tasks, deadlocks, parts that were left out.
-        origins: Origins of constraints, in words that name elements of the model; a constraint without one comes from
-            the model as a whole.
+        origins: Origins of constraints, in words that name elements of the model; a constraint without an origin comes
+            from the model as a whole.
     """
 
     events: tuple[str, ...]

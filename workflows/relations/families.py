@@ -1,7 +1,7 @@
-"""Joint occurrence of a few event types: for each small set of types, the family of its subsets that some trace has.
+"""Joint occurrence of a few event types: for each small set of types, the subsets that some trace shows.
 
-A *group* is a set of 1 to 3 event types. Its *family* contains a subset of the group if some trace shows exactly this
-subset of it. A subset is a number, bit ``i`` for the member ``i``; a family is a number too, bit ``s`` for the subset
+A *group* is a set of 1 to 3 event types. Its *family* contains a subset if some trace shows exactly this subset of the
+group. A subset is a number with bit ``i`` for the member ``i``; a family is a number with bit ``s`` for the subset
 ``s``. Sequential or parallel blocks unite their subsets in every way; alternatives unite their families; repetition
 closes a family under union. Families of all groups are computed at once, by tables.
 """
@@ -27,7 +27,7 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _BlockFamilies:
-    """The families of a block for the groups of which it shows some member, by ascending number."""
+    """The families of a block, for the groups with a member in the block, by ascending number of the group."""
 
     groups: Numbers
     families: Families
@@ -100,7 +100,7 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups])
 
     def _either(self, parts: list[_BlockFamilies], *, is_inclusive: bool) -> _BlockFamilies:
-        """The families of one of the parts; if inclusive, of any of them, at least one."""
+        """The families of a choice of one part; if inclusive, of at least one part."""
         whole, touched = self._blank()
         whole[:] = 0
         for part in parts:

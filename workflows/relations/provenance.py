@@ -1,4 +1,4 @@
-"""Origins of the constraints of a tree: the blocks that make its activities alternatives, or order them."""
+"""Origins of the constraints of a tree: the blocks that order its activities or make them alternatives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workflows.relations.outline import Block, Outline
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
 MOST_NAMED = 3  # largest number of blocks named in one text
-_MOST_LOOKED_AT = 64  # pairs of places that are examined; a repeated label has many
+_MOST_LOOKED_AT = 64  # the most pairs of places to examine; a repeated label has many
 
 
 class Origins(Mapping[Constraint, str]):

@@ -1,8 +1,9 @@
 """Derives exactly the constraints of a language that is given as an automaton.
 
 Sets of event types are propagated over the states. Forward from the start, for each state: the types that some word to
-it has, the types that some word to it lacks, and, for clauses over three types, the same among the words that have a
-given type. Backward from the accepting states: the types that some word from a state to the end lacks.
+the state has, the types that some word to the state lacks, and, for clauses over three types and for each type, the
+types that some word with the type lacks, and the types that come before the type. Backward from the accepting states:
+the types that some word from a state to the end lacks.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from workflows.relations.table import Relation, RelationTable
 
 MAX_WORDS = 1 << 24  # limit of words of 64 bits for clauses over three types
 
-_HAS = 0  # rows of a state's value: types that some word to it has
-_AVOIDS = 1  # types that some word to it lacks
-_PAIRS = 2  # then a row per type: types that some word with it lacks; then one per type: types that come before it
+_HAS = 0  # rows of a state's value: types that some word to the state has
+_AVOIDS = 1  # types that some word to the state lacks
+_PAIRS = 2  # a row per type: types that some word with it lacks; then a row per type: types that come before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
 
 
 def _single_bits(count: int, words: int) -> Bits:
-    """For each type, the set that has only this type."""
+    """For each type, the set of this type alone."""
     bits = np.zeros((count, words), np.uint64)
     places = np.arange(count)
     bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)
@@ -145,7 +146,7 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
         pairs = forward[source, _PAIRS : _PAIRS + count] & backward[target][:, None]
         without[:, letter] |= _unpacked(_union(pairs), count)
         together[letter] = _unpacked(_union(forward[source, _PAIRS + count :]), count)
-    # a word lacks its own last letter only up to there
+    # the part of a word before an edge may lack the edge's letter, the word does not
     places = np.arange(count)
     without[:, places, places] = False
     without |= without.transpose(1, 0, 2)

@@ -42,11 +42,11 @@ class Graph:
 
 
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
-    """Unite into the value of every node the values that its incoming edges carry; changes ``values``, (nodes, ..).
+    """Unite into each node's value the values that its incoming edges carry; changes ``values``, (nodes, ..).
 
     Nodes of low level are processed first, so that without cycles each is processed once. Edges of nodes in ``begin``
-    carry from the beginning; others do once their value has changed. ``carry`` maps the values of the sources of some
-    edges, and these edges, to the carried values; it may write into its first argument.
+    carry from the beginning; edges of other nodes carry once the node's value has changed. ``carry`` maps the values of
+    the sources of some edges, and these edges, to the carried values; it may write into its first argument.
     """
     waiting: dict[int, list[Numbers]] = {}
     for level, nodes in _by_level(graph, begin):

@@ -1,7 +1,7 @@
 """Derives constraints of a net from its structure: sound for every net, but not complete.
 
 An event can come after another only if a token has a way from one to the other, or if both steps could be concurrent. A
-trace can lack an event type only if it can be completed by steps of other labels, as far as single places show
+trace can lack an event type only if steps of other labels can complete it, as far as single places show
 (``useful_steps``). Reset and inhibitor arcs are ignored, which only allows more traces.
 """
 
@@ -23,7 +23,7 @@ WARNING = "found from the structure of the net: all of these constraints hold, o
 def extraction_of_structure(net: WorkflowNet) -> Extraction:
     """Constraints that hold on every complete trace of a net, in time that is polynomial in its size.
 
-    A net is unsound if the structure already shows that no trace completes.
+    Raises ``UnsoundWorkflow`` if the structure shows that no trace completes.
     """
     steps = useful(net, range(len(net.transitions)))
     if steps is None:

@@ -1,9 +1,9 @@
 """Finds the steps of a net that can belong to a complete trace, as far as single places show.
 
-In a complete trace, every token that a step takes was there in the beginning or was added by another step, and every
-token that a step adds stays to the end or is taken, or reset, by another. So steps that cannot get their tokens from
-such steps, or cannot get rid of them, belong to no complete trace. The steps that are found useless certainly are;
-others may be useless, too.
+In a complete trace, every token that a step takes is initial or was added by another step, and every token that a step
+adds stays to the end or is taken, or reset, by another step. So steps that cannot get their tokens from such steps, or
+cannot dispose of them, belong to no complete trace. The excluded steps are certainly useless; others may be useless,
+too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workflows.nets.net import Places, Transition, WorkflowNet
 
 
 def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
-    """The steps that can belong to a complete trace of allowed steps only; None if there can be no such trace."""
+    """The steps that can belong to a complete trace of allowed steps only; None if no such trace is possible."""
     steps = frozenset(allowed)
     endings = frozenset(place for final in net.finals for place in final)
     while True:
@@ -40,7 +40,7 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps whose needs are provided initially or by such steps, and the places that are provided."""
+    """The steps whose needs are provided initially or by other such steps, and the provided places."""
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():

@@ -14,7 +14,7 @@ from workflows.tree import Activity
 
 
 class SimulatedEvent(NamedTuple):
-    """A future event of a simulated trace, at an offset from the trace's beginning; 0 without durations.
+    """A future event of a simulated trace, with its offset from the trace's beginning; 0 without durations.
 
     A copy repeats the event before it, with its attributes.
     """
@@ -31,8 +31,8 @@ class NoiseSettings:
     Attributes:
         swapped: The event and the next one of its trace are swapped; the last of a trace has no next one. Of two pairs
             that overlap only the first is swapped.
-        duplicated: The event comes a second time as the next one of its trace, with the same attributes, a later time
-            and an id of its own.
+        duplicated: The event is repeated as the next one of its trace, with the same attributes, a later time and a new
+            id.
         late: The event arrives after newer ones of the stream, its time unchanged.
         lateness_us: How long an event is held back: uniform up to this. An event that no other event overtakes
             meanwhile does not count as late. No event arrives after one that is newer by more than this.

@@ -1,7 +1,7 @@
 """Samples traces of a process tree, with or without time.
 
-An activity can begin when its predecessor in its sequence is done; its event comes when it is done itself. The branches
-of a block run concurrently and independently, and the block is done with the last of them. Without time, a block picks
+An activity begins when its predecessor in the sequence is done; its event comes when the activity is done. The branches
+of a block run concurrently and independently, and the block is done with its last branch. Without time, a block picks
 uniformly among its unfinished branches at each step.
 """
 
@@ -75,7 +75,7 @@ class _Sampling:
                 return self._in_turn(self._again((tree.redo, tree.body), tree.repetitions, tree.again), start_us)
 
     def _again(self, parts: tuple[ProcessTree, ...], rounds: int | None, share: float) -> Iterator[ProcessTree]:
-        """The last part, then all parts until there were ``rounds``, or while there is another by chance."""
+        """The last part, then all parts again: ``rounds`` rounds in total, or a random number given by ``share``."""
         yield parts[-1]
         done = 1
         while done < rounds if rounds is not None else self.rng.random() < share:

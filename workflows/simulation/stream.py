@@ -1,8 +1,8 @@
 """Interleaves many simulated traces into one stream of events.
 
 Without durations, each step lets a uniformly chosen open trace emit its next event, and a finished trace is replaced at
-once. With durations, traces begin at random (a Poisson process), and each continues in its own time. The same seed
-gives the same stream.
+once. With durations, traces begin at random (a Poisson process), and the times within a trace depend on its durations
+only. The same seed gives the same stream.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ MOST_REPETITIONS = 1_000
 class Labels:
     """The event types of activities and intermediate events.
 
-    An activity emits the type that the mapping gives for its id, or for its name (None: silent); otherwise its name, or
-    its id.
+    An activity emits the type that the mapping gives for its id or its name (None: silent); otherwise its name, or its
+    id if it has no name.
     """
 
     mapping: Mapping[str, str | None]

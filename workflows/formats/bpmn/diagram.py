@@ -42,8 +42,8 @@ def read_diagram(
 ) -> Diagram | None:
     """The drawing of a process with its pool and lanes; None without one.
 
-    Of several pages, it is the one that shows most of the process. ``events`` maps ids of elements to the event types
-    that they emit.
+    Of several pages, the page that shows most of the process is used. ``events`` maps ids of elements to the event
+    types that they emit.
     """
     drawn = {element.id: element for element in process.descendants() if element.id}
     participant = document.participant_of(process)

@@ -15,7 +15,7 @@ EVENT_DEFINITION = "EventDefinition"
 class Document:
     """A BPMN file with an index of its elements.
 
-    Elements of BPMN lose their namespaces in ``root``; ``namespace`` is that of the root as written, empty for none.
+    Elements of BPMN lose their namespaces in ``root``; ``namespace`` is the root's namespace as written, or empty.
     """
 
     def __init__(self, content: bytes, findings: Findings) -> None:

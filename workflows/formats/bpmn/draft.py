@@ -20,7 +20,7 @@ class Port:
 
 
 class GraphDraft:
-    """The nodes and flows of a graph under construction, whose nodes the budget of the whole model counts.
+    """The nodes and flows of a graph under construction; the model's budget counts the nodes.
 
     Generated ids extend those of elements by ``#``, which no id in a file contains.
     """
@@ -45,7 +45,7 @@ class GraphDraft:
         self._flows.append(Flow(id=flow or made, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """The graph without unreachable nodes, with a notice for each drawn one.
+        """The graph without unreachable nodes; each drawn one gets a notice.
 
         Flows to missing nodes are left out, because those nodes were rejected.
         """
@@ -71,7 +71,7 @@ class GraphDraft:
 
 
 class Budget:
-    """Limits the size of a model and the work for it, because calls can multiply them."""
+    """Limits the size of a model and the work to read it, because calls can multiply both."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -79,13 +79,13 @@ class Budget:
         self._steps = 0
 
     def work(self, element: str) -> None:
-        """Count one step, or end the reading if there were too many."""
+        """Count one step of work; refuse the model if there are too many steps."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise self._findings.refusal(element, "processes that call each other that many times cannot be read")
 
     def spend(self, element: str) -> None:
-        """Count one node, or end the reading if there are too many."""
+        """Count one node; refuse the model if there are too many nodes."""
         self.work(element)
         self._nodes += 1
         if self._nodes > MOST_NODES:

@@ -3,12 +3,12 @@
 In a flow graph, an activity and the end after it are two steps. Between them, other branches could continue, or a block
 with no work left could be left by an exit. In a process the end follows at once:
 
-- If a block can be left at any time, ends in it are left out: an activity without outgoing flow ends by itself.
+- If a block can be left at any time, ends in the block are left out: an activity without outgoing flow is an end.
 - If there are other branches, an activity before a terminate end or a throwing end is moved after the block: first the
   block's other tokens are removed, then the activity happens. The traces are those where nothing comes between.
 
-Exclusive gateways between activities and ends are decided before the activity. A gateway that is also reached from
-other nodes than activities keeps its flows, if some of them continue.
+The choice of an exclusive gateway between an activity and ends is made before the activity. A gateway that is also
+reached from other nodes keeps its flows if some of them continue.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Last:
 class _Frame:
     """A graph under examination, with the interrupting exits of the block that contains it.
 
-    It ``is_single`` if it has no concurrent branches; it ``is_left`` if the block can be left at any time.
+    ``is_single``: the graph has no concurrent branches; ``is_left``: the block can be left at any time.
     """
 
     cutting: frozenset[str]
@@ -119,7 +119,7 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 class _Rewriting:
     """Removes ends that immediately follow activities, and adds throws instead where needed.
 
-    ``frames`` are the graph's and those of the graphs around it.
+    ``frames`` are the frames of the graph and of the graphs around it.
     """
 
     def __init__(self, graph: FlowGraph, frames: tuple[_Frame, ...]) -> None:
@@ -155,7 +155,7 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """The graph of an activity after a choice whether it is the last one, and before which end."""
+        """The graph of an activity after a choice: whether the activity is the last one, and before which end."""
         own, described = activity.id, str(activity)
         gate = Node(id=f"{own}#choice", kind=NodeKind.EXCLUSIVE, described=described)
         nodes, lasts = [gate], []
@@ -238,7 +238,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The exit, or a mark, for an end that follows at once; None for other nodes, and for ends that may come later."""
+    """The exit of an end that follows at once, or a mark; None for other nodes, and for ends that may come later."""
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None

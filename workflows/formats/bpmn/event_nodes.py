@@ -57,7 +57,7 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        """A catch event: emits the mapped event type; if it has only a name, the event is optional."""
+        """Add a catch event: it emits the mapped event type; an event that has only a name is optional."""
         name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))

@@ -1,7 +1,7 @@
-"""Event sub-processes: they watch their level, and interrupt it or run beside it.
+"""Event sub-processes: parts of a level that interrupt the level or run beside it.
 
-A level with event sub-processes becomes a block with an exit for each of them: an inner block for those that do not
-interrupt, and around it a block for those that do, so that they stop everything.
+A level with event sub-processes becomes a block with an exit for each of them: an inner block for the non-interrupting
+ones, and an outer block for the interrupting ones, which stop everything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Watcher:
 def watch(
     graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
 ) -> FlowGraph:
-    """The graph with event sub-processes around it, all interrupting or none; unchanged without these and ending.
+    """The graph as a block with event sub-processes, all interrupting or none; unchanged without them and ``ending``.
 
     Through the exit ``ending`` (empty: none) the graph ends itself and its event sub-processes. ``role`` is part of the
     ids of generated nodes.

@@ -1,4 +1,4 @@
-"""Sequence flows: their sources and targets, in all forms in which files give them."""
+"""Sequence flows: their sources and targets, in all forms that files use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SequenceFlow:
 
 
 class FlowTable:
-    """The flows of one process, including its sub-processes; some may be elsewhere in its file."""
+    """The flows of one process, including its sub-processes; some may be elsewhere in the file."""
 
     def __init__(self, process: BpmnElement, document: Document, findings: Findings) -> None:
         self._findings, self._document = findings, document
@@ -68,7 +68,7 @@ class FlowTable:
             self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, own: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """An end of a flow as written; otherwise the only node that mentions the flow."""
+        """The source or target of a flow as written; otherwise the only node that mentions the flow."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written

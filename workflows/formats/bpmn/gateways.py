@@ -1,10 +1,10 @@
 """The meaning of several flows out of a node.
 
-- Out of an activity or event, all flows without a condition are taken (parallel). Of those with a condition, any are
-  taken (inclusive); the default flow only if no conditional one is. If other flows are taken in any case, it is
-  possible that no conditional flow is taken.
-- Out of an exclusive or event-based gateway, one is taken. Out of a parallel one, all.
-- Out of an inclusive one, any are taken, at least one; the default flow if and only if no other is.
+- Out of an activity or event, all flows without a condition are taken (parallel), and any of the flows with a condition
+  (inclusive); the default flow only if no conditional flow is taken. Every conditional flow may be skipped if other
+  flows are taken in any case.
+- Out of an exclusive or event-based gateway, one flow is taken; out of a parallel gateway, all flows.
+- Out of an inclusive gateway, at least one flow is taken; the default flow if and only if no other is taken.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], defaul
 def lead_on_from_gateway(
     draft: GraphDraft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str
 ) -> None:
-    """Connect a gateway with its successors. An inclusive one with a default flow gets a gateway for the choice."""
+    """Connect a gateway with its successors; an inclusive gateway with a default flow gets a gateway for the choice."""
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
     if not flows:

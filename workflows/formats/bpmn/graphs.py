@@ -21,7 +21,7 @@ from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, R
 MOST_LEVELS = 40
 
 
-_Content: TypeAlias = FlowGraph | str | None  # of an activity: a graph, the type of an event, or nothing
+_Content: TypeAlias = FlowGraph | str | None  # content of an activity: a graph, the type of an event, or nothing
 
 
 class GraphReader:
@@ -84,7 +84,7 @@ class GraphReader:
         return watch(graph, instead, "interrupted", self._budget, self._findings, ending)
 
     def _within(self, scope: ProcessScope, event_sub_processes: list[BpmnElement]) -> ProcessScope:
-        """The scope, watched by event sub-processes."""
+        """The scope with the catchers of its event sub-processes."""
         starts = [start for part in event_sub_processes for start in part.children("startEvent")]
         caught = catchers_of(starts, scope.prefix, self._document)
         return replace(scope, catchers=Catchers(caught, scope.catchers)) if caught else scope
@@ -142,7 +142,7 @@ class GraphReader:
     def _read_ad_hoc(self, level: Level) -> FlowGraph:
         """The graph of an ad-hoc sub-process: its fragments any number of times, in any order.
 
-        They run concurrently if they are more than single events and not sequential.
+        The fragments run concurrently, unless they are sequential or single events.
         """
         scope = level.scope
         self._findings.note(
@@ -273,7 +273,7 @@ _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})
 
 
 def _is_single(block: Block) -> bool:
-    """Whether a block is a single activity, with nothing that could be interrupted or run beside it."""
+    """Whether a block is a single activity without anything to interrupt or to run beside it."""
     return not block.exits and all(node.kind in (NodeKind.START, NodeKind.ACTIVITY) for node in block.graph.nodes)
 
 

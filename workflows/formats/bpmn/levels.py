@@ -24,9 +24,9 @@ class ProcessScope:
 
     Attributes:
         prefix: Prefix of all ids in the scope: the path of the calls that lead to it.
-        catchers: The events around it that catch what is thrown in it.
-        calls: Process -> the call activity by which it was left, in words; the last process is being read.
-        terminator: The exit that ends it with its event sub-processes; empty if it has none.
+        catchers: The events around the scope that catch throws in it.
+        calls: Process -> the call activity by which reading left it, in words; the last process is being read.
+        terminator: The exit that ends the scope with its event sub-processes; empty if there is none.
     """
 
     element: BpmnElement

@@ -1,4 +1,4 @@
-"""Chooses the process of a file that is read."""
+"""Chooses the process to read from a file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from workflows.naming import normalised
 
 
 def choose_process(document: Document, chosen: str | None, findings: Findings) -> BpmnElement:
-    """The process with an id, or with a pool of this id or name; None: the only candidate.
+    """The process with an id, or with a pool of this id or name; ``chosen`` None: the only candidate.
 
-    Without a choice, this is the only process with content, the only one that no other process calls, or the only one
-    with activities.
+    The only candidate is the only process with content, the only process that no other process calls, or the only
+    process with activities.
     """
     candidates = [process for process in document.processes if process.has_content]
     if chosen is None:

@@ -41,7 +41,7 @@ _LEFT_OUT = {"name", "toolspecific", "graphics", "text", "finalmarkings", "varia
 
 
 class NetFindings(Findings):
-    """The findings of a net, with equal notices listed once, and the tokens of all markings and arcs counted."""
+    """The findings of a net: equal notices are listed once, and the tokens of all markings and arcs are counted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class NetFindings(Findings):
             super().note(element, message)
 
     def count_tokens(self, count: int) -> None:
-        """Add tokens, or end the reading if they are too many."""
+        """Add tokens; refuse the net if there are too many."""
         self._tokens += count
         if self._tokens > MAX_TOKENS_IN_ALL:
             raise self.refusal("", f"all markings and weights sum to more than {MAX_TOKENS_IN_ALL:,}")
@@ -145,7 +145,7 @@ def label_text(element: Element, name: str) -> str:
 
 
 def read_elements(root: Element, findings: NetFindings) -> Drawn:
-    """Everything in a net or a page and the pages in it; problems are added to the findings."""
+    """The nodes and arcs of a net or a page, including its inner pages; problems are added to the findings."""
     nodes: dict[str, NetNode] = {}
     arcs: list[Arc] = []
     known: set[str] = set()
@@ -171,7 +171,7 @@ def read_elements(root: Element, findings: NetFindings) -> Drawn:
 
 
 def _walk(root: Element, findings: NetFindings) -> Iterator[tuple[Element, str]]:
-    """Objects, arcs and pages with the page that contains them; other elements with a meaning are noted."""
+    """Objects, arcs and pages, each with the page that contains it; other elements with a meaning get a notice."""
     waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
     while waiting:
         holder, page = waiting.popleft()
@@ -271,7 +271,7 @@ def read_count(text: str, identity: str, what: str, findings: NetFindings) -> in
     if written is None:
         findings.refuse(identity, f"the {what} {text[:30]!r} is not a whole number")
         return 1
-    count = int(written.group(1)[:20])  # 20 digits already make it too large
+    count = int(written.group(1)[:20])  # a number of 20 digits is too large anyway
     if not 0 <= count <= MAX_TOKENS:
         findings.refuse(identity, f"the {what} is {count}; it must lie between 0 and {MAX_TOKENS:,}")
         return 1

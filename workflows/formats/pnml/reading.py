@@ -123,7 +123,7 @@ def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
         way: set[str] = set()
         real = node
         while real.refers_to and real.id not in links:
-            links[real.id] = ""  # until it is known; meeting it again means a cycle
+            links[real.id] = ""  # empty until known; meeting the node again means a cycle
             way.add(real.id)
             after = drawn.nodes.get(real.refers_to)
             problem = _misreference(real, after, way)
@@ -273,7 +273,7 @@ def _labels(drawn: Drawn, mapping: Mapping[str, str | None], findings: NetFindin
 
 
 def _draw_net(drawn: Drawn, labels: Mapping[str, str | None]) -> Diagram | None:
-    """The drawing; None unless all nodes are drawn on one page, each at a place of its own."""
+    """The drawing; None unless all nodes are drawn on one page, each at a different place."""
     nodes = drawn.nodes.values()
     spots = {(node.spot.x, node.spot.y) for node in nodes if node.spot is not None}
     if not nodes or len(spots) < len(nodes) or len({node.page for node in nodes}) > 1:

@@ -36,7 +36,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class _Unfit(Exception):
-    """A setting has the wrong form; the message names the right one."""
+    """A setting has the wrong form; the message names the right form."""
 
 
 def read_duration(entry: yaml.Node, path: str, findings: Findings) -> Duration | None:
