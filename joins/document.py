@@ -338,8 +338,8 @@ def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
 def _require_bounds(body: JoinBody) -> None:
     """Refuse a join that may have to keep events of an input for ever, or whose keys never finish.
 
-    Source: the safety check of punctuation-aware joins (7.2): an input is bounded by its own window, or if all other
-    inputs finish their keys, or if one other input finishes its keys, has a window of time and may not be absent.
+    Source: the safety check of punctuation-aware joins (7.2): an input is bounded if it has a window, if all other
+    inputs finish their keys, or if another input finishes its keys, has a window of time and may not be absent.
     """
     if body.emit == "on_close" and not any(one.closes for one in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
@@ -402,9 +402,9 @@ def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
     """Whether a new version of a join changes only members that can change while the join runs.
 
     These are windows, closings of keys, the condition, the handling of late events, limits, and the members and type of
-    the derived events. With other inputs, keys or event types, another ``emit``, ``outer`` or ``wait``, or with
-    ``where`` added or removed in a join with ``outer``, the state might contain events that the new version would never
-    have held, or lack events that it needs.
+    the derived events. Other changes concern inputs, keys, event types, ``emit``, ``outer``, ``wait``, or the presence
+    of ``where`` in a join with ``outer``. After such a change, the state might contain events that the new version
+    would not have held, or lack events that the new version needs.
     """
     return _fixed(before) == _fixed(after)
 

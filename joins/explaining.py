@@ -67,8 +67,8 @@ def _algorithm(body: JoinBody) -> str:
 def _memory(body: JoinBody) -> Iterator[str]:
     if body.most_rows is not None:
         yield (
-            f"At most {body.most_rows:,} events of a shard are held. Where more are expected once all inputs are "
-            "measured, or more are held, the join is suspended."
+            f"At most {body.most_rows:,} events of a shard are held. The join is suspended if more are held, or if "
+            "more are expected once all inputs are measured."
         )
     if body.memory_rows is not None:
         yield (

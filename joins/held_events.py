@@ -46,7 +46,7 @@ class HeldEvents:
         self._append(batch, np.zeros(len(sequences), np.bool_))
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
-        """Add events again that were held before, by ascending sequence numbers; those still held are unchanged."""
+        """Add events that were held before, by ascending sequence numbers; events that are still held are unchanged."""
         known = self._sequences.values
         places = np.searchsorted(known, sequences)
         is_new = np.ones(len(sequences), np.bool_)
@@ -92,7 +92,7 @@ class HeldEvents:
         return cast("NDArray[np.uint64]", self._hashes.values[rows])
 
     def batch(self, rows: NDArray[np.intp]) -> EventBatch:
-        """Some events."""
+        """The events at some rows, as a batch."""
         types = texts_of(list(self._types)).take(column_of(self._codes.values[rows])).dictionary_encode()
         keys = self.keys(rows), self.hashes(rows)
         return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))

@@ -52,9 +52,9 @@ class ResultAccount:
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
         """Set the limits of a join; ``asks``: it has a condition, ``is_total``: it makes totals of combinations only.
 
-        Returns the most combinations that one event may lead to at once, and whether it suffices that each event is in
-        one of the reported combinations. Where combinations are only candidates for results, the number is so high that
-        exceeding it suspends the join anyway.
+        Returns the most combinations of one event at once, and whether one reported combination for each event
+        suffices. If combinations are only candidates for results, the number is so high that exceeding it suspends the
+        join anyway.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)

@@ -10,8 +10,8 @@ and each had its last event of the key (``seen``) before the newest member came.
 the stored events of a key:
 
 - An event leaves its window: the combinations that contain it.
-- An input closes the key: the combinations that lack it, if all inputs that they lack have now closed the key.
-- An event comes: the combinations that contain it, if all inputs that they lack had closed the key.
+- An input closes the key: the combinations that lack the input, if all of their absent inputs have now closed the key.
+- An event comes: the combinations that contain the event, if all of their absent inputs had closed the key.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ def write_cover(
 ) -> None:
     """Write combinations of the new event until each event has at least one.
 
-    Of all combinations, in their order, these are the ones that contain an event for the first time. The events of an
-    input that are in no combination are its newest, so if the newest event is in one, all are.
+    A combination is written if it is the first, in their order, that contains some event. Events without a combination
+    are the newest of their input, so once the newest event is in a combination, all events are.
     """
     inputs, cursors, place = lent.lists.shape[1], found.cursors, found.filled[0]
     for other in range(inputs):

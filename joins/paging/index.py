@@ -91,7 +91,8 @@ class KeysOnDisk:
     def wanted(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
         """The places of keys that have to come back: given keys (distinct), and keys that lead to a result by a time.
 
-        All keys of a block come back if one of them is due, or if the block has to be read and few would be left.
+        All keys of a block come back if one of them is due, or if the block has to be read and few of its keys would be
+        left.
         """
         places, is_there = self._places(keys)
         if self._next_due_us > until_us and not is_there.any():
@@ -148,8 +149,8 @@ class KeysOnDisk:
     def expire(self, now_us: int, *, every: bool = False) -> int:
         """Forget keys whose rows have all left their windows, without reading them; returns the number of rows.
 
-        Such keys lead to no result; otherwise they would have come back before. Without ``every``, only keys are
-        forgotten whose files are no longer needed afterwards.
+        Such keys lead to no result; otherwise they would have come back before. Without ``every``, only keys whose
+        files become superfluous are forgotten.
         """
         if not every and self._next_gone_us > now_us:
             return 0

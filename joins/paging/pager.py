@@ -31,7 +31,7 @@ _LEAST_PART = 8_192  # rows that may come back for items that are joined at once
 class Pager:
     """The part of a join's state that is on disk.
 
-    ``rows`` is the largest number in memory, besides those of the keys whose items are being joined. ``label``
+    ``rows`` is the largest number of rows in memory, not counting keys whose items are being joined. ``label``
     distinguishes this join from others that use the same store.
     """
 

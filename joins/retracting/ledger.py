@@ -42,7 +42,7 @@ class Life:
 
 @dataclass(slots=True)
 class Revocable:
-    """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
+    """An event that may be retracted: the number of the input, the hashed key, and the event's id in its stream.
 
     ``came_us`` is the time of the join when it came; ``reported`` has the numbers of the combinations that contain it.
     """

@@ -2,8 +2,8 @@
 
 The *distance* of an event is how far its key is below the highest key of an event before it; 0 if no earlier key is
 higher. Keys are whole numbers. Events are in the order of time; an event that is older than an earlier event of its
-shard counts as of that event's time, because it arrives no earlier. Shards know their own events only. Their chunks
-have times, so an event of one shard can be compared with earlier events of another.
+shard gets the earlier event's time, because it arrives afterwards. Shards know their own events only. Their chunks have
+times, so an event of one shard can be compared with earlier events of another.
 
 Source: data-driven memory management for stream joins, section 3.1 of the specification. The source counts disorder in
 arrivals; here it is measured in keys, because a shard does not know the positions of its events in the whole stream.

@@ -201,7 +201,7 @@ class WaitDecider:
         found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(one for one in found if one is not None)
         refused = self._excess()
-        if refused is not None:  # when it is resumed, its shards report again what they hold
+        if refused is not None:  # after a resume, the shards report their held events again
             self._held, self._is_admitted = {}, False
         return KeysClosed(closed, refused) if closed or refused is not None else None
 
