@@ -188,8 +188,8 @@ class Settings:
         beyond_cap: What happens if more states would be needed: traces continue with bit tables; or constraints are
             left out from the start until the rest fits, beginning with the constraints that save least.
         reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
-            the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, so that a later
-            event of the key opens a new one.
+            the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, and a later
+            event of the key opens a new trace.
     """
 
     prune: Prune = Prune.STATE
@@ -433,7 +433,7 @@ class ConstraintSet:
         return any(self.comes_before(name, other) for other in seen)
 
     def shown_with(self, names: Iterable[str]) -> frozenset[str]:
-        """The names ``names``, and all other names of events that show one of them."""
+        """The given names, with all further names that events with these names show."""
         return frozenset(names).union(*(self.implied.get(name, ()) for name in names))
 
     def horn_closure(self, names: Iterable[str]) -> frozenset[str]:

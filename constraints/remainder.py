@@ -10,12 +10,12 @@ from nfa import Absence, Atom, PatternState, Query, Symbol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A NOT: no event of ``type`` comes in it.
+    """A NOT of the remainder: no event of ``type`` comes while the gap is open.
 
     Attributes:
-        since: The atoms of the remainder the last of which opens the gap; empty: the gap is open; None: it has been
-            open since the trace began.
-        until: The atoms of the remainder the first of which closes the gap; empty: the gap stays open until the trace
+        since: Atoms of the remainder, of which the last one opens the gap. Empty: the gap is open; None: the gap has
+            been open since the trace began.
+        until: Atoms of the remainder, of which the first one closes the gap. Empty: the gap stays open until the trace
             ends.
     """
 
@@ -33,7 +33,7 @@ class Gap:
 class Remainder:
     """Atoms that are still to come, their order, and the gaps between them.
 
-    An atom is identified by its index here, in the order of the text; ``before[i]`` contains those that must come
+    Atoms are in the order of the text and identified by their indices; ``before[i]`` contains the atoms that must come
     before atom ``i`` (transitively closed).
     """
 
@@ -57,7 +57,7 @@ class Remainder:
     def only(self, indices: frozenset[int]) -> Remainder:
         """The part with some atoms, renumbered, and with the gaps that no other atom opens or closes.
 
-        Whatever completes the whole completes the part.
+        Every continuation that completes the whole completes the part.
         """
         kept = sorted(indices)
         place = {index: number for number, index in enumerate(kept)}

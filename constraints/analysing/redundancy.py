@@ -1,8 +1,8 @@
 """Finds redundant atoms: every conforming trace with the rest of the pattern also has these atoms, in their places.
 
-An atom is called redundant only if that is certain. Its type follows from the rest by occurrence constraints, and no
-conforming trace with the rest shows it before an atom that has to come first, or after an atom that has to come later.
-Events with equal timestamps are assumed to be ordered.
+An atom is called redundant only if two conditions certainly hold. Its type follows from the rest by occurrence
+constraints; and in no conforming trace with the rest does the type precede an atom that must come before, or follow an
+atom that must come later. Events with equal timestamps are assumed to be ordered.
 """
 
 from __future__ import annotations

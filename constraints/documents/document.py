@@ -335,7 +335,7 @@ def _checked(template: Template, names: tuple[str, ...], count: int | None) -> _
         raise Misread(f"{template.form} takes a number from 1 to {MAX_COUNT}, got {printed}")
     if len(set(names)) < len(names) and not template.allows_same:
         once = quoted(names[0])
-        got = f"{printed}; that at most one {once} comes is prior({once}, {once})"
+        got = f"{printed}; for at most one {once}, write prior({once}, {once})"
         raise Misread(f"{template.form} takes different event types, got {got}")
     return _Entry(template, names, 1 if count is None else count)
 

@@ -68,9 +68,9 @@ def failing_conditions(
     ``steps`` are known steps of the process, as pairs of the types seen and the type that may come next. They may
     exclude more than the constraints do, for example if one of two types always comes; then fewer events are listed.
     Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and state. At
-    most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial match
-    takes come before those that it could have taken, each by name. For an event at which rules end partial matches, the
-    shortest way to the event counts.
+    most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial match can
+    bind come first, then the other events, each group sorted by name. For an event at which rules end partial matches,
+    the shortest way to the event counts.
     """
     search = _Search(query, constraint_set)
     known = None if steps is None else tuple(steps)

@@ -47,8 +47,8 @@ def find_clash(
 
     Arguments are those of ``Reasoner.is_alive`` as names, and the set's reasoner if available.
 
-    Among minimal reasons it prefers those without gaps, then those that follow from seen and needed names in few steps,
-    then those about early atoms.
+    Minimal reasons without gaps are preferred; then reasons with few steps from seen and needed names; then reasons
+    about early atoms.
     """
     question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
     if question.is_alive(None, remainder):

@@ -36,8 +36,8 @@ class _Node(NamedTuple):
 
 class _Gap(NamedTuple):
     type: int  # one bit
-    since: int  # atoms; it is enough that one of them comes after the forbidden event
-    until: int  # atoms; it is enough that one of them comes before it
+    since: int  # atoms; the gap is kept free if one of them comes after the forbidden event
+    until: int  # atoms; the gap is kept free if one of them comes before the forbidden event
     edges: int  # atoms that open or close it
     is_leading: bool  # open since the start of the trace
 

@@ -191,7 +191,7 @@ def problems_of(document: object, **limits: int) -> list[str]:
         ("prior()", "prior(A, B) takes 2 event types, got prior()"),
         (
             "exclusive(A, A)",
-            "exclusive(A, B) takes different event types, got exclusive(A, A); that at most one A comes is prior(A, A)",
+            "exclusive(A, B) takes different event types, got exclusive(A, A); for at most one A, write prior(A, A)",
         ),
         ({"prior": [True, "B"]}, "an event type is a text, got true; put it in quotes"),
         ({"prior": [None, "B"]}, "an event type is a text, got null; put it in quotes"),
