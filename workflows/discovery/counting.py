@@ -29,8 +29,8 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
     """Count order, occurrence and end events.
 
     Traces with both types test ``prior(A, B)``; traces with an A test ``prior(A, A)``, ``require(A, B)`` and
-    ``end(A)``; all traces test ``existence(A)``. Traces with the rarer type test ``exclusive(A, B)``, so that a rare
-    type that always comes with a frequent one does not seem to avoid it.
+    ``end(A)``; all traces test ``existence(A)``. Traces with the rarer type test ``exclusive(A, B)``: among all traces,
+    a rare type would seem to avoid a frequent type even if they always came together.
     """
     width = len(log.types)
     both, ordered = np.zeros((width, width), np.int64), np.zeros((width, width), np.int64)

@@ -68,8 +68,8 @@ def so_many_times(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, mo
 def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
     """Shuffle: a word of each branch, in any interleaving.
 
-    Branches without common letters have a product that is already minimal, so its size is known before it is built;
-    branches with common letters are determinised two by two.
+    The product of branches without common letters is already minimal, so its size is known in advance; branches with
+    common letters are determinised two by two.
     """
     letters = {place: branch.letters for place, branch in enumerate(branches)}
     groups = [_mixed([branches[place] for place in group], most) for group in overlapping(letters)]

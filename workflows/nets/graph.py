@@ -4,26 +4,27 @@ Tokens run along flows. A *start* puts one token on its outgoing flow; of severa
 once. Every other node takes tokens from incoming flows and puts tokens on outgoing ones:
 
 - ``activity``, ``silent``, ``block``, ``end``, ``terminate``, ``throw`` take one token from any incoming flow, and put
-  one on their outgoing flow, of which they have at most one. A node without one is an end.
+  one on their only outgoing flow. Without an outgoing flow, the node is an end.
 - ``exclusive`` takes one token and puts one on one outgoing flow.
 - ``parallel`` waits for a token on each incoming flow and puts one on each outgoing flow.
 - ``inclusive`` waits until each incoming flow has a token or can get none any more (BPMN 2.0, section 13.4.3: no token
-  elsewhere has a way to an empty incoming flow around the gateway, unless it also has one to a filled flow), takes one
-  from each that has one, and puts one on each flow of any non-empty set of outgoing flows. Ways are those of the same
-  graph; a running block counts as a token that may leave by any flow of the block.
+  elsewhere has a way to an empty incoming flow around the gateway, unless the token also has a way to a filled flow).
+  It takes one token from each filled flow, and puts one on each flow of any non-empty set of outgoing flows. Ways are
+  those of the same graph; a running block counts as a token that may leave by any flow of the block.
 - ``end`` only takes; ``terminate`` ends the graph that contains it, with all tokens in it and in its blocks, at once.
 - ``throw`` takes the exit ``throws`` of the nearest block around it that has it.
 
 A node without incoming flows, other than a start, is never active.
 
-A graph is complete when it has no token. A *block* runs a graph of its own and completes with it, at once. While it
-runs it can be left by an *exit*: an interrupting one takes all tokens of the block and puts one on the exit's flow; a
-non-interrupting one puts a token on the exit's flow, and the block continues. An exit without a flow puts none. Exits
-that are thrown are taken by ``throw`` nodes only, each time; others at any time, non-interrupting ones once while the
-block runs.
+A graph is complete when it has no token. A *block* runs an inner graph and is complete as soon as this graph is. While
+the block runs, it can be left by an *exit*: an interrupting one takes all tokens of the block and puts one on the
+exit's flow; a non-interrupting one puts a token on the exit's flow, and the block continues. An exit without a flow
+puts none. Only ``throw`` nodes take thrown exits, any number of times. Other exits can be taken at any time;
+non-interrupting ones once while the block runs.
 
 A block that *repeats* runs its graph several times. Each run has its own tokens, and ``terminate`` ends one run. The
-block is complete when all are; an interrupting exit takes the tokens of all, and "once" counts them together.
+block is complete when all runs are; an interrupting exit takes the tokens of all runs, and "once" means once in all
+runs together.
 """
 
 from __future__ import annotations

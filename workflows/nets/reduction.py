@@ -28,7 +28,7 @@ class TreeTransition:
 
     Attributes:
         tree: Process tree of which the step performs a trace between taking and putting its tokens.
-        is_open_join: The step takes tokens from those inputs that have one, once the other inputs can get none.
+        is_open_join: The step takes a token from each filled input, once the empty inputs can get none.
         is_open_split: The step puts tokens on any of its outputs, at least one.
         signal: Not empty: the step ends more than itself; the caller knows the meaning of the signal.
         splits: The element that splits, in words.
@@ -322,7 +322,7 @@ class TreeNet:
         self.link(begin, end, tree)
 
     def _merge_inputs(self, place: int) -> bool:
-        """Rule: merge two inputs of an inclusive join that one choice fills, because only one of them is filled."""
+        """Rule: merge two inputs of an inclusive join if one choice fills exactly one of them."""
         for name in sorted(self._takers[place]):
             if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or not self.steps[name].is_open_join:
                 return False

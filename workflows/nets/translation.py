@@ -1,17 +1,18 @@
 """Translates flow graphs to nets.
 
-Flows are places; the flows to a node that takes one token from any of them share one place. Blocks are inlined:
+Flows are places; if a node takes one token from any incoming flow, its incoming flows share one place. Blocks are
+inlined:
 
 - A graph that always has exactly one token passes it on.
 - Any other graph that folds to a process tree is replaced by the net of the tree.
-- For other graphs, a step that waits for all their places to be empty decides that they are complete.
+- Any other graph is completed by a step that waits for all places of the graph to be empty.
 
 An inclusive gateway with several incoming flows has one step for each set of filled flows, which waits for the places
 whose tokens may still come to the empty ones (BPMN 2.0, section 13.4.3). Interrupting exits, and terminate ends, empty
 the places of their block or graph.
 
-A block that the same run enters again before it is complete shares its places with itself; graphs with two tokens on
-one flow can differ from their description in that case.
+If a run enters a block again before the block is complete, both passes share the same places; then graphs with two
+tokens on one flow can differ from their description.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from workflows.nets.graph import GATEWAYS, Exit, Flow, FlowGraph, Node, NodeKind
 class Ways:
     """The nodes and flows of one graph, indexed. Blocks are not entered.
 
-    A graph is refused if a flow leads from or to a node outside it, or if a node other than a gateway, or an exit, has
-    several flows.
+    A graph is refused if a flow leads from or to a node outside it, or if several flows leave an exit, or a node that
+    is not a gateway.
     """
 
     def __init__(self, graph: FlowGraph) -> None:
@@ -29,7 +29,7 @@ class Ways:
             if flow.source not in self.nodes or flow.target not in self.nodes
         ]
         problems += [
-            (source, f"{len(flows)} flows leave {leaves or 'it'}; one at most can, a gateway says what several mean")
+            (source, f"{len(flows)} flows leave {leaves or 'it'}; at most one may: use a gateway")
             for (source, leaves), flows in self._outgoing.items()
             if len(flows) > 1 and source in self.nodes and self.nodes[source].kind not in GATEWAYS
         ]

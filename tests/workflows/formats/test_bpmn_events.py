@@ -400,11 +400,11 @@ def test_links_without_name_are_those_of_the_events() -> None:
 
 def test_links_without_one_end_are_refused() -> None:
     assert problems_of(START + link("intermediateThrowEvent", "t", "L"), "s>t") == [
-        ("t", "0 events of the same level catch link 'L' of intermediate throw event (t); one has to")
+        ("t", "0 events of the same level catch link 'L' of intermediate throw event (t); exactly one must")
     ]
     catches = link("intermediateCatchEvent", "c", "L") + link("intermediateCatchEvent", "d", "L")
     assert problems_of(START + link("intermediateThrowEvent", "t", "L") + catches, "s>t") == [
-        ("t", "2 events of the same level catch link 'L' of intermediate throw event (t); one has to")
+        ("t", "2 events of the same level catch link 'L' of intermediate throw event (t); exactly one must")
     ]
     throw = link("intermediateThrowEvent", "t", "L") + link("intermediateCatchEvent", "c", "L")
     assert ("t", "a flow leaves intermediate throw event (t); a link continues where it is caught") in problems_of(

@@ -124,7 +124,7 @@ def test_a_gateway_that_waits_for_what_never_starts_is_refused() -> None:
             "j",
             (
                 "parallel gateway (j) waits for flow B-j from task (B), to which nothing leads; "
-                "connect that or remove the flow"
+                "connect its source or remove the flow"
             ),
         ),
     )

@@ -60,7 +60,7 @@ class GraphDraft:
                 findings.refuse(
                     target.id,
                     f"{target} waits for flow {flow.id} from {self._nodes[flow.source]}, to which nothing leads; "
-                    f"connect that or remove the flow",
+                    "connect its source or remove the flow",
                 )
         return FlowGraph(
             id=self.identity,
@@ -82,7 +82,7 @@ class Budget:
         """Count one step of work; refuse the model if there are too many steps."""
         self._steps += 1
         if self._steps > MOST_STEPS:
-            raise self._findings.refusal(element, "processes that call each other that many times cannot be read")
+            raise self._findings.refusal(element, "processes call each other too many times to be read")
 
     def spend(self, element: str) -> None:
         """Count one node; refuse the model if there are too many nodes."""

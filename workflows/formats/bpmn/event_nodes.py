@@ -137,7 +137,8 @@ class EventReader:
             self._findings.refuse(own, f"a flow leaves {element.described}; a link continues where it is caught")
         elif len(targets) != 1:
             self._findings.refuse(
-                own, f"{len(targets)} events of the same level catch link {link!r} of {element.described}; one has to"
+                own,
+                f"{len(targets)} events of the same level catch link {link!r} of {element.described}; exactly one must",
             )
         else:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")

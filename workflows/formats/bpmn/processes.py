@@ -47,7 +47,7 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
 
 
 def _outermost(document: Document, candidates: list[BpmnElement]) -> BpmnElement | None:
-    """The only process that no other process calls, if it calls all others, directly or not."""
+    """The only process that no other process calls, if this process calls all others, directly or indirectly."""
     calls = {id(process): _called(document, process) for process in candidates}
     roots = [one for one in candidates if not any(one in calls[id(by)] for by in candidates if by is not one)]
     if len(roots) != 1:
