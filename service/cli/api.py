@@ -1,4 +1,4 @@
-"""``forestall api``: any call of the API, with the address and the key of the other commands."""
+"""``forestall api``: call any operation of the API, with the address and key of the other commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.cli.calling import ApiKeyOption, Url, calling
 from service.cli.inputs import read_json
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-"""A method of HTTP."""
+"""An HTTP method."""
 
 
 def api(

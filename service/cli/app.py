@@ -1,4 +1,4 @@
-"""The commands of ``forestall``, and how errors end the process."""
+"""The application ``forestall``: all commands, and how errors end the process."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "reshard": "Increase the number of shards of a stopped service.",
     },
 }
-"""The commands that do not depend on the kinds of operators, by panel, each with its line in the overall help."""
+"""Summaries of the commands, by panel of the overall help; the commands of operator kinds are added by ``commands``."""
 
 _FIXED = {name: line for panel in _PANELS.values() for name, line in panel.items()}
 
@@ -107,9 +107,9 @@ _MODULES = {
     **dict.fromkeys(("restore", "reshard"), "backup"),
     **dict.fromkeys(("endings", "deviations", "derived-events", "audit"), "results"),
 }
-"""The modules of commands that share one; others have a module of their name."""
+"""Modules by command, for commands whose module has another name."""
 
-# Verbs of earlier releases, which remain as hidden commands for one release, with those that replace them.
+# Former verbs and their replacements; the former verbs remain as hidden commands for one release.
 _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "streams": {"rm": "delete"},
@@ -124,25 +124,25 @@ _RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 _REFUSED, _AWAY = 2, 3
 _COMPLETING = "_FORESTALL_COMPLETE"
-_TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # the one of bash, and that of the other shells
+_TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # bash's variable, and the variable of other shells
 
 
 @cache
 def commands() -> Mapping[str, str]:
-    """Every command with its line in the overall help; the command's own help begins with the same line."""
+    """Summaries by command, as in the overall help; each equals the first line of the command's own help."""
     return _FIXED | {plural: f"{plural.capitalize()} of the running service." for plural in _kinds()}
 
 
 @cache
 def _kinds() -> Mapping[str, DocumentKind]:
-    """The kinds of operators by the commands for them; most calls need none, and they import Arrow."""
+    """Kinds of operators by command group; imported late, as they import Arrow and most calls need none."""
     from shards import DOCUMENT_KINDS  # noqa: PLC0415
 
     return {kind.plural: kind for kind in DOCUMENT_KINDS}
 
 
 def build_app(names: Iterable[str] | None = None) -> typer.Typer:
-    """The command line with some commands, else with all.
+    """Build the command line with the named commands, or with all.
 
     Only the modules of these commands are imported: ``match`` must not wait for Spark.
     """
@@ -166,7 +166,7 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
 
 
 def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> None:
-    """Give each command its example, which follows its options in the help."""
+    """Give each command its example, which follows the options in the help."""
     for command in app.registered_commands:
         name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         if example := examples.get(above + name):
@@ -177,10 +177,10 @@ def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> Non
 
 
 def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:
-    """Give commands of a group their present names, and hide those with the former names."""
+    """Rename commands of a group, and keep hidden copies under the former names."""
     for command in list(group.registered_commands):
         former = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
-        if former in renamed and not command.hidden:  # a group that another call has loaded has them already
+        if former in renamed and not command.hidden:  # an earlier call may have renamed the group
             command.name = renamed[former]
             hidden = copy(command)
             hidden.name, hidden.hidden = former, True
@@ -188,17 +188,17 @@ def _rename(group: typer.Typer, renamed: Mapping[str, str]) -> None:
 
 
 def called_app() -> typer.Typer:
-    """The application with the command for which this process was called."""
-    # house: allow environment: shells say there what is to be completed, which is no setting
+    """Build the application with the command that this process was called with."""
+    # house: allow environment: shells pass the text to complete in variables, which are no settings
     return _app_for(sys.argv[1:], os.environ)
 
 
 def run(app: typer.Typer) -> None:
-    """Run the command of this process: an error is reported once, on standard error, and not on standard output.
+    """Run the command of this process; print an error once, on standard error.
 
-    It is text for people; where the call asks for JSON, it is one line of JSON (``_refusal_document``), also for wrong
-    usage. The exit status is 3 where the service or its Redis does not answer or is overloaded, so that the same call
-    may succeed later; otherwise 2.
+    Errors are text for people. If the call asks for JSON, they are one line of JSON (``_refusal_document``), wrong
+    usage included. Exit status 3: the service or its Redis does not answer or is overloaded, so the same call may
+    succeed later. Exit status 2: any other error.
     """
     is_json = _wants_json(sys.argv[1:])
     try:
@@ -215,7 +215,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """An application with the command that is called or completed, else with the names of all commands."""
+    """Build the application for the command that is called or completed, or a listing of all commands."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -227,7 +227,7 @@ def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.
 
 
 def listing() -> typer.Typer:
-    """Every command with its summary; none is imported."""
+    """An application that lists every command with its summary and imports none of them."""
     app = _bare()
     for panel, names in _PANELS.items():
         for name in (*_kinds(), *names) if panel == _OF_OPERATORS else names:
@@ -267,16 +267,15 @@ def _several(
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a call asks for JSON, by ``--json`` or ``--output json``: then its errors are JSON too."""
+    """Whether a call asks for JSON, by ``--json`` or ``--output json``; errors are then JSON too."""
     return not {"--json", "--output=json"}.isdisjoint(arguments) or ("--output", "json") in pairwise(arguments)
 
 
 def _refusal_document(error: ForestallError) -> dict[str, Any]:
-    """An error as plain JSON.
+    """Represent an error as plain JSON.
 
-    ``error`` is its code, for a refused call that of the problem; ``message`` is the whole text;
-    ``problems``, for a model, each have ``element`` and ``message``;
-    ``details`` are further attributes, such as ``line`` and ``column``.
+    ``error`` is the error's code, or the problem's code if the service refused the call; ``message`` is the whole text;
+    ``problems`` of a model have ``element`` and ``message``; ``details`` are further attributes, such as ``line``.
     """
     details = dict(error.details)
     problems = details.pop("problems", [])
@@ -284,7 +283,7 @@ def _refusal_document(error: ForestallError) -> dict[str, Any]:
 
 
 def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
-    """Write to standard error why a call cannot be carried out, each problem once."""
+    """Print on standard error why a call cannot be carried out, each problem once."""
     if is_json:
         typer.echo(orjson.dumps(_refusal_document(error), default=str).decode(), err=True)
         return
@@ -297,7 +296,7 @@ def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
 
 
 def _tell_usage(error: Any) -> None:
-    """Write to standard error, as JSON, the fault in the options of a call."""
+    """Print the fault in a call's options on standard error, as JSON."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     document: dict[str, Any] = {"error": "usage", "message": message, "problems": [], "details": {}}
     typer.echo(orjson.dumps(document).decode(), err=True)
@@ -306,12 +305,12 @@ def _tell_usage(error: Any) -> None:
 _OPERATION = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (?:https?://[^/\s]+)?/v1/([a-z-]+)(?:/([^\s/;,)]+))?(?![\w/{])")
 _OF_ALL = {"GET": "list", "POST": "add"}
 _OF_ONE = {"GET": "show", "PUT": "add", "PATCH": "change", "DELETE": "delete"}
-_REPLACED = frozenset(("patterns", "joins", "aggregates", "taps"))  # by a command 'change'
-_UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # without one
+_REPLACED = frozenset(("patterns", "joins", "aggregates", "taps"))  # changed by 'change'
+_UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # without a command 'change'
 
 
 def as_commands(message: str, groups: Set[str]) -> str:
-    """A message with commands in the place of operations; ``groups``: the groups of commands."""
+    """Replace API operations in a message by commands; ``groups`` are the names of the command groups."""
 
     def command(found: re.Match[str]) -> str:
         method, group, name = found.groups()

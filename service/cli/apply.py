@@ -80,7 +80,7 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """Notices about members without effect, by new or changed operator."""
+    """Notices about members without effect, by the name of the new or changed operator."""
     changes = (
         change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
     )
@@ -89,7 +89,7 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
         return {}
     try:
         notices = LocalProject.of(documents, folder).notices
-    except ProjectRefused:  # a stream that only the service has; the registration names them then
+    except ProjectRefused:  # the project uses a stream that only the service has; registering reports the notices then
         return {}
     return {name: some for name, some in notices.items() if name in names}
 

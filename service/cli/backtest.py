@@ -139,7 +139,7 @@ def backtest(
 
 
 def _begin(context: typer.Context) -> None:
-    """Prepare for signals; a backtest of a project is run, any other one has to name its patterns and events."""
+    """Install the signal handler; run a backtest of a project, or check that the call names patterns and events."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that Spark is stopped too
     options = context.params
     if options["project"] is None:
@@ -177,7 +177,7 @@ def _run_project(options: Mapping[str, Any]) -> None:
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """The measured lateness of streams, and measurements of waiting operators, as ``forestall run`` prints them."""
+    """Measured lateness of streams and measurements of waiting operators, in the form of ``forestall run``."""
     counts: dict[str, dict[str, int | None]] = {}
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
@@ -191,7 +191,7 @@ def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
 
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
-    """The plan of a project, and of the second one for comparison."""
+    """Plan the rounds of a project and, if a second one is given, of their comparison."""
     first, *others = (one.plan.variant(name) for name, one in zip((TESTED, AGAINST), projects, strict=False))
     return RoundPlan(variants=(first, *(replace(one, alike=likeness(first, one)) for one in others)))
 
@@ -210,14 +210,14 @@ def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> His
 
 
 def _history(options: Mapping[str, Any], grouped: KeyForm | None, declaration: StreamDeclaration) -> History:
-    """The events that the options name, and how they are read."""
+    """The event files that the options name, with the reader options."""
     usual = reading_of(grouped, options["times"], declaration, lifecycle=options["lifecycle"])
     chosen = as_asked(replace(usual, duplicates="keep"), options)
     return History(files=history_files(Path(options["events"][0])), options=chosen, is_ordered=not chosen.is_by_time)
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
-    """Refuse options whose values come from the documents of a project."""
+    """Refuse options whose values come from the project's documents."""
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:
@@ -288,7 +288,7 @@ def _require_empty(folder: Path | None) -> None:
 def _tried(
     paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: str | None
 ) -> tuple[TriedPattern, ...]:
-    """The patterns of some files; each must be correlated by the key of the events."""
+    """Read pattern files; each pattern must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
     wanted = suppress_of(suppress)
@@ -333,7 +333,7 @@ def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> N
 
 
 def _print_changes(console: Console, result: BacktestResult, limit: int) -> None:
-    """Print the results in which the rules differ from others."""
+    """Print the added and lost results of each comparison."""
     for name in result.comparisons:
         added, lost = differences_of(result, name, limit)
         if added or lost:

@@ -21,7 +21,7 @@ _LOOK_S = 0.5
 
 
 Pruned: TypeAlias = Literal["on", "off", "compare"]
-"""Whether constraints end partial matches early; or both, compared."""
+"""Whether constraints terminate partial matches early; ``both`` compares the two."""
 
 _BACKTESTS = Resource(
     path="/backtests",
@@ -94,7 +94,7 @@ def _reference(argument: str) -> dict[str, Any]:
 
 
 def _choice(argument: str) -> str | dict[str, Any]:
-    """A pattern as backtests take it: its text, or the name of a registered one."""
+    """A pattern in the form of the API: its text, or the name of a registered pattern."""
     if not is_pattern(argument):
         return {"name": argument}
     from nfa import describe_pattern  # noqa: PLC0415 - as in service.cli.inputs
@@ -104,7 +104,7 @@ def _choice(argument: str) -> str | dict[str, Any]:
 
 
 def _waited(client: Client, backtest_id: str) -> Mapping[str, Any]:
-    """A backtest when it is over."""
+    """Wait until a backtest is over, and return the backtest."""
     with progress_bar("backtest") as (progress, task):
         while True:
             found = client.backtests.get(backtest_id)

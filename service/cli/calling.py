@@ -44,18 +44,18 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 """The columns of a list: headings, and the members shown below them."""
 
 _PATIENCE_S = 5.0
-_OVERLOAD_PATIENCE_S = 1_800.0  # a replay is accepted as soon as the service has caught up a little
+_OVERLOAD_PATIENCE_S = 1_800.0  # overload lasts until the backlog shrinks
 _OF_NAMES = frozenset(
     ("streams", "keys", "key", "inputs", "types", "counts", "columns")
-)  # members whose members are names
+)  # objects whose member names are the user's
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return"))
 _NOTHING = "-"
 _EMPTY: tuple[Any, ...] = ([], "", {})
-_UNBROKEN = 100_000  # terminals break lines themselves
+_UNBROKEN = 100_000  # terminals wrap lines
 
 
 class Caller(Client):
-    """The client of a command that prints answers: for people, or as JSON where the call has ``--json``."""
+    """A client that prints answers: for people, or as JSON if the call has ``--json``."""
 
     is_json: bool = False
 
@@ -90,19 +90,19 @@ class Caller(Client):
 
 
 PatientCaller: TypeAlias = Annotated[Caller, 60.0]
-"""A caller that waits as long as a service may take to come back."""
+"""A caller that retries for as long as a restart of the service may take."""
 
 
 class Commands(typer.Typer):
     """A group of commands that call the running service.
 
-    A command takes the client as its parameter ``client``; its users have the options ``--url`` and ``--api-key``
-    instead, and ``--json`` if the client is a ``Caller``.
+    A command declares its client as the parameter ``client``; on the command line, the options ``--url`` and
+    ``--api-key`` take the parameter's place, and ``--json`` if the client is a ``Caller``.
     """
 
     def __init__(self, help: str, **settings: Any) -> None:
         super().__init__(help=help, no_args_is_help=True, **settings)
-        self.callback(help=help)(_nothing)  # so that a single command keeps its name
+        self.callback(help=help)(_nothing)  # keeps a single command's name
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
         """Register a command."""
@@ -120,7 +120,7 @@ def _nothing() -> None:
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of its client in place of the client."""
+    """Replace the parameter ``client`` of a command by the client's options."""
     own = dict(signature(command, eval_str=True).parameters)
     if "client" not in own:
         return command
@@ -143,12 +143,12 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_S) -> Iterator[Caller]:
-    """A client of the running service; address and key are by default those of the settings, then of the context."""
+    """Open a client of the running service; address and key default to the settings, then to the current context."""
     settings = load_settings()
     secret = settings.api_key.get_secret_value() if settings.api_key else None
     address = url or settings.url
     if address is None and (context := current_context()) is not None:
-        address, secret = context.url, context.api_key()  # never the key of another service
+        address, secret = context.url, context.api_key()  # never another service's key
     address = address or f"http://{settings.api_host}:{settings.api_port}"
     with Caller(address, api_key or secret, patience_s=patience_s, overload_patience_s=_OVERLOAD_PATIENCE_S) as client:
         yield client
@@ -179,7 +179,7 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes every value without quotes, where YAML permits: people read what programs take from ``--json``."""
+    """Writes all values without quotes, where YAML permits; programs read ``--json`` instead."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> yaml.ScalarNode:
         return super().represent_scalar("tag:yaml.org,2002:str", value, style)
@@ -192,7 +192,7 @@ _Plain.yaml_implicit_resolvers = {}
 
 
 def _spoken(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
-    """A document with the members as people write them, without empty ones; names and texts of users are unchanged."""
+    """A document for people: member names in words, empty members left out, names and texts of users unchanged."""
     return {
         name if are_names else name.replace("_", " "): _spoken(value, are_names=not are_names and name in _OF_NAMES)
         if isinstance(value, Mapping) and (are_names or name not in _WRITTEN)

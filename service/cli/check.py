@@ -138,7 +138,7 @@ class _CheckReport:
 
 
 def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
-    """A document joined with the constraints of a model; imports the slow model reader only when it is called."""
+    """Join a document with the constraints of a model; the slow model reader is imported only here."""
     from service.cli.models import follow_model  # noqa: PLC0415
 
     return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])
@@ -147,7 +147,7 @@ def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstrain
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
-    """The document of a contradictory set; patterns under it are not analysed."""
+    """Report a contradictory constraint set; its patterns are not analysed."""
     return {
         **set_document(parsed.constraint_set),
         "notices": list(parsed.notices),
@@ -174,7 +174,7 @@ def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) 
 
 
 def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
-    """Warnings about probable mistakes, as if the transactions of its stream ended: no stream is known here."""
+    """Warnings about probable mistakes. No stream is known here, so its transactions are assumed to end."""
     notices = TraceEnds(has_trace_end=True).warnings_of(pattern)
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 

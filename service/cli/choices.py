@@ -32,7 +32,7 @@ def suppress_of(text: str | None) -> dict[str, Any] | None:
 
 
 def _grouped(text: str | None) -> tuple[str | None, list[str]]:
-    """What is before ``by`` in an option, and the names after it."""
+    """Split an option at ``by``: the text before, and the names after."""
     head, _, by = (text or "").partition(" by ")
     return None if text is None else head, [name.strip() for name in by.split(",") if name.strip()]
 
@@ -82,7 +82,7 @@ def read_lateness(text: str) -> float | str | dict[str, Any] | None:
 
 
 def as_seconds(given: str | float) -> float:
-    """The seconds of an option; the form is that of documents."""
+    """Convert a duration option, such as ``5 min`` or a number, to seconds."""
     try:
         found = float(seconds_in(given))
     except ValueError:
@@ -93,7 +93,7 @@ def as_seconds(given: str | float) -> float:
 
 
 def seconds_of(member: str, text: str, wanted: str = "5 min, seconds, or none") -> float | None:
-    """A duration that is given, or None for none."""
+    """Read a duration; None for ``none``."""
     if text == NONE:
         return None
     try:

@@ -1,10 +1,10 @@
-"""Commands and groups as typer makes them, with plainer options: conversion without pydantic, placeholders, no repeats.
+"""Typer's commands and groups with plainer options: conversion without pydantic, metavars, no repeated values.
 
 Typer converts every value with pydantic, absent ones too; that takes a tenth of a command's start. Here text, paths,
-choices and defaults are converted directly; everything else, and every refusal, is left to typer.
+choices and defaults are converted directly; typer converts everything else and raises every error.
 
-An option without a metavar of its own shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1,
-nothing for a flag, and its name in capitals otherwise. Units and forms (DURATION, NAME=PATH) are given with the option.
+An option without its own metavar shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1, nothing
+for a flag, and otherwise its name in capitals. Units and forms (DURATION, NAME=PATH) are given with the option.
 Arguments are shown in capitals.
 """
 
@@ -28,22 +28,22 @@ class PlainGroup(TyperGroup):
     """A group of commands whose own options are converted directly."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options of the group, those for completion among them."""
+        """The group's options, including the options for shell completion."""
         return converted_directly(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a reader that closes its pipe, as ``head`` does, ends it as it ends other programs."""
+        """Run a command; if the reader closes the pipe, as ``head`` does, end with the exit status of SIGPIPE."""
         try:
             found = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not written at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still buffered
             raise typer.Exit(_CLOSED_PIPE) from None
         return found
 
 
 def converted_directly(params: list[Any]) -> list[Any]:
-    """Parameters, after their conversion was replaced by ``_DirectConversion``."""
+    """Replace the conversion of parameters by ``_DirectConversion``, and return the parameters."""
     for param in params:
         if not isinstance(param.get_runtime_param, _DirectConversion):
             param.get_runtime_param = _DirectConversion(param.get_runtime_param)
@@ -51,7 +51,7 @@ def converted_directly(params: list[Any]) -> list[Any]:
 
 
 class _DirectConversion:
-    """The conversion of a parameter's values, in the interface that typer expects; called, it returns itself."""
+    """Converts a parameter's values, through the interface that typer expects; calling the object returns itself."""
 
     def __init__(self, typers: Callable[[], Any]) -> None:
         self._typers = typers
@@ -60,7 +60,7 @@ class _DirectConversion:
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value of a parameter in the type of its annotation; raises what typer raises."""
+        """Convert a value to the type of its parameter's annotation; errors are typer's."""
         described = param.type_descriptor
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
@@ -75,7 +75,7 @@ class _DirectConversion:
 
 
 def _direct(value: Any, kind: Any) -> Any:
-    """A value in the type of its parameter; None: typer has to convert or refuse it."""
+    """Convert a value to the type of its parameter; None if typer has to convert or refuse the value."""
     if get_origin(kind) is Literal:
         return value if value in get_args(kind) else None
     if not isinstance(kind, type):
@@ -112,7 +112,7 @@ class PlainCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Options and arguments; ``--help`` is among them only here."""
+        """Options and arguments, including ``--help``, which gets no metavar."""
         params = converted_directly(super().get_params(ctx))
         for param in params:
             if param.name == "help":
@@ -134,7 +134,7 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
 
 
 def _takes_one(option: TyperOption) -> bool:
-    """Whether the last of several values would silently win: for options, and for flags that can be switched off."""
+    """Whether an option given twice would silently keep its last value; counted options and one-way flags do not."""
     return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 

@@ -94,7 +94,7 @@ FILE_OPTIONS: Options = {
     "encoding": (Encoding, None),
     "classifier": (Classifier, None),
 }
-"""Options of commands that read one kind of file, by parameter: what each is, and its default."""
+"""Annotation and default of each option for reading one file, by parameter."""
 MESSAGE_OPTIONS = {
     name: FILE_OPTIONS[name]
     for name in FILE_OPTIONS
@@ -106,7 +106,7 @@ _TAB = ("tab", "\\t")
 
 
 def with_options(options: Options) -> Callable[[Command], Command]:
-    """Gives a command options, which it reads from the parameters of its context."""
+    """Decorator: add options to a command, which reads their values from the parameters of its context."""
 
     def extended(command: Command) -> Command:
         own = signature(command, eval_str=True).parameters
@@ -121,7 +121,7 @@ def with_options(options: Options) -> Callable[[Command], Command]:
 
 
 def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
-    """Reader options merged with a command's parameters (``asked``), which take precedence unless left at default."""
+    """Merge reader options with a command's parameters (``asked``), which take precedence unless left at default."""
     clock = options.clock
     named: dict[str, Any] = {"zone": asked.get("assume_zone"), "format": asked.get("time_format")}
     if (unit := asked.get("time_unit")) not in (None, "auto"):
@@ -144,7 +144,7 @@ def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
 
 
 def types_of(written: Sequence[str] | None) -> dict[str, ColumnType]:
-    """The types of columns, each option NAME=TYPE; a column may be named once."""
+    """Column types by name, read from options NAME=TYPE; naming a column twice is refused."""
     found: dict[str, ColumnType] = {}
     for one in written or ():
         name, _, kind = one.rpartition("=")

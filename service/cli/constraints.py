@@ -22,9 +22,9 @@ from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 
 class _ModelFirst(TyperGroup):
-    """A group in which a model file in the place of a command means ``derive``."""
+    """A command group that treats a model file in place of a command as an argument of ``derive``."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class that typer keeps to itself
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class private to typer
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["derive", *args]
         return super().parse_args(ctx, args)

@@ -11,7 +11,7 @@ from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_
 from service.client import Client
 
 if TYPE_CHECKING:
-    from service.client.wire import ReplayModel  # no command needs the types of answers when it runs
+    from service.client.wire import ReplayModel  # only for type checking, to spare commands the import
 
 dead_letters = Commands(help="Dead letters of the running service.")
 
@@ -60,7 +60,7 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all letters again, by as many calls as it takes; one that is refused again is not sent twice."""
+    """Send all letters again, in several requests; letters that are refused again are sent once."""
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)

@@ -37,7 +37,7 @@ def demo(
 ) -> None:
     """Run generated orders through the whole service. Exit status 1: the alerts are not the expected ones."""
     check_java()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that what was started is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that started processes are stopped
     console = Console(highlight=False, stderr=is_json)
     bar = (
         TextColumn("{task.description}"),
@@ -91,7 +91,7 @@ class _FirstAlerts:
         self._shown = 0
 
     def __call__(self, alert: dict[str, Any]) -> None:
-        """An alert has arrived."""
+        """Show an alert that has arrived, if it is one of the first."""
         self._shown += 1
         if self._shown <= _SHOWN_ALERTS:
             events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())

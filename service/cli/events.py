@@ -17,7 +17,7 @@ from service.client import part
 events = Commands(help="Events of streams of the running service.")
 
 _Stream = Annotated[str | None, typer.Argument(metavar="STREAM", help="The stream.", show_default=False)]
-_OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # as earlier releases have it
+_OldStream = Annotated[str | None, typer.Option("--stream", hidden=True)]  # the form of earlier releases
 _Key = Annotated[str | None, typer.Option(metavar="KEY", help="Only events of this transaction.")]
 _Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")]
 
@@ -62,7 +62,7 @@ def tail_events(
 
 
 def _one(stream: str | None, old_stream: str | None) -> str:
-    """The stream that is named, in either form."""
+    """The named stream, given as argument or with the former option."""
     named = [one for one in (stream, old_stream) if one is not None]
     if len(named) != 1:
         raise typer.BadParameter("name one stream.", param_hint="--stream")

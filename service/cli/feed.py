@@ -170,7 +170,7 @@ def _mapping(asked: Mapping[str, Any]) -> ReaderOptions | None:
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
-    """The layout of files' columns: by the stream's mapping, or by the usual names if the stream has no mapping."""
+    """Lay out files' columns by the stream's mapping, or by the usual names if the stream has no mapping."""
     usual = RowLayout()
     key = declaration.key
     mapping = declaration.mapping
@@ -192,7 +192,7 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
 
 
 def _settings_of(file: Path | None, options: list[str]) -> Mapping[str, str]:
-    """Settings from a file and from the command line, which takes precedence; messages never contain values."""
+    """Read settings from a file and the command line, which takes precedence; errors never contain values."""
     lines = [] if file is None else read_text(file).splitlines()
     found: dict[str, str] = {}
     for text in [*(line.strip() for line in lines), *options]:
@@ -212,7 +212,7 @@ def _checked_name(name: str | None, usual: str) -> str:
 
 
 def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Tell, *, is_once: bool) -> None:
-    """Run a feed; ``source`` describes its input in words, and ``is_once`` ends it once the current input is read."""
+    """Run a feed; ``source`` describes the input in words, and ``is_once`` ends the feed after the current input."""
     check_java()
     settings = load_settings()
     configure_logs(settings.log_level)
@@ -247,7 +247,7 @@ def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal
             query.request_stop()
 
     with ExitStack() as ends:
-        with signals_held():  # or Spark's Java process would be left running
+        with signals_held():  # a signal in between would leave Spark's Java process running
             session = build_session(session_options(settings))
             ends.callback(end_session, session)
             query = start_feed(session, options, sink)
@@ -276,7 +276,7 @@ class _Teller:
         self.tell("waits" if self._progress.waiting else "runs")
 
     def tell(self, state: str) -> None:
-        """Print the progress, with the given state."""
+        """Print the progress together with the given state."""
         progress = self._progress
         repeated = f", {progress.repeated:,} repeated rows skipped" if progress.repeated else ""
         how = f"{state}: {progress.waiting}" if state == "waits" else state

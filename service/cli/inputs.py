@@ -1,7 +1,6 @@
-"""Common inputs of commands: pattern files, constraint files, event files, each with a bar on long work.
+"""Common inputs of commands: files of patterns, constraints and events, with a progress bar on long work.
 
-Reading patterns and event files needs numba, half of the imports of a small command: it is imported with the first
-file.
+Reading patterns and events needs numba, half of a small command's imports; it is imported with the first file.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ Key = Annotated[
 
 
 class _NoBar:
-    """Shows nothing."""
+    """A bar that shows nothing."""
 
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
-        """Nothing is shown."""
+        """Do nothing."""
 
 
 Times: TypeAlias = Literal["event", "file", "line"]
@@ -57,7 +56,7 @@ TimesOption = typer.Option(
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
-    """A bar on standard error that vanishes when done; lines now and then where standard error is not a terminal."""
+    """Show a bar on standard error until the block ends; print lines instead if standard error is no terminal."""
     if not sys.stderr.isatty():
         with working(what):
             yield _NoBar(), None
@@ -85,7 +84,7 @@ def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
 
 
 def read_text(path: Path) -> str:
-    """The content of a text file; raises ``FileUnreadable`` also if it is not UTF-8."""
+    """Read a text file; raises ``FileUnreadable``, also if the file is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -93,7 +92,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file; ``-`` is the standard input."""
+    """Read the value of a JSON file; ``-`` is standard input."""
     try:
         return orjson.loads(sys.stdin.read() if path == Path("-") else read_text(path))
     except orjson.JSONDecodeError as error:
@@ -103,12 +102,12 @@ def read_json(path: Path) -> Any:
 
 
 def reason_of(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, without its name."""
+    """The reason why a file cannot be read, without the file's name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def read_pattern_files(paths: list[Path]) -> list[Pattern]:
-    """The patterns of some files; a file ``.json`` holds the JSON form of one pattern. Their names must differ."""
+    """Read patterns from files, whose names must differ; a file ``.json`` holds one pattern in JSON form."""
     from nfa import PatternRefused  # noqa: PLC0415
 
     found: dict[str, Pattern] = {}
@@ -126,12 +125,12 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
 
 
 def is_pattern(argument: str) -> bool:
-    """Whether an argument is the text of a pattern or a file, and not the name of a pattern."""
+    """Whether an argument is the text of a pattern or a pattern file, rather than a registered pattern's name."""
     return _is_text(argument) or Path(argument).is_file()
 
 
 def read_patterns(argument: str) -> Sequence[Pattern]:
-    """The patterns of a file, or of a text; raises ``FileUnreadable`` for anything else."""
+    """Read patterns from a file or a text; raises ``FileUnreadable`` for any other argument."""
     if not is_pattern(argument):
         raise FileUnreadable(
             f"{argument!r} is neither a file nor a pattern; the text of a pattern begins with PATTERN name EVENT",
@@ -147,7 +146,7 @@ def _is_text(argument: str) -> bool:
 
 
 def read_constraint_file(path: Path) -> ParsedConstraints:
-    """The constraints of a JSON or YAML file; notices go to standard error."""
+    """Read constraints from a JSON or YAML file; notices are printed on standard error."""
     from constraints import parse_constraints  # noqa: PLC0415
 
     parsed = parse_constraints(read_text(path))
@@ -157,7 +156,7 @@ def read_constraint_file(path: Path) -> ParsedConstraints:
 
 
 def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
-    """The events of a file, with a bar."""
+    """Read the events of a file, with a bar."""
     from streams.readers import read_events  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
@@ -165,7 +164,7 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
 
 
 def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
-    """The events of a file as columns, with a bar; ``read`` as for ``read_batch``."""
+    """Read the events of a file as columns, with a bar; ``read`` as in ``read_batch``."""
     from streams.readers import read_batch  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
@@ -173,7 +172,7 @@ def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] |
 
 
 def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
-    """The options, with notices of events that are dropped and of how the file is read."""
+    """Extend reader options to print notices about dropped events and about how the file is read."""
     also_report = options.on_dropped
 
     def tell(count: int) -> None:
@@ -188,7 +187,7 @@ def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
 
 
 def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm | None:
-    """The correlation key that options name: PATH once, or TYPE=PATH for each event type; None without options."""
+    """Read the correlation key from options: PATH once, or TYPE=PATH for each event type; None without options."""
     if not options:
         return None
     if len(options) == 1 and "=" not in options[0]:
@@ -198,7 +197,7 @@ def chosen_key(options: Sequence[str] | None, option: str = "--key") -> KeyForm 
 
 
 def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
-    """Check that each pattern's ``WHERE [..]`` has the key by which the events are grouped."""
+    """Check that each pattern's ``WHERE [..]`` names the key by which the events are grouped."""
     from nfa import require_key  # noqa: PLC0415
 
     for pattern in patterns:
@@ -219,7 +218,7 @@ def further_keys(options: Sequence[str] | None, option: str = "--further-key") -
 
 
 def pairs_of(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
-    """Options of the form NAME=PATH; no name comes twice."""
+    """Split options of the form NAME=PATH; repeated names are refused."""
     seen: set[str] = set()
     for text in options:
         name, sign, path = text.partition("=")

@@ -162,7 +162,7 @@ def match(
 
 
 def _named_table(tables: Tables, written: str) -> Tables:
-    """The tables with the one of ``NAME[:COLUMN[:TYPE],…]=FILE``; the columns are its key (default: the first one).
+    """Add the table that ``NAME[:COLUMN[:TYPE],…]=FILE`` describes; its key is the columns (default: the first one).
 
     Raises:
         TableRefused: The text is not of this form, or the rows are refused.
@@ -179,9 +179,9 @@ def _named_table(tables: Tables, written: str) -> Tables:
 
 
 def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventBatch, int]:
-    """The events of a file, and the number of those that were dropped as repetitions.
+    """Read the events of a file, and count the events that were dropped as repeated.
 
-    Kernels that reading and matching need and that are not cached yet are compiled first.
+    Kernels of reading and matching that are not cached yet are compiled first.
     """
     with waiting_on() as waiting:
         compile_kernels(
@@ -193,29 +193,29 @@ def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventB
 
 
 def tell_strangers(patterns: Sequence[Pattern], events: EventBatch) -> None:
-    """Print notices of types and attributes that patterns name and no event has."""
+    """Print notices of types and attributes that patterns name but no event has."""
     for pattern, notice in service.strangers(patterns, events):
         standard_error.notice(f"{pattern.name}: {notice.placed}")
 
 
 def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamDeclaration:
-    """The event time options as the declaration of a stream; ``lateness`` in its JSON form."""
+    """A stream declaration from the options of event time; ``lateness`` is in its JSON form."""
     members = {"lateness": lateness, "late": late, "idle_timeout": idle_timeout}
     return StreamDeclaration.from_json({"name": "file", "key": "key", **members})
 
 
 def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
-    """How events are read: in the order of the file if some may be late."""
+    """The reader options; events keep the order of the file if a lateness is given."""
     keeps_order = timing.lateness is not None
     return ReaderOptions(key=key, times=times, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """The constraints of a file joined with those of a model, each if given, and how the model is followed."""
+    """Join the constraints of a file with those of a model; either may be None."""
     own = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own, None
-    # The reader of models takes as long to import as everything else here, and most calls need none.
+    # Imported late: the model reader takes as long to import as everything else here.
     from service.cli.models import follow_model  # noqa: PLC0415
 
     return follow_model(own, choice)
@@ -234,7 +234,7 @@ def _lists(outputs: str) -> tuple[str, ...]:
 
 
 def _print_json(report: StreamReport) -> None:
-    typer.echo(report.to_json(), nl=False)  # adding the line feed would copy the text
+    typer.echo(report.to_json(), nl=False)  # a newline in the same call would copy the text
     typer.echo()
 
 
@@ -329,7 +329,7 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _key_of(found: Mapping[str, Any]) -> str:
-    """The key of a result, with the row of its pattern."""
+    """The key of a result, followed by the rows that its pattern reads."""
     from service.runs.results import row_text  # noqa: PLC0415
 
     return f"{found['key']} {row_text(found)}".rstrip() if "row" in found else str(found["key"])

@@ -1,4 +1,4 @@
-"""Options of the model that the transactions of a file follow; its reader is imported only if one is given."""
+"""Options of the model that a file's transactions follow; the model reader is imported only if a model is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from service.cli.signatures import Options, in_place_of
 
 if TYPE_CHECKING:
-    from service.stores import FollowMode  # brings Redis, which reading a file does without
+    from service.stores import FollowMode  # imports Redis, which reading a file does not need
 
 Model = Annotated[Path | None, typer.Option(help="Model that the transactions follow: BPMN, PNML or YAML.")]
 MapFile = Annotated[Path | None, typer.Option("--map", help="JSON or YAML file that maps tasks to event types.")]
@@ -22,7 +22,7 @@ Tables = Annotated[bool, typer.Option("--tables", help="Follow only the constrai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
-    """A model file, the file that maps its tasks to event types, and how its process (one of several) is followed."""
+    """A model file, the file that maps its tasks to event types, the process in it, and the mode of following."""
 
     path: Path
     map_file: Path | None = None
@@ -55,4 +55,4 @@ def _model_choice(
 
 
 with_model = in_place_of("model", _OPTIONS, _model_choice)
-"""Gives a command the options of a model in the place of its parameter ``model``, a ``ModelChoice`` or None."""
+"""Decorator: put the options of a model in place of the parameter ``model``, a ``ModelChoice`` or None."""

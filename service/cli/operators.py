@@ -26,7 +26,7 @@ _COLUMNS = ("name", "stream", "state", "version", "severity", "body")
 
 
 def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
-    """Add a command for each action that moves an operator to another state, with its help by the action's name."""
+    """Add a command for each action that changes an operator's state; ``helps`` maps actions to help texts."""
     for action, meaning in helps.items():
         _add_move(app, resource, action, meaning)
 
@@ -154,7 +154,7 @@ def _add_plot(app: typer.Typer, resource: Resource) -> None:
 
 
 def _filter(text: str) -> tuple[str, Any]:
-    """An attribute with its value: JSON where that is a number, true or false, otherwise a text."""
+    """Parse an attribute and its value: a JSON number, true or false, otherwise text."""
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise typer.BadParameter(f"{text!r} has no form such as region=north", param_hint="--where")
@@ -186,7 +186,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The JSON object of a file."""
+    """Read a document, YAML or JSON, as an object."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -1,4 +1,4 @@
-"""Output of commands: results on standard output, everything else on standard error; progress of long-running ones."""
+"""Output of commands: results on standard output; notices, warnings and progress on standard error."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from streams import SystemClock, format_time
 
 
 class _StandardError:
-    """Standard error. Rich is imported with the first text that has marks, as most calls write none."""
+    """Writes to standard error. Rich is imported with the first marked-up text; most calls print none."""
 
     def print(self, text: str) -> None:
-        """Write a line with the marks of rich."""
+        """Print a line with rich's markup."""
         from rich.console import Console  # noqa: PLC0415
 
         Console(stderr=True, soft_wrap=True, highlight=False).print(text)
 
     def say(self, text: str) -> None:
-        """Write a line without marks."""
+        """Print a line without markup."""
         typer.echo(printable(text), err=True)
 
     def notice(self, text: str) -> None:
-        """Write a notice about a call that succeeds; the text has no marks."""
+        """Print a notice about a call that succeeds; the text has no markup."""
         self._write("notice", text)
 
     def warning(self, text: str) -> None:
-        """Write a warning about a call that succeeds; the text has no marks."""
+        """Print a warning about a call that succeeds; the text has no markup."""
         self._write("warning", text)
 
     def _write(self, kind: str, text: str) -> None:
@@ -47,7 +47,7 @@ standard_error = _StandardError()
 
 
 def tell_notices(notices: Mapping[str, Sequence[str]]) -> None:
-    """Write notices about operators: sentences by the operator's name."""
+    """Print notices about operators; ``notices`` maps operators' names to sentences."""
     for name, sentences in notices.items():
         for sentence in sentences:
             standard_error.notice(f"{name}: {sentence}")
@@ -67,7 +67,7 @@ def echo_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def printable(text: str) -> str:
-    """A text without control characters."""
+    """Escape the control characters of a text."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
@@ -77,14 +77,14 @@ EventsAsJson: TypeAlias = Annotated[
 
 
 class Tell(Protocol):
-    """Prints an event of a command."""
+    """A function that prints a progress event of a command."""
 
     def __call__(self, event: str, sentence: str, **fields: Any) -> None:
-        """Print an event: its name and members for programs, or the same sentence for people, with markup."""
+        """Print an event: name and fields for programs, or the sentence, with markup, for people."""
 
 
 def telling(*, is_json: bool) -> Tell:
-    """A function that prints sentences on standard error, or JSON lines on standard output; a full disk loses them."""
+    """A function that prints sentences on standard error or JSON lines on standard output, ignoring write errors."""
     clock = SystemClock()
 
     def tell(event: str, sentence: str, **fields: Any) -> None:

@@ -1,4 +1,4 @@
-"""Past, finished transactions: read from an event file, and how many of them break each constraint of a document."""
+"""Finished transactions of an event file, and how many of them break each constraint of a document."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def read_log(
     classifier: str | None = None,
     end_events: Collection[str] = (),
 ) -> PastLog:
-    """The traces of an event file, each taken to be finished.
+    """Read the traces of an event file; every trace counts as finished.
 
-    Without a key, the file names it. ``lifecycle`` and ``classifier`` are for XES files: types are name+transition, or
-    are made by a classifier of the log. After one of ``end_events``, a later event of the key begins another trace.
+    Without a key, the file names it. In XES files, types are name+transition with ``lifecycle``, or are made by
+    ``classifier``. After one of ``end_events``, a later event of the same key begins another trace.
     """
     events = read_event_file(path, ReaderOptions(key=key, times=times, lifecycle=lifecycle, classifier=classifier))
     has_times = times != "line"
@@ -45,10 +45,9 @@ def read_log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastViolations:
-    """The number of past traces that break each part of a constraint set; None where it is unknown.
+    """The number of past traces that break each part of a constraint set; None if unknown.
 
-    The source is ``log`` where a log was read, ``mined`` where the document contains the numbers. ``traces`` is None if
-    unknown.
+    ``source`` is ``log`` for a log that was read, ``mined`` for numbers in the document. ``traces`` is None if unknown.
     """
 
     source: str
@@ -58,13 +57,13 @@ class PastViolations:
 
     @classmethod
     def counted(cls, parsed: ParsedConstraints, past: PastLog) -> PastViolations:
-        """Count over the traces of a log."""
+        """Count violations over the traces of a log."""
         violations = count_violations(parsed.constraint_set, past.traces)
         return cls(source="log", log=past.summary.name, traces=past.summary.traces, violations=violations)
 
     @classmethod
     def mined(cls, parsed: ParsedConstraints) -> PastViolations | None:
-        """The numbers of a mined document; None for other documents. Invalid numbers count as unknown."""
+        """Read the numbers of a mined document; None for other documents. Invalid numbers count as unknown."""
         if parsed.mined is None:
             return None
         entries = parsed.mined.get("constraints")

@@ -112,7 +112,7 @@ def change_pattern(
     if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
         found = client.patch(at, {"severity": severity})
     else:
-        kept, tag = client.find(at) or (client.get(at), "")  # the second says that there is none
+        kept, tag = client.find(at) or (client.get(at), "")  # no tag: the pattern does not exist
         members = {member: kept[member] for member in ("stream", "severity", "constraints", *quiet)}
         changes = given(severity=severity, constraints="off" if unguarded else None, **quiet)
         form = {"text": kept["text"]} if pattern is None else _form(pattern)
@@ -168,7 +168,7 @@ def versions(client: Caller, name: Name) -> None:
 
 
 def one_pattern(argument: str) -> Pattern:
-    """The pattern of a file, or of a text; raises ``FileUnreadable`` unless there is exactly one."""
+    """Read the pattern of a file or a text; raises ``FileUnreadable`` unless there is exactly one."""
     found = read_patterns(argument)
     if len(found) != 1:
         names, where = (
@@ -182,7 +182,7 @@ def one_pattern(argument: str) -> Pattern:
 
 
 def _form(argument: str) -> dict[str, Any]:
-    """A pattern in the form of the API, from a file or from a text."""
+    """Read a pattern from a file or a text, in the form of the API."""
     from nfa import pattern_to_json  # noqa: PLC0415 - as in service.cli.inputs
 
     pattern = one_pattern(argument)

@@ -1,4 +1,4 @@
-"""``forestall replay``: sends event files to the running service."""
+"""``forestall replay``: send event files to the running service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
 from streams.readers import ReaderOptions, kind_of, reading_of
 
-_PATIENCE_S = 60.0  # a long file outlasts a restart of the service
+_PATIENCE_S = 60.0  # so that a long file outlasts a restart of the service
 End = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="With --declare: event type that ends a transaction.")
 ]
@@ -73,7 +73,7 @@ def replay(
 
 @dataclass(slots=True)
 class Sent:
-    """The numbers of accepted and of rejected events of a file."""
+    """The numbers of accepted, rejected and duplicate events of a file."""
 
     accepted: int = 0
     rejected: int = 0
@@ -82,7 +82,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """A file whose events are sent to a stream, in their order; ``key`` is where the stream has the correlation key."""
+    """A file of events, sent to a stream in this order; ``key`` is where the stream reads the correlation key."""
 
     stream: str
     path: Path
@@ -91,7 +91,7 @@ class EventFile:
 
 
 def declaration_in(client: Client, stream: str) -> StreamDeclaration:
-    """The declaration of a stream; a default declaration if the service has none, or if the API key may not read it."""
+    """Get a stream's declaration; a default declaration if the stream is unknown or the API key may not read it."""
     try:
         found = client.streams.find(stream)
     except AccessDenied as error:
@@ -102,7 +102,7 @@ def declaration_in(client: Client, stream: str) -> StreamDeclaration:
 
 
 def _file(client: Client | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]) -> EventFile:
-    """A file, read by its stream's mapping and the options, which take precedence; no client: a new stream."""
+    """Read a file by its stream's mapping and the options, which take precedence; no client: a new stream."""
     name, path = named
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     usual = reading_of(declared)
@@ -118,7 +118,7 @@ def _file(client: Client | None, named: tuple[str, Path], base: ReaderOptions, a
 
 
 def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False) -> dict[str, Sent]:
-    """Send the events of files in requests, merged by time, each once; ``keeps``: known events are sent as new ones."""
+    """Send the events of files, merged by time; ``keeps`` sends events that the stream knows as new ones."""
     run = uuid4().hex
     sent = {one.stream: Sent() for one in files}
     sources = {one.stream: _sources(one.path, one.events, keeps=keeps) for one in files}
@@ -144,7 +144,7 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """Parts of files, each in the file's order; the next is always from the file with the oldest event."""
+    """Split files into requests, in the file's order; the next one comes from the file with the oldest event."""
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda one: files[one].events[nexts[one]].time_us)
@@ -154,7 +154,7 @@ def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[Eve
 
 
 def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) -> list[tuple[str, Path]]:
-    """Each stream with its file."""
+    """Pairs of stream and file."""
     if file is not None and stream is not None and not events:
         return [(stream, file)]
     if file is not None or stream is not None or not events:
@@ -163,7 +163,7 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
 
 
 def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
-    """Name the files with events that are too late for their streams, where the caller may know."""
+    """Print a notice for each file with events older than its stream's watermark, if the API key may read that."""
     with suppress(ApiError):
         known = {one["name"]: one["watermark"] for one in client.pipeline.get()["streams"]}
         for one in files:
@@ -178,7 +178,7 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: one for all files, or one for each file if ids are made from places in files."""
+    """The source of each event: equal for all files, or the file's digest if ids are made from places in the file."""
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

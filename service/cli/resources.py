@@ -1,7 +1,7 @@
 """Commands that all resources of the running service share: ``list``, ``show``, ``delete``.
 
-The name of a resource, its path in the API and the form of its list are data. A group of commands adds these commands
-to its own ones.
+A resource is described by data: its name, its path in the API, the form of its list. Each group of commands adds these
+commands to its own.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a list: members of ``shaped`` items, under their names, or under a heading given after a colon."""
+    """The columns of a list: members of ``shaped`` items, each ``member`` or ``member:heading``."""
 
     columns: tuple[str, ...]
     shaped: Shaping = _as_it_is
 
     def show_pages(self, client: Caller, path: str, limit: int, **chosen: str | None) -> None:
-        """Print the first ``limit`` items of a paged list; ``chosen`` are the filters that are given."""
+        """Print the first ``limit`` items of a paged list; ``chosen`` are the filters."""
         self.show(client, list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))))
 
     def show(self, client: Caller, items: Sequence[Mapping[str, Any]]) -> None:
@@ -53,13 +53,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A kind of resources of the running service: the path of its list in the API, and the name of one resource for
-    people.
+    """A kind of resource of the running service: its path in the API, and how it is named and shown.
 
     Attributes:
-        listed: Description of the list, with its order, such as ``the joins, by name``.
+        listed: Description of the list and its order, such as ``the joins, by name``.
         detailed: Shapes one resource for people.
-        identified: Finds the id of a resource that a user has named; None: users write what the path has.
+        identified: Finds the id of a resource by the name that a user gave; None: the path takes the name as given.
     """
 
     path: str
@@ -75,12 +74,12 @@ class Resource:
 
 
 def note_more(cursor: str) -> None:
-    """Say on standard error that a list continues."""
+    """Print on standard error with which cursor the list continues."""
     standard_error.say(f"more: --after {cursor}")
 
 
 def add_list(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for resources that belong to no stream."""
+    """Add ``list`` for resources without a stream."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller) -> None:
@@ -88,7 +87,7 @@ def add_list(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
-    """Add ``list`` for resources of a stream, without pages."""
+    """Add ``list``, without pages, for resources of streams."""
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller, stream: OfStream = None) -> None:
@@ -96,7 +95,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
-    """Add ``list``, or a command of another name, for resources whose latest are kept, in pages."""
+    """Add ``list``, or a command of another name, for paged results, of which the latest are kept."""
 
     @app.command(name, help=f"List {resource.listed}.")
     def list_latest(client: Caller, stream: OfStream = None, after: After = None, limit: AtMost = 20) -> None:

@@ -21,7 +21,7 @@ _CHANGES = Table(("at", "key_name:key", "client", "method", "resource", "http_st
 
 
 def _listing(help: str, path: str, one: str, called: str, columns: tuple[str, ...]) -> Commands:
-    """A group of commands that lists the latest results of a kind."""
+    """Make a command group that lists the latest results of a kind."""
     group = Commands(help=help)
     listed = f"recent {called}, the newest first"
     add_list_of_latest(group, Resource(path=path, one=one, listed=listed, table=Table(columns)))

@@ -85,7 +85,7 @@ def run(
 
 
 def _suspended(found: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
-    """The error about suspended operators, as their kind names it."""
+    """Make the error about suspended operators, of the class that their kind uses."""
     kinds = {one.name: KINDS_BY_NAME[one.kind] for _, one in project.plan.variant("").operators}
     return kinds[found[0]["pattern"]].suspended("\n".join(one["reason"] for one in found))
 
@@ -107,7 +107,7 @@ def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Ma
 
 
 def _derived(found: Results, project: LocalProject) -> dict[str, EventBatch]:
-    """The derived events that were found, by stream, of streams with patterns."""
+    """Derived events by stream, of the streams that have patterns."""
     events: dict[str, list[Event]] = {}
     for one in found[EVENTS]:
         if not project.plan.patterns[one["stream"]]:
@@ -118,7 +118,7 @@ def _derived(found: Results, project: LocalProject) -> dict[str, EventBatch]:
 
 
 def _joined(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Notices by operator, put together."""
+    """Merge notices, by operator."""
     found: dict[str, list[str]] = {}
     for some in notices:
         for name, sentences in some.items():
@@ -143,7 +143,7 @@ def print_results(
         numbers: The number of results in each list.
         stats: The number of events, the measured ``lateness`` of streams, the measurements of ``waiting`` operators,
             late events and dead letters by stream, ``notices`` by operator, and more for JSON.
-        is_json: As one JSON object; otherwise a line per result and the numbers.
+        is_json: Print one JSON object; otherwise a line per result, and the numbers.
         more: Further members of the JSON object.
     """
     events = [one for one in found[EVENTS] if one["stream"] in shown]
@@ -185,13 +185,13 @@ def _incident_line(one: Mapping[str, Any]) -> str:
 
 
 def _words(one: Mapping[str, Any]) -> list[str]:
-    """A result as a printed line: stream, time if it has one, bound events or reason, columns of RETURN."""
+    """The words of a result's line: stream, time if any, bound events or reason, columns of RETURN."""
     times = [str(one[name]) for name in ("end", "due", "time") if name in one]
     return [one["stream"], *times[:1], line_of(one, {}, has_keys=True), *_values(one.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
-    """Columns with their values as one word of a line; empty without columns."""
+    """Columns and their values as one word of a line; empty without columns."""
     return [" ".join(words_of(columns))] if columns else []
 
 
@@ -200,7 +200,7 @@ def _without_stream(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(outputs: str | None, project: LocalProject) -> list[str]:
-    """The derived streams that are printed."""
+    """The derived streams to print."""
     derived = project.derived()
     if outputs is None:
         return derived
@@ -221,7 +221,7 @@ def _promises_in(path: Path) -> list[Punctuation]:
 
 
 def files_of(given: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
-    """The file of each stream."""
+    """Files by stream, from options STREAM=FILE."""
     found: dict[str, Path] = {}
     for one in given:
         name, sign, path = one.partition("=")

@@ -39,7 +39,7 @@ _KEY_FILE = "first-api-key"
 
 
 class _Announcer:
-    """Prints the missing parts until the service is ready, and then its address."""
+    """Prints the missing parts until the service is ready, and then the service's address."""
 
     def __init__(self, address: str, client: Client, tell: Tell, waiting: Waiting, console: str = "") -> None:
         self._address = address
@@ -115,14 +115,14 @@ def serve(
 
 
 def _waiting(tell: Tell, *, is_json: bool) -> AbstractContextManager[Waiting]:
-    """Shows progress while the command waits: for people, or as events for a program."""
+    """Show progress while the command waits: as text for people, or as events for programs."""
     if is_json:
         return nullcontext(Waiting(lambda text: tell("waiting", text, reason=text), LINES_REST_S))
     return waiting_on()
 
 
 def tell_risks(redis_url: str) -> None:
-    """Warn of acknowledged data that the Redis server may lose; nothing while it is starting."""
+    """Warn of acknowledged data that the Redis server may lose; silent while Redis starts."""
     try:
         with connect(redis_url, retries=0) as client:
             risks = list(at_risk(server_facts(client)))
@@ -136,7 +136,8 @@ def tell_risks(redis_url: str) -> None:
 def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
     """Create a key with all rights if keys are required and none exists, and show its token once.
 
-    It is written to the terminal; without one, to a file of this user, as standard error may be kept as a log.
+    The token is printed on a terminal. Otherwise it is written to a file that only this user can read, because standard
+    error may be kept as a log.
     """
     with connect(redis_url) as client:
         store = KeyStore(client)
@@ -152,7 +153,7 @@ def tell_first_key(settings: Settings, redis_url: str, out: Console) -> None:
         file.unlink(missing_ok=True)
         file.touch(mode=0o600)
         file.write_text(f"{token}\n", encoding="ascii")
-    except OSError as error:  # without the first key no other can be made
+    except OSError as error:  # fatal otherwise: without the first key no other can be created
         out.print(f"first API key, with all rights, as {escape(str(file))} cannot be written ({error}): {token}")
         return
     out.print(
@@ -175,7 +176,7 @@ def _tell_death(tell: Tell, clear: Callable[[], None], death: Death) -> None:
 
 
 def _console(settings: Settings) -> str:
-    """The address of the console; empty if there is none, as its port is 0 or in use."""
+    """The address of the console; empty if its port is 0 or in use."""
     if not settings.console_port:
         return ""
     try:
@@ -187,7 +188,7 @@ def _console(settings: Settings) -> str:
 
 
 def require_free(host: str, port: int, setting: str = f"{PREFIX}API_PORT") -> None:
-    """Check that the port is free: clients would reach the other program."""
+    """Check that a port is free; otherwise clients would reach another program."""
     if (fault := port_fault(host, port)) is not None:
         raise PortInUse(
             f"port {port} on {host} cannot be used ({fault}); choose another with --port or {setting}", port=port

@@ -15,7 +15,7 @@ from service.settings_table import setting_rows, unknown_variables
 
 
 def warn_of_unknown() -> None:
-    """Print a warning for each variable of the environment that looks like a setting and is none."""
+    """Print a warning for each environment variable that looks like a setting but is none."""
     for fault in unknown_variables():
         typer.echo(f"warning: {fault}", err=True)
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, each in the place of a parameter."""
+"""Options that several commands share, in place of one parameter."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from inspect import Parameter, Signature, signature
 from typing import Any, TypeAlias
 
 Options: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""Options by parameter: what each is, and its default."""
+"""Annotation and default of each option, by parameter."""
 
 Command: TypeAlias = Callable[..., None]
 
 
 def in_place_of(name: str, options: Options, value_of: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Gives a command options in the place of its parameter ``name``, whose value is made from theirs."""
+    """Decorator: replace the parameter ``name`` by options; ``value_of`` makes its value from theirs."""
 
     def extended(command: Command) -> Command:
         own = signature(command, eval_str=True).parameters
@@ -31,7 +31,7 @@ def in_place_of(name: str, options: Options, value_of: Callable[..., Any]) -> Ca
 
 
 def parameters(options: Options) -> list[Parameter]:
-    """Options as parameters."""
+    """Convert options to parameters of a signature."""
     return [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=usual)
         for name, (kind, usual) in options.items()
@@ -39,7 +39,7 @@ def parameters(options: Options) -> list[Parameter]:
 
 
 def with_parameters(command: Command, shown: Iterable[Parameter]) -> Command:
-    """The same command, after its parameters were replaced by those that typer is to see."""
+    """Give a command the parameters that typer shall see."""
     named = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in shown]
     vars(command)["__signature__"] = Signature(named)
     command.__annotations__ = {one.name: one.annotation for one in named}

@@ -28,7 +28,7 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 
 
 def _with_shared(*further: str) -> Callable[[Command], Command]:
-    """Gives a command the options that all kinds of sinks share, and further ones, in the place of ``shared``."""
+    """Decorator: put the options that all kinds of sinks share, and ``further`` ones, in place of ``shared``."""
     names = ("stream", "pattern", "key", "min_severity", "kind", "name", *further)
     return in_place_of("shared", {name: RECEIVER_OPTIONS[name] for name in names}, members_of)
 

@@ -1,4 +1,4 @@
-"""``forestall match --sql``: a query with MATCH_RECOGNIZE over a file, in this process."""
+"""``forestall match --sql``: run a query with MATCH_RECOGNIZE over a file, in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import EventFileError, json_value
 
 
 def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
-    """Print the rows of a query, if there is one instead of patterns; the table that it names is the file of events."""
+    """Run the query, if one is given instead of patterns, over the event file, and print its rows; True if it ran."""
     if query is None and not patterns:
         raise typer.BadParameter("give a file with patterns, or one with a query (--sql)", param_hint="--pattern")
     if query is None:
@@ -33,7 +33,7 @@ def answers_query(query: Path | None, patterns: Collection[Path], events: Path, 
 
 
 def read_table(path: Path) -> pa.Table:
-    """The columns of a file: CSV, JSON lines or Parquet. Members of an event's ``data`` are columns of their own."""
+    """Read a file's columns: CSV, JSON lines or Parquet. Members of ``data`` become separate columns."""
     kind = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
     if kind not in _READERS:
         raise EventFileError(f"{path}: a query reads .csv, .jsonl and .parquet files, the first two also .gz")

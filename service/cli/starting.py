@@ -1,4 +1,4 @@
-"""How ``forestall`` starts and ends; imports nothing of the program before it is called."""
+"""Start and end of ``forestall``; this module imports nothing else of the program until ``main`` is called."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from importlib import import_module
 from importlib.abc import MetaPathFinder
 
 _UNUSED = ("pandas", "coverage")
-"""What Arrow and numba import where it is installed, to ask whether a value or a run is one of theirs: 0.4 s."""
+"""Packages that Arrow and numba import only to test for their values or runs; importing them takes 0.4 s."""
 
 
 def main() -> None:
     """Entry point.
 
-    The garbage collector is off while modules are imported: they make some hundred thousand objects, all of which stay,
-    and scanning them repeatedly took a fifth of the start. Objects that exist when the command begins are never scanned
-    again; those of the command are collected as usual.
+    The garbage collector is off during imports: they make some hundred thousand objects that all stay, and scanning
+    them repeatedly took a fifth of the start. Objects that exist when the command begins are never scanned; objects of
+    the command are collected as usual.
 
-    Numpy starts threads for products of matrices, which takes half of its import. ``match`` does without: it only
-    multiplies the matrices of a model's tasks. It reads files only, so it does without ``_UNUSED`` as well.
+    Numpy starts threads for matrix products, which takes half of its import time. ``match`` needs neither these
+    threads, as it multiplies only the matrices of a model's tasks, nor the packages in ``_UNUSED``, as it reads only
+    files.
     """
     end = _QuickEnd()
     atexit.register(end)  # registered first, so it runs last
     if sys.argv[1:2] == ["match"]:
-        # house: allow environment: numpy's own variable, which is read while it is imported
+        # house: allow environment: this is numpy's variable, read by its import
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         sys.meta_path.insert(0, _Absent())
     gc.disable()
@@ -42,7 +43,7 @@ def main() -> None:
 
 
 class _Absent(MetaPathFinder):
-    """Lets ``_UNUSED`` appear as not installed."""
+    """Hides the packages in ``_UNUSED`` from imports, as if they were not installed."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname in _UNUSED:
@@ -50,14 +51,14 @@ class _Absent(MetaPathFinder):
 
 
 class _QuickEnd:
-    """Ends the process without freeing each object; freeing takes a tenth of the time of a short command."""
+    """Ends the process without freeing each object; freeing takes a tenth of a short command's time."""
 
     def __init__(self) -> None:
         self.status: int | None = None
         self._process = os.getpid()
 
     def __call__(self) -> None:
-        """Leave, unless this is a fork, or an error ends the command, or output is lost: the interpreter reports it."""
+        """Exit at once; do nothing in a fork, after an error, or if output was lost: the interpreter reports it."""
         if self.status is None or os.getpid() != self._process:
             return
         try:

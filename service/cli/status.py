@@ -54,7 +54,7 @@ def status(
 
 
 def _missing(client: Client) -> str | None:
-    """The parts that the service lacks to be ready; None: nothing."""
+    """The parts that the service lacks to be ready; None if it is ready."""
     client.health.get()
     try:
         client.ready.get()
@@ -64,7 +64,7 @@ def _missing(client: Client) -> str | None:
 
 
 def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
-    """The state of the service, or, for a restricted key, of the streams that it may touch."""
+    """The state of the service, or, for a restricted key, of its streams."""
     try:
         return _read(client, over_s)
     except AccessDenied as error:
@@ -74,7 +74,7 @@ def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _found_in(client: Client, stream: str) -> dict[str, Any]:
-    """The counted results of a stream."""
+    """The numbers of results of a stream."""
     patterns = list(client.patterns.list(stream=stream))
     statistics = [client.patterns.statistics(pattern["name"]) for pattern in patterns]
     counted = {
@@ -121,9 +121,9 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """The events of a stream in its reorder buffer, and its late ones.
+    """A stream's events in the reorder buffer, late events and events without a usable key.
 
-    For a derived stream also what its events wait for, for inputs of operators the events without a usable key.
+    For a derived stream, ``held_back_by`` names what its waiting events wait for.
     """
     found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
     found["waiting_events"] = stream["waiting_events"]

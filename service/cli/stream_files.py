@@ -18,12 +18,12 @@ _KINDS: Mapping[str, Any] = {
     "key": Annotated[str, typer.Option("--key", metavar="PATH", help="Path of the correlation key, or TYPE=PATH.")],
     **{name: kind for name, (kind, _) in FILE_OPTIONS.items() if name not in ("attributes", "classifier")},
 }
-_NAMES = {name: kind.__metadata__[0].default for name, kind in _KINDS.items()}  # where typer has it in an annotation
+_NAMES = {name: kind.__metadata__[0].default for name, kind in _KINDS.items()}  # the option as typer annotates it
 _SEVERAL = ("key", "column_types")
 
 
 def _for_each_stream(name: str, kind: Any) -> Any:
-    """An option of one file, for the files of several streams."""
+    """Make the option of one file an option for the files of several streams."""
     option = kind.__metadata__[0]
     metavar = option.metavar or "|".join(get_args(kind.__origin__))
     text = f"{option.help.removesuffix(' Repeatable.')} Repeatable."
@@ -31,13 +31,13 @@ def _for_each_stream(name: str, kind: Any) -> Any:
 
 
 STREAM_OPTIONS: Options = {name: (_for_each_stream(name, kind), None) for name, kind in _KINDS.items()}
-"""Options of commands that read a file for each stream, by parameter: what each is, and its default."""
+"""Annotation and default of each option for reading a file per stream, by parameter."""
 
 
 def readings(
     declared: Mapping[str, StreamDeclaration], names: Collection[str], asked: Mapping[str, Any]
 ) -> dict[str, ReaderOptions]:
-    """The reader options for each stream's file: its declaration's mapping and the options, which take precedence."""
+    """The reader options of each stream's file: the declaration's mapping, then the options, which take precedence."""
     own: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter in STREAM_OPTIONS:
         option = _NAMES[parameter]

@@ -68,7 +68,7 @@ Quiet = Annotated[
 
 
 def _shaped(document: dict[str, Any]) -> dict[str, Any]:
-    """A stream with its keys in words, and a mark where the lateness is measured."""
+    """A stream with its keys in words; a measured lateness is shown as ``auto``."""
     further = {name: key_text(key) for name, key in document["keys"].items()}
     declared = document["lateness"]
     lateness = declared and (AUTO if declared["mode"] == AUTO else declared["seconds"])
@@ -76,7 +76,7 @@ def _shaped(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _detailed(document: dict[str, Any]) -> dict[str, Any]:
-    """A stream with its keys in words, and the optional members that are known."""
+    """A stream with its keys in words, all members of ``lateness``, and ``measured_lateness`` if known."""
     measured = document["measured_lateness"]
     members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}
     shown = {**_shaped(document), "lateness": members or None}
@@ -235,7 +235,7 @@ def remove_stream(
 
 
 def _confirm(what: str) -> None:
-    """Ask whether to delete something; ends the command with exit status 1 where the answer is no."""
+    """Ask whether to delete something; exit with status 1 if the answer is no."""
     try:
         is_wanted = typer.confirm(f"Delete {what}?", err=True)
     except typer.Abort:
@@ -246,7 +246,7 @@ def _confirm(what: str) -> None:
 
 
 def _ahead(text: str) -> float | str | None:
-    """How far ahead of the clock events may be: seconds, no limit, or None for the usual limit."""
+    """Parse how far ahead of the clock events may be: seconds, no limit, or None for the usual limit."""
     if text in (NONE, "default"):
         return NONE if text == NONE else None
     return seconds_of("max_ahead", text, "5 min, seconds, none for no limit, or default for six hours")

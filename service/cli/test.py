@@ -90,7 +90,7 @@ def _tell(outcome: Outcome) -> None:
 
 
 def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
-    """The results as JUnit's XML, which CI systems show."""
+    """Write the outcomes as JUnit XML, which CI systems show."""
     failed = sum(not outcome.is_right for outcome in outcomes)
     suite = ElementTree.Element("testsuite", name="forestall", tests=str(len(outcomes)), failures=str(failed))
     for outcome in outcomes:

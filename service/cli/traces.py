@@ -1,4 +1,4 @@
-"""``forestall traces``: open transactions, or one of them, as the running service sees them."""
+"""``forestall traces``: the open transactions of the running service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ traces = Commands(help="Transactions of the running service.")
 _PATIENCE_S = 30.0  # an answer waits for the pipeline
 
 State: TypeAlias = Literal["open", "matching", "deviating"]
-"""Which open transactions are listed."""
+"""Which open transactions to list."""
 
 
 @traces.command("list")
@@ -66,7 +66,7 @@ def list_traces(
 
 
 def _row(trace: dict[str, Any]) -> dict[str, Any]:
-    """An open transaction as a line of a table."""
+    """An open transaction as a row of the table."""
     alive = [pattern for pattern in trace["patterns"] if pattern["furthest"] is not None]
     following = trace["may_follow"]
     return {
@@ -130,7 +130,7 @@ def _for_people(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(found: Mapping[str, Any]) -> str:
-    """The key of a transaction; a further key with its name."""
+    """The key of a transaction; a further key with its name before it."""
     return f"{found['route']} {found['key']}" if found.get("route") else str(found["key"])
 
 

@@ -1,4 +1,4 @@
-"""Progress of commands that take long: none is silent for more than three seconds."""
+"""Progress of long commands: none is silent for more than three seconds."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import IO, Any, Protocol
 from streams.compiling import CompileProgress
 
 LINES_REST_S = 2.0
-"""Seconds between two lines where there is no terminal; callers say something about once a second."""
+"""Seconds between two lines without a terminal; callers report about once a second."""
 
-_NEW_LINE = "\r\x1b[2K"  # to the line's beginning, and clear it
+_NEW_LINE = "\r\x1b[2K"  # back to the line's start, and clear the line
 
 
 class Bar(Protocol):
-    """Shows the progress of some work, such as a bar of rich."""
+    """A progress bar, such as rich's."""
 
     def update(self, task: Any, /, *, description: str | None = None, completed: float | None = None) -> None:
-        """Show a title, or a share, from 0 to 1; None: as before."""
+        """Show a title, or a share from 0 to 1; None leaves either unchanged."""
         ...
 
 
 class Waiting:
-    """Shows what the command waits for, and for how long: on a terminal one rewritten line, else a line now and then.
+    """Shows what the command waits for, and for how long: one rewritten line on a terminal, otherwise several lines.
 
-    ``show`` replaces the text before, at most every ``rest_s`` seconds; ``clear`` removes the last text.
+    ``show`` replaces the previous text, at most every ``rest_s`` seconds; ``clear`` removes the last text.
     """
 
     def __init__(self, show: Callable[[str], None], rest_s: float, clear: Callable[[], None] = lambda: None) -> None:
@@ -40,7 +40,7 @@ class Waiting:
         self.clear = clear
 
     def __call__(self, text: str) -> None:
-        """Show a text, unless one was shown just now."""
+        """Show a text, unless the previous one was shown less than ``rest_s`` seconds ago."""
         now = time.monotonic()
         if self._shown_at is None or now >= self._shown_at + self._rest_s:
             self._shown_at = now
@@ -53,7 +53,7 @@ class Waiting:
 
 @contextmanager
 def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
-    """Waiting that is shown on a stream (default: standard error) until the block ends."""
+    """Show waiting on a stream (default: standard error) until the block ends."""
     out = stream or sys.stderr
     if not out.isatty():
         yield Waiting(lambda text: _print_line(text, out), LINES_REST_S)
@@ -75,7 +75,7 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
 
 @contextmanager
 def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
-    """Name the work of a block (``what``, such as "matching 1,000 events") now and then, from its third second on."""
+    """Print ``what`` the block does, such as "matching 1,000 events", every two seconds."""
     over = Event()
     with waiting_on(stream) as waiting:
 
@@ -93,13 +93,13 @@ def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
 
 
 def _print_line(text: str, out: IO[str]) -> None:
-    """Print a line; lost if it cannot be written, because the disk is full."""
+    """Print a line; ignore write errors, such as a full disk."""
     with suppress(OSError):
         print(text, file=out, flush=True)
 
 
 def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
-    """Waiting that is shown in place of a bar's title; as lines on standard error where the bar is not shown."""
+    """Show waiting as the title of a bar, or as lines on standard error if the bar is not shown."""
     if is_shown:
         return Waiting(lambda text: bar.update(task, description=text), 0.0)
     return Waiting(lambda text: _print_line(text, sys.stderr), LINES_REST_S)

@@ -28,7 +28,7 @@ WebhookId = Annotated[str, typer.Argument(help="Id or name of the webhook, as 'f
 
 
 def id_of(client: Client, name: str, path: str = "/webhooks") -> str:
-    """The id of a webhook, or another receiver, that is given by its id or name."""
+    """Find the id of a webhook, or of another receiver, by its id or name."""
     listed = client.get(path)["items"]
     named = [webhook["id"] for webhook in listed if webhook["name"] == name]
     return name if not named or any(webhook["id"] == name for webhook in listed) else str(named[0])
@@ -82,7 +82,7 @@ RECEIVER_OPTIONS: Options = {
         None,
     ),
 }
-"""The options of new receivers of all kinds; a kind has some of them."""
+"""Options of new receivers; each kind of receiver has some of them."""
 
 
 def members_of(
@@ -93,7 +93,7 @@ def members_of(
     secret_file: Path | None = None,
     **plain: str | None,
 ) -> dict[str, Any]:
-    """The members of a new receiver from its options; those that were not given are missing."""
+    """Make the members of a new receiver from its options; options that were not given are left out."""
     return given(
         **plain,
         kinds=kind or None,
@@ -233,7 +233,7 @@ def add_switches(app: typer.Typer, resource: Resource) -> None:
 
 
 def _queued_again(client: Client, path: str, delivery: str | None, since: str | None) -> int:
-    """The number of deliveries that are queued again."""
+    """Queue deliveries again, and return their number."""
     if delivery is not None:
         return int(client.post(f"{path}/deliveries/{part(delivery)}/redeliver", None)["queued"])
     queued = 0
@@ -250,7 +250,7 @@ add_delete(webhooks, _WEBHOOKS, "Delete a webhook with its queued deliveries.")
 
 
 def digest_of(every: str | None, at_once: Severity | None) -> dict[str, Any] | None:
-    """The member ``digest`` from its options."""
+    """Make the member ``digest`` from its options."""
     if every is None and at_once is not None:
         raise typer.BadParameter("give --digest, too", param_hint="--at-once")
     return None if every is None else given(every=every, at_once=at_once)

@@ -105,7 +105,7 @@ add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
 def _tell(client: Caller, found: Mapping[str, Any]) -> None:
-    """Print the result of an uploaded workflow."""
+    """Print the result of uploading a workflow."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraint_counts"].items() if count)
     client.say(found, f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}")
     if client.is_json:
