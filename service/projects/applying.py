@@ -11,10 +11,10 @@ from service.projects.planning import Change, Plan, difference, note_ownership
 
 
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:
-    """Make the changes of a plan, one after the other; ``tell`` is called with each.
+    """Make the changes of a plan in order; ``tell`` is called with each change that is made.
 
-    If a resource is no longer as the plan found it, or the service refuses a change, ``ApplyStopped`` names the changes
-    that are not made; those before are made.
+    Raises ``ApplyStopped`` if a resource has changed since the plan was made, or the service refuses a change. The
+    error names the changes that are not made; earlier ones stay.
     """
     work, owner = plan.work, plan.ownership
     left = {change.identity for change in plan.changes if change.wanted is None} & owner.own
@@ -32,7 +32,7 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 
 
 def _make(client: Client, change: Change) -> None:
-    """Make one change if the resource is as it was found, under its present tag: other changes may renew a tag."""
+    """Make a change if the resource still has the planned form; its tag is read anew, as other changes may renew it."""
     found = change.kind.find(client, change.name)
     if (None if found is None else found.form) != (None if change.found is None else change.found.form):
         raise ResourceChanged(

@@ -1,8 +1,8 @@
 """Tests of a project: given events and the expected results.
 
-Events have a short form, that of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
-another one at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results have one, too: ``lost r=B3 c=C4`` is an
-alert.
+Events may have the short form of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
+another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results have a short form, too: ``lost r=B3
+c=C4`` is an alert.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LATEST_S = 253_000_000_000
 class Case:
     """A test of a project: events, and the expected results of the operators ``patterns`` (empty: all).
 
-    ``promises`` are ranges of keys that are finished, each with its stream. ``is_open``: transactions continue after
-    the last event; otherwise they all end there.
+    ``promises`` are pairs of a stream and a range of finished keys. ``is_open``: transactions continue after the last
+    event; otherwise all end there.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a test, as lines by the name of the list, for the lists that the test names."""
+    """The result of a test: lines by list, for the lists that the test names."""
 
     case: Case
     found: Mapping[str, Sequence[str]]
@@ -82,10 +82,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """The results of the events of a test, as lines by the name of their list.
+    """The results of a test's events, as lines by list.
 
-    ``losses`` has a sentence per stream about late events and dead letters, ``unkeyed`` by operator a sentence for each
-    input that had events without a usable key.
+    ``losses`` has a sentence per stream about late events and dead letters; ``unkeyed`` has, by operator, a sentence
+    per input with events that lack a usable key.
     """
 
     lines: dict[str, list[str]]
@@ -94,12 +94,12 @@ class CaseRun:
 
 
 def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]:
-    """The tests among some documents, in their order; raises ``ProjectRefused`` if one is not valid."""
+    """Read the tests among documents, in their order; raises ``ProjectRefused`` for an invalid test."""
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
 def run_case(case: Case, project: LocalProject) -> CaseRun:
-    """The results of a test and its notices."""
+    """Run the events of a test; returns results and notices."""
     ran = project.fed(case.events, promises=case.promises)
     found = ran.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
@@ -111,7 +111,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a test compares a result: it names the result's operator, or the result is a deviation."""
+    """Whether a test compares a result: the test names no operators, or the result's, or the result has none."""
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -121,7 +121,7 @@ def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: Loca
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The short form of derived events, by their ids: type and second."""
+    """Short forms, type and second, of derived events by id."""
     return {one["id"]: f"{one['type']}{_seconds(one['time'])}" for one in events}
 
 
@@ -134,7 +134,7 @@ def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def words_of(values: Mapping[str, Any]) -> list[str]:
-    """Names with their values, such as ``total=5``."""
+    """Pairs of name and value as words, such as ``total=5``."""
     return [
         f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}" for name, value in values.items()
     ]
@@ -150,14 +150,14 @@ def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Ou
 
 
 def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """The expectation that a test would meet: the lists that it names, with the found lines."""
+    """The expectation that a test would meet: the results that were found, for the lists that the test names."""
     return {name: list(found[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
 def line_of(one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; without these, all its members.
+    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all its members.
 
-    ``short`` has short forms of event ids, where they differ from the id.
+    ``short`` maps event ids to their short forms.
     """
     if "bindings" not in one and "reason" not in one:
         return " ".join(words_of({name: value for name, value in one.items() if name != "stream"}))
@@ -174,9 +174,9 @@ def line_of(one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool)
 
 
 def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) -> str:
-    """The text of a document's file with other expectations in it.
+    """The text of a document's file with the expectation replaced.
 
-    Refused if not every member of the document has lines of its own, as it is not clear what would be replaced.
+    Refused if two members share a line or members are indented, because the lines to replace are ambiguous then.
     """
     lines = document.file.read_text(encoding="utf-8").splitlines(keepends=True)
     starts = sorted(line for line in document.lines.values() if line >= document.line)
@@ -235,7 +235,7 @@ def _case(document: Document, project: LocalProject) -> Case:
 
 
 def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, Punctuation]]:
-    """The ranges of keys that are finished, by stream."""
+    """Read promises that ranges of keys are finished, each with its stream."""
     for name, some in document.body.get("punctuations", {}).items():
         _check_stream(document, project, name, "punctuations")
         for one in some:
@@ -246,7 +246,7 @@ def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, 
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:
-    """The stream that a test names, or the only stream that takes posted events."""
+    """The stream that a test names, or the only stream with posted events."""
     stream: str | None = document.body.get("stream")
     if stream is not None:
         _check_stream(document, project, stream, "stream")
@@ -288,7 +288,7 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
 
 
 def _short(document: Document, word: str, key: str) -> Event:
-    """The event of a word in the short form."""
+    """The event of a word in the short form; ``key`` is its correlation key."""
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
         raise document.refuse(
@@ -302,7 +302,7 @@ def _short(document: Document, word: str, key: str) -> Event:
 
 
 def _seconds(time: str) -> str:
-    """A time in the short form."""
+    """The seconds of a time, in the short form."""
     whole, part = divmod(parse_time(time), _SECOND_US)
     return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)
 
@@ -317,7 +317,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """A line with its values in order."""
+    """Normalise a line: single spaces, and words with values sorted."""
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"
@@ -326,7 +326,7 @@ def _tidy(line: str) -> str:
 
 
 def _is_met(expected: str, found: str) -> bool:
-    """Whether a line meets an expectation, which may contain a part of the reason, or none."""
+    """Whether a line meets an expectation; the expectation may give part of the reason, or no reason."""
     if expected == found:
         return True
     head, _, reason = expected.partition(": ")
@@ -335,7 +335,7 @@ def _is_met(expected: str, found: str) -> bool:
 
 
 def _paired(expected: Sequence[str], found: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of expected and found lines: first those that match, then missing ones, then superfluous ones."""
+    """Pair expected with found lines: first the pairs that match, then missing lines, then superfluous lines."""
     left, missing = list(found), []
     for line in expected:
         match = next((one for one in left if _is_met(line, one)), None)

@@ -1,4 +1,4 @@
-"""Compares the results of a plan's changed operators in given events with those of the service's operators."""
+"""Compares the results of a plan's changed operators with the results of the service's operators, over given events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Result: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The difference in the results of an operator or in the events of a derived stream, and how many are the same."""
+    """The results that an operator or derived stream gains and loses by a change; ``same`` counts the others."""
 
     title: str
     list_name: str
@@ -32,7 +32,7 @@ class Difference:
 
 
 class Comparison:
-    """The project with its own operators, and with the service's in their place; everything else is the project's.
+    """Runs the project twice: with its operators, and with the service's operators in place of the changed ones.
 
     Raises ``ProjectRefused`` if the project cannot run without a service.
     """
@@ -45,7 +45,7 @@ class Comparison:
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
 
     def differences(self, events: Mapping[str, EventBatch]) -> Iterator[Difference]:
-        """The added and lost results of each new or changed operator, and of all that changes downstream of it."""
+        """The added and lost results of each new or changed operator, and of all operators and streams downstream."""
         after, before = self.after.run(events), self.before.run(events)
         asked = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
         for list_name, kind in {**LISTS, EVENTS: DERIVED}.items():
@@ -60,7 +60,7 @@ class Comparison:
                     yield found
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The wanted resources, with the service's operators in place of the changed ones."""
+        """The wanted resources, with the service's operators in place of the changed ones and without new operators."""
         for one in wanted:
             change = self._changes.get((one.kind.title, one.name))
             if change is None:
@@ -87,7 +87,7 @@ def _forms(change: Change) -> list[Form]:
 
 
 def _titles(change: Change) -> Iterator[str]:
-    """The titles of the differences of an operator: of its own results, and of the streams that it feeds or has fed."""
+    """Titles of the compared results of an operator: itself, or the streams that it feeds now and before."""
     assert isinstance(change.kind, Operators), "only operators are compared"
     for form in _forms(change):
         stream = change.kind.fed(change.name, form)

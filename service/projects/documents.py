@@ -1,4 +1,4 @@
-"""The documents of a project, read from a folder and checked, each with its place."""
+"""The documents of a project, read from a folder and checked; each keeps its place for errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _REFERENCES = ("text_file", "model_file", "schema_file")
 _MOST_BYTES = 16_000_000
 _COMPACT = (",", ":")
-_DURATION = "A duration"  # begins the description of one
+_DURATION = "A duration"  # start of the description of durations in the schema
 _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null|Null|NULL"), lambda _: None),
     (re.compile(r"true|True|TRUE"), lambda _: True),
@@ -33,7 +33,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"[-+]?[0-9]+"), int),
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
 )
-"""The meaning of unquoted texts in YAML 1.2; everything else is a text: ``on`` and ``2026-01-01`` too."""
+"""Types of unquoted scalars in YAML 1.2; all others are text, such as ``on`` and ``2026-01-01``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Document:
         return ProjectRefused.of([f"{self.place(member)}: {message}"])
 
     def path(self, member: str, folder: Path) -> Path:
-        """The file that a member names; refused if it does not exist, or is outside the project."""
+        """The path of the file that a member names; refused if it does not exist or is outside the project."""
         path = (self.file.parent / str(self.body[member])).resolve()
         if not path.is_relative_to(folder.resolve()):
             raise self.refuse(f"{member}: {self.body[member]} is outside the project", member)
@@ -65,16 +65,16 @@ class Document:
         return path
 
     def beside(self, member: str, folder: Path) -> bytes:
-        """The content of the file that a member names; refused if it cannot be read, or is outside the project."""
+        """Read the file that a member names; refused if it cannot be read or is outside the project."""
         try:
             return self.path(member, folder).read_bytes()
         except OSError as error:
             raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
 
     def own_or_beside(self, member: str, what: str, folder: Path) -> Any:
-        """The value of a member, or the text of the file that the member with ``_file`` at its end names.
+        """The value of a member, or the text of the file that ``member_file`` names.
 
-        The document is refused unless it has one of the two; ``what`` names its resource.
+        Refused unless the document has exactly one of the two; ``what`` names the resource in the error.
         """
         file = f"{member}_file"
         if (member in self.body) == (file in self.body):
@@ -100,7 +100,7 @@ def document_schema() -> dict[str, Any]:
 
 
 def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an operator's document; its text may be in a file."""
+    """The schema of an operator's document, which may have its text in a file."""
     members = {**shared, **own["properties"]}
     if "text" in members:
         members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
@@ -110,7 +110,7 @@ def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str,
 
 
 def read_project(folder: Path) -> list[Document]:
-    """All documents below a folder, by file and place; files that documents name as parts do not count."""
+    """Read all documents below a folder, by file and place; files that documents refer to are not documents."""
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
     found: dict[Path, list[Document] | ProjectRefused] = {}
@@ -140,7 +140,7 @@ def read_project(folder: Path) -> list[Document]:
 
 
 def _read(path: Path) -> list[Document] | ProjectRefused:
-    """The documents of one file, or its fault."""
+    """Read the documents of a file, or its fault."""
     try:
         return list(_documents(path))
     except ProjectRefused as error:
@@ -167,7 +167,7 @@ def _documents(path: Path) -> Iterator[Document]:
 
 def _scalar(node: yaml.ScalarNode) -> object:
     """The value of a scalar as YAML 1.2 reads it."""
-    if node.style:  # in quotes, or a block
+    if node.style:  # quoted, or a block
         return node.value
     found = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
     if isinstance(found, float) and math.isinf(found):
@@ -176,7 +176,7 @@ def _scalar(node: yaml.ScalarNode) -> object:
 
 
 def _named(documents: list[Document]) -> Iterator[Path]:
-    """The files that are parts of documents."""
+    """Paths of the files to which documents refer."""
     for document in documents:
         for member in _REFERENCES:
             if isinstance(document.body.get(member), str):
@@ -206,7 +206,7 @@ def _problems(document: Document) -> Iterator[str]:
 
 
 def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
-    """The fault, and the correct form if the schema describes it."""
+    """A schema fault in words, with the correct form if the schema describes one."""
     *parents, keyword = fault.schema_path
     part: Any = schema
     for name in parents:
@@ -230,7 +230,7 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """Documents with the same kind and name; event types are also distinguished by their streams."""
+    """Documents with the same kind and name, and, for event types, the same stream."""
     known: dict[tuple[str, ...], Document] = {}
     named = [document for document in documents if document.kind == "project"]
     for document in named[1:]:

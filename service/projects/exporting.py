@@ -13,7 +13,7 @@ from service.projects.streams import EventTypes, Following
 
 
 def export_project(client: Client, folder: Path) -> list[Path]:
-    """Write documents into a new or empty folder; applying it to the same service changes nothing."""
+    """Export a service into a new or empty folder of documents; applying them to the service changes nothing."""
     try:
         if folder.exists() and any(folder.iterdir()):
             raise FileUnreadable(f"{folder} is not empty; export into a new folder")
@@ -34,7 +34,7 @@ class _Writer:
     def written(self) -> list[Path]:
         """All files."""
         for kind in KINDS:
-            if not isinstance(kind, Following):  # a member of the documents of streams
+            if not isinstance(kind, Following):  # schemas are members of the stream documents
                 for name in kind.names(self._client):
                     self._write(kind, name)
         return self._files
@@ -53,7 +53,7 @@ class _Writer:
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
     def _followed(self, stream: str) -> Form:
-        """The member for the workflow that a stream follows, if any."""
+        """The document member for the workflow that a stream follows; empty without one."""
         found = Following().find(self._client, stream)
         if found is None:
             return {}

@@ -1,4 +1,4 @@
-"""A project without a service: its patterns over finite events, in this process."""
+"""A project that runs in this process, without a service, over finite events."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from workflows import ReadOptions, compile_workflow, read_model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalProject:
-    """A project that runs in this process; ``plan``: the rules of its runs, with the active operators and their parts.
+    """A project that runs in this process; ``plan`` has the active operators and their parts.
 
-    ``notices``: by operator the members of its document without effect, in words.
+    ``notices`` has, by operator, sentences about members of its document without effect.
     """
 
     plan: RunPlan
@@ -48,12 +48,12 @@ class LocalProject:
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
-        """The project of some documents; its workflows are compiled."""
+        """Build the project of some documents; workflows are compiled."""
         return cls.of_wanted(wanted_of(documents, folder))
 
     @classmethod
     def of_wanted(cls, wanted: Sequence[Wanted]) -> LocalProject:
-        """As ``of``, from the wanted resources."""
+        """Build the project of wanted resources."""
         return _Reading(wanted).project()
 
     @property
@@ -70,7 +70,7 @@ class LocalProject:
         return [name for name, stream in self.streams.items() if stream.derived]
 
     def feeds(self) -> dict[str, str]:
-        """The active patterns and other operators by name, each with the derived stream that it feeds; empty: none."""
+        """Active operators of all kinds by name, each with the derived stream that it feeds; empty: none."""
         fed: dict[str, str] = {}
         for _, one in self.plan.variant("").operators:
             kind = KINDS_BY_NAME[one.kind]
@@ -80,7 +80,7 @@ class LocalProject:
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """By pattern, its comparisons that are null for events or rows, because a text meets a number or a boolean."""
+        """By pattern, its comparisons that are null for some events or rows, as text meets a number or a boolean."""
         found: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, known = EventBatch.joined(batches), KindsRead()
@@ -101,15 +101,15 @@ class LocalProject:
         promises: Sequence[tuple[str, Punctuation]] = (),
         is_open: bool = False,
     ) -> Results:
-        """Run the patterns over events of each stream, in the order of arrival; returns results and deviations.
+        """Run the operators over the events of each stream, in the order of arrival; returns results and deviations.
 
-        ``promises`` are ranges of keys that are finished, each with its stream. ``is_open``: transactions continue
-        after the events; otherwise all end with them.
+        ``promises`` are pairs of a stream and a range of finished keys. ``is_open``: transactions continue after the
+        events; otherwise all end with them.
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
-        """A run that has been fed events and promises."""
+        """Feed events and promises to a new run, and return the run."""
         run = InlineRun(self.plan)
         for name, promise in promises:
             run.say(name, promise)
@@ -186,7 +186,7 @@ class _Reading:
         return self._declared[stream]
 
     def _sets(self) -> dict[str, ConstraintSet]:
-        """The constraints that the transactions of each stream keep."""
+        """The effective constraint set of each stream."""
         models: dict[str, Derived] = {}
         for one in self._of(Workflows):
             with _placed(one):
@@ -214,7 +214,7 @@ class _Reading:
 
 @contextmanager
 def _placed(one: Wanted) -> Iterator[None]:
-    """Add the place of a document to the refusals that the block raises."""
+    """Refuse the document of a resource, at its place, for errors that the block raises."""
     try:
         yield
     except ProjectRefused:

@@ -1,4 +1,4 @@
-"""Operators in a project: documents of every kind in the table of kinds, with one life cycle."""
+"""Operators in a project: documents of all kinds, with one life cycle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT, _TEXT_FILE = "text", "text_file"
 
 
 class Operators(ResourceKind):
-    """Operators of one kind that are not retired."""
+    """The operators of one kind that are not retired."""
 
     def __init__(self, kind: DocumentKind) -> None:
         self.kind = kind
@@ -29,7 +29,7 @@ class Operators(ResourceKind):
         self._usual = {**kind.usual, **_SHARED}
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The operator; its streams are checked where they are known."""
+        """Read an operator; its streams are checked if they are known."""
         body = dict(self.kind.answered({**self._usual, **document.body}))
         if _TEXT in self._own:
             body[_TEXT] = str(document.own_or_beside(_TEXT, indefinite(self.title), folder)).strip()
@@ -77,12 +77,12 @@ class Operators(ResourceKind):
             client.request("POST", f"{at}/{step}", headers=condition(tag))
 
     def _registration(self, wanted: Wanted) -> Form:
-        """The request that registers an operator; a text contains its name."""
+        """The request body that registers an operator; an operator written as text contains its name."""
         name = {} if _TEXT in self._own else {"name": wanted.name}
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """The stream of an operator cannot be changed."""
+        """The reason if the stream would change, as an operator's stream is fixed."""
         is_same = found.get("stream") == wanted.get("stream")
         return "" if is_same else f"the stream of {indefinite(self.title)} cannot be changed; rename it"
 
@@ -95,10 +95,10 @@ class Operators(ResourceKind):
         return f"it keeps the {self.kind.holds} that it holds" if is_kept else "it begins from nothing"
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The members that differ from the defaults."""
+        """Document members that differ from the defaults."""
         return {member: value for member, value in found.form.items() if self._usual.get(member, ...) != value}
 
 
 def own_members(form: Form) -> Form:
-    """The members of an operator that its kind defines."""
+    """Members of an operator that its kind defines."""
     return {name: value for name, value in form.items() if name not in (*_SHARED, "now")}

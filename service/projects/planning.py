@@ -45,12 +45,12 @@ KINDS: tuple[ResourceKind, ...] = (
     Webhooks(),
     Sinks(),
 )
-"""The kinds in the order of their dependencies."""
+"""All kinds, in the order of their dependencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources that a project made or named when last applied, and resources of others with their projects."""
+    """The resources that a project made or named when it was last applied, and other projects' resources."""
 
     project: str
     own: frozenset[Identity]
@@ -70,7 +70,7 @@ class Ownership:
 class Change:
     """A difference between service and project.
 
-    The project has no resource that is ``gone``, and deleted, or ``kept``; ``why`` it stays, in words.
+    If the project lacks the resource, ``action`` is ``gone`` (deleted) or ``kept``; ``why`` says why it is kept.
     """
 
     action: Action
@@ -98,7 +98,7 @@ class Change:
         return self.kind.effect({**self.found.form, "now": self.found.answer.get("state")}, self.wanted.form)
 
     def difference(self) -> list[str]:
-        """The removed lines, with a minus, and the added ones, with a plus, with the lines around them."""
+        """The lines that differ: removed ones with a minus, added ones with a plus, and the lines around them."""
         return difference(
             None if self.found is None else self.found.form, None if self.wanted is None else self.wanted.form
         )
@@ -106,7 +106,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All differences between service and project in the order of the changes; ``same`` documents are equal already."""
+    """All differences between service and project, in the order of the changes; ``same`` counts equal documents."""
 
     changes: Sequence[Change]
     same: int
@@ -127,8 +127,8 @@ class Plan:
 def plan_project(client: Client, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
     """Compare a project with a service; changes nothing.
 
-    ``ProjectRefused`` if a document is not valid or not possible. ``is_pruned``: resources of the project that its
-    documents no longer name are deleted.
+    Raises ``ProjectRefused`` if a document is invalid or impossible. ``is_pruned``: delete resources that the project
+    made but no longer names.
     """
     wanted = wanted_of(documents, folder)
     changes: list[Change] = []
@@ -159,7 +159,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
-    """The resources of some documents in the order of creation; problems are reported with their places."""
+    """The resources of documents in the order of creation; problems are reported with their places."""
     problems: list[str] = []
     found: list[Wanted] = []
     for kind in KINDS:
@@ -176,19 +176,19 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
 
 
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Some resources with the undocumented ones that they need, in the order in which they can be made."""
+    """Add the undocumented resources that wanted resources need; all are in the order of creation."""
     implied = [one for kind in KINDS for one in kind.implied(wanted)]
     return sorted([*wanted, *implied], key=lambda one: KINDS.index(one.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:
-    """Two forms line by line: removed lines with a minus, added ones with a plus, and the lines around them."""
+    """Compare two forms line by line: removed lines with a minus, added ones with a plus, and the lines around them."""
     lines = unified_diff(_lines(before), _lines(after), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
 def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool) -> Iterator[Change]:
-    """The resources of a service that the project does not name, in the order in which they can be deleted."""
+    """Changes for a service's resources that the project does not name, in the order of deletion."""
     for kind in reversed(KINDS):
         for name in kind.names(client):
             found = None if (kind.title, name) in named else kind.find(client, name)
@@ -199,7 +199,7 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used_streams(client: Client, gone: Sequence[Change], named: frozenset[Identity]) -> Iterator[Change]:
-    """Keep the streams that resources outside of the plan use, as the service would refuse to delete them."""
+    """Keep streams that resources outside the plan use; the service would refuse to delete them."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []
@@ -210,12 +210,12 @@ def _without_used_streams(client: Client, gone: Sequence[Change], named: frozens
 
 
 def project_name(documents: Sequence[Document], folder: Path) -> str:
-    """The name of a project: the name in its document of the kind project, otherwise the name of its folder."""
+    """The name of a project: from its document of the kind project, otherwise the folder's name."""
     return next((one.name for one in documents if one.kind == "project"), folder.resolve().name or "project")
 
 
 def read_ownership(client: Client, project: str) -> Ownership:
-    """The service's records about projects, from the point of view of one project."""
+    """Read the service's records about projects, as seen by one project."""
     own: frozenset[Identity] = frozenset()
     others: dict[Identity, list[str]] = {}
     for item in client.projects.list():
@@ -235,7 +235,7 @@ def note_ownership(client: Client, project: str, resources: Iterable[Identity]) 
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks."""
+    """Writes multi-line text as blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:

@@ -15,11 +15,11 @@ _FORM = 'an object such as {"range": {"from": 1, "to": 50}, "time": "2026-03-02T
 
 
 class PromiseRefused(ForestallError, code="promise-refused", fault="caller"):
-    """A line or an object is not a valid promise."""
+    """A promise is invalid."""
 
 
 def read_promises(lines: bytes) -> Iterator[Punctuation]:
-    """The promises of a file of JSON lines; ``PromiseRefused`` gives the number of an invalid line and the reason."""
+    """Read promises from JSON lines; ``PromiseRefused`` gives the number of an invalid line and the reason."""
     for number, line in enumerate(lines.splitlines(), start=1):
         if line.strip():
             try:
@@ -29,7 +29,7 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(value: Any) -> Punctuation:
-    """A promise about a range, as in the API but with a time (also seconds), since a run has all times at once."""
+    """Read a promise about a range, as in the API but with a time (also in seconds), as a run has all times at once."""
     if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
     by, time = value.get("by") or "", value["time"]

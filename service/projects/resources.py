@@ -1,7 +1,7 @@
-"""The kinds of resources in a project: how each is read from documents, compared with a service, and changed.
+"""Kinds of resources in a project: how each is read from documents, compared with a service, and changed.
 
-A resource has a *form*: plain values that are equal when nothing has to be changed. The form of a document and that of
-a service's resource are made by the same kind.
+Each kind converts a document, and a service's resource, to the same *form*: plain values that are equal if nothing has
+to be changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Form: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A resource as a project wants it; ``is_implied``: it has no document, but another resource needs it."""
+    """A resource that a project wants; ``is_implied``: it has no document, but another resource needs it."""
 
     kind: ResourceKind
     name: str
@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A resource as a service has it: its form, ``ETag`` and path in the API, and the service's whole answer."""
+    """A resource of a service: its form, ``ETag`` and path in the API, and the service's whole answer."""
 
     form: Form
     tag: str
@@ -42,7 +42,7 @@ class Found:
 
 
 Files: TypeAlias = Callable[[str, bytes], str]
-"""Writes a file of an export beside its documents, and returns its name there."""
+"""Writes a file beside the exported documents, and returns the file's name."""
 
 
 class ResourceKind(ABC):
@@ -52,10 +52,10 @@ class ResourceKind(ABC):
     """The kind's name for people, in the singular."""
 
     path: str
-    """The path of its list in the API, below which each resource has its name."""
+    """The path of the kind's list in the API; a resource has its name below this path."""
 
     cannot_go: ClassVar[str] = ""
-    """Why an existing resource cannot be deleted, in words; empty: it can."""
+    """Why an existing resource cannot be deleted, in words; empty if it can."""
 
     @property
     def document_kind(self) -> str:
@@ -63,16 +63,16 @@ class ResourceKind(ABC):
         return self.title
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The resources of this kind that a document describes; raises if the document is not valid."""
+        """The resources of this kind that a document describes; raises if the document is invalid."""
         if document.kind == self.document_kind:
             yield self.read(document, folder)
 
     @abstractmethod
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The resource that a document of this kind describes; raises if the document is not valid."""
+        """The resource that a document of this kind describes; raises if the document is invalid."""
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The resources of this kind that other resources of a project need and no document describes."""
+        """The resources of this kind that a project's other resources need and no document describes."""
         return iter(())
 
     def is_as(self, found: Form, wanted: Wanted) -> bool:
@@ -88,11 +88,11 @@ class ResourceKind(ABC):
         return ""
 
     def names(self, client: Client) -> list[str]:
-        """The names of a service's resources of this kind, in the order of its lists."""
+        """Names of a service's resources of this kind, in the order of the API's list."""
         return [item["name"] for item in client.pages(self.path)]
 
     def at(self, client: Client, name: str) -> str | None:
-        """The path of a resource in the API; None if it is known not to exist."""
+        """The path of a resource in the API; None if the resource is known not to exist."""
         return f"{self.path}/{part(name)}"
 
     def find(self, client: Client, name: str) -> Found | None:
@@ -106,10 +106,10 @@ class ResourceKind(ABC):
 
     @abstractmethod
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
-        """The form of a resource from the answer of the service; None if it counts as not existing."""
+        """The form of a resource, from the service's answer; None if the resource counts as not existing."""
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Create or change the resource in the service, if it is still as found."""
+        """Create the resource, or change it if it is still as found."""
         at = self.at(client, wanted.name)
         assert at is not None, "only receivers have no path before they exist"
         client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(found)))

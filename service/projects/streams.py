@@ -42,11 +42,11 @@ class Streams(ResourceKind):
                 yield Wanted(kind=self, name=one.feeds, form=form, document=one.document, is_implied=True)
 
     def is_as(self, found: Form, wanted: Wanted) -> bool:
-        """An undocumented derived stream may have any declaration."""
+        """Whether two declarations are equal; an undocumented derived stream may have any declaration."""
         return found == wanted.form or (wanted.is_implied and found.get("derived", False))
 
     def names(self, client: Client) -> list[str]:
-        """All streams except those inside of operators, which belong to their operators."""
+        """Names of all streams except the internal streams of operators."""
         inner: set[str] = set()
         for kind in DOCUMENT_KINDS:
             for item in client.get(f"/{kind.plural}")["items"]:
@@ -65,14 +65,14 @@ class Streams(ResourceKind):
         client.request("PATCH", found.at, body=changes, headers=condition(found.tag))
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """Members that define how events are read cannot be changed."""
+        """The reason if members that define how events are read would change, as they are fixed."""
         fixed = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
         named = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return named and f"{named} of a stream cannot be changed; delete the stream first, or declare another one"
 
 
 class EventTypes(ResourceKind):
-    """Schemas of event types; the name is that of the stream, a slash, and the type."""
+    """Schemas of event types; a name is ``stream/type``."""
 
     title = "event type"
     document_kind = "event-type"
@@ -159,7 +159,7 @@ class Following(ResourceKind):
         return {"workflow": answer["workflow"], "mode": answer["mode"]}
 
     def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Follow the workflow; the tag is that of the stream's constraint set."""
+        """Let the stream follow the workflow; the tag belongs to the stream's constraint set."""
         tag = "" if found is None else found.tag
         client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
 
@@ -183,7 +183,7 @@ class ConstraintSets(ResourceKind):
         return [stream for stream in streams if self.find(client, stream) is not None]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
-        """The set of a stream; None if it has no hand-written constraints."""
+        """The hand-written constraints of a stream; None without any."""
         form: Form = answer["source"]
         return form if any(form.values()) else None
 
@@ -199,7 +199,7 @@ class ConstraintSets(ResourceKind):
 
 
 def stream_uses(client: Client, name: str, found: Found) -> list[tuple[str, str]]:
-    """Kind and name, as projects call them, of each resource that keeps a stream from being deleted."""
+    """Resources, as kind and name, that keep a stream from being deleted."""
     answer = client.request("DELETE", found.at, query={"dry_run": "true"}, headers=condition(found.tag))
     of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
     uses: list[tuple[str, str]] = []
@@ -213,7 +213,7 @@ def stream_uses(client: Client, name: str, found: Found) -> list[tuple[str, str]
 
 
 def _declared(members: dict[str, Any]) -> Form:
-    """The members of a declaration that differ from the defaults, and the key."""
+    """The key of a declaration, and members that differ from the defaults."""
     plain = StreamDeclaration.from_json(members).to_json()
     usual = StreamDeclaration(name="usual", key="subject").to_json()
     found = {

@@ -1,4 +1,4 @@
-"""The reference tables of a project, whose rows are in files beside the documents, and its calendars."""
+"""Reference tables, whose rows are files beside the documents, and calendars of a project."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from streams.tables import (
 
 
 class ReferenceTables(ResourceKind):
-    """Tables; the same rows are the same digest, however the file is written."""
+    """Tables; equal rows have equal digests, however their file is written."""
 
     title = "table"
     path = "/tables"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The table of a document; its rows are read and kept in the cache folder."""
+        """Read a table; its rows are stored in the cache folder."""
         file, key = document.path("file", folder), document.body["key"]
         wish = TableWish(key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {}))
         try:
@@ -56,7 +56,7 @@ class ReferenceTables(ResourceKind):
         )
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The document of a table; its rows become a file."""
+        """Export a table; its rows become a file."""
         content = client.content(f"{found.at}/rows")
         form = {member: found.form[member] for member in ("key", "columns")}
         return {**form, "file": keep(f"{name}.parquet", content)}
@@ -69,7 +69,7 @@ class Calendars(ResourceKind):
     path = "/calendars"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The calendar of a document; its hours are kept in the cache folder."""
+        """Read a calendar; its hours are stored in the cache folder."""
         form = dict(document.body)
         if "ical_file" in form:
             form["ical"] = document.beside("ical_file", folder).decode(errors="replace")
@@ -86,7 +86,7 @@ class Calendars(ResourceKind):
         return form
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The document of a calendar; an iCalendar text becomes a file."""
+        """Export a calendar; an iCalendar text becomes a file."""
         form = dict(found.form)
         if "ical" in form:
             form["ical_file"] = keep(f"{name}.ics", form.pop("ical").encode())
@@ -94,6 +94,6 @@ class Calendars(ResourceKind):
 
 
 def table_of(wanted: Wanted) -> TableVersion:
-    """The table of a wanted resource, as the first version."""
+    """The table of a wanted resource, as its first version."""
     version: Any = wanted.extra["version"]
     return TableVersion.from_json({**version.to_json(), "name": wanted.name, "version": 1})

@@ -1,4 +1,4 @@
-"""Webhooks and other sinks in a project."""
+"""Webhooks and other sinks of a project."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _MEMBERS = {
 
 
 class Webhooks(ResourceKind):
-    """Webhooks, by name; one without a name by its id."""
+    """Webhooks by name; a webhook without a name by its id."""
 
     title = "webhook"
     path = "/webhooks"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The webhook; its secrets are read from the environment when it is written."""
+        """Read a webhook; secrets are read from environment variables only when the webhook is written."""
         given = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
         if given["digest"] is not None:
             given["digest"] = {"at_once": None, **given["digest"]}
@@ -78,16 +78,16 @@ class Webhooks(ResourceKind):
         client.request("PATCH", found.at, body=body, headers=condition(found.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """The members of a new receiver that only its kind has."""
+        """Members of a new receiver that only its kind has."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, found: Found) -> Form:
-        """The changed members that only its kind has."""
+        """Changed members that only the receiver's kind has."""
         changes: Form = {} if wanted.form["url"] == found.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == found.form["headers"] else {**changes, "headers": _headers(wanted)}
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The members that differ from the defaults; values of headers become variables of the environment."""
+        """Document members that differ from the defaults; values of headers become environment variables."""
         body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
@@ -96,13 +96,13 @@ class Webhooks(ResourceKind):
 
 
 class Sinks(Webhooks):
-    """Sinks other than webhooks, by name. Members of one kind of sink are in a member with the name of the kind."""
+    """Sinks other than webhooks, by name; a member named like the sink's kind holds what only this kind has."""
 
     title = "sink"
     path = "/sinks"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """The sink; its password is read from the environment when it is written."""
+        """Read a sink; its password is read from an environment variable only when the sink is written."""
         kinds = [kind for kind in _OWN if kind in document.body]
         if len(kinds) != 1:
             raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
@@ -124,14 +124,14 @@ class Sinks(Webhooks):
     def _own_changes(self, wanted: Wanted, found: Found) -> Form:
         kind = next(kind for kind in _OWN if kind in wanted.form)
         own = {name: value for name, value in wanted.form[kind].items() if value != found.form[kind][name]}
-        return {**own, **_secret_of(wanted)} if own else {}  # another server gets no password that is not sent again
+        return {**own, **_secret_of(wanted)} if own else {}  # a changed server must not get the old password
 
     def cannot_change(self, found: Form, wanted: Form) -> str:
-        """The kind of a sink cannot be changed."""
+        """The reason if the sink's kind would change, as the kind is fixed."""
         return "" if any(kind in found and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
 
     def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The members that differ from the defaults; the password becomes a variable of the environment."""
+        """Document members that differ from the defaults; the password becomes an environment variable."""
         body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
         own = body[found.answer["kind"]]
         has_secret = own.get("user") is not None or "sasl.username" in own.get("options", {})
@@ -150,11 +150,11 @@ def _secret_of(wanted: Wanted) -> dict[str, str]:
 
 
 def _secret(document: Document, member: str, value: Any) -> str | None:
-    """A text, or the value of an environment variable."""
+    """A secret: the text in the document, or the value of an environment variable."""
     if not isinstance(value, Mapping):
         return None if value is None else str(value)
     try:
-        # house: allow environment: the document says which variable, as git should not have its value
+        # house: allow environment: the document names the variable, so that git does not hold the value
         return os.environ[value["env"]]
     except KeyError:
         raise document.refuse(f"{member}: the environment variable {value['env']} is not set", member) from None
