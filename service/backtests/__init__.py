@@ -1,7 +1,7 @@
-"""Backtests: the results that a pattern would have had in the past.
+"""Backtests: the results that patterns would have had in the past.
 
-``plans``, ``reports``, ``job`` and ``run`` run them, those of large histories in Spark; ``library`` and ``worker`` let
-a service run them, one after the other, each in a process of its own. Spark is imported only where it runs.
+``plans``, ``reports``, ``job`` and ``run`` run backtests, of large histories in Spark; ``library`` and ``worker`` serve
+them for a service, one at a time, each in its own process. Spark is imported only where it runs.
 """
 
 from service.backtests.library import BacktestDraft, BacktestLibrary, PatternChoice, Pruning

@@ -1,4 +1,4 @@
-"""The worker as a process: ``python -m service.backtests``."""
+"""The worker's process: ``python -m service.backtests``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a backtest in this process, with Spark where the history is large."""
+"""Runs a backtest in this process, or in Spark if the history is large."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pipeline  # the names that it loads Spark for are used with a large history only
+import pipeline  # loads Spark lazily, for large histories only
 from pipeline import BacktestOptions, BacktestResult, History, InProcess, is_small, run_backtest
 from service.process import signals_held
 from shards import EXERCISES, PatternKind, RoundPlan, run_exercises
@@ -24,7 +24,7 @@ _LOCAL = re.compile(r"local\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkUse:
-    """Options of Spark for a backtest; without a ``data_folder`` scratch files are in a temporary one.
+    """Options of Spark for a backtest; without ``data_folder``, scratch files are in a temporary folder.
 
     ``is_last``: this process ends afterwards, which saves a second.
     """
@@ -36,14 +36,14 @@ class SparkUse:
 
     @property
     def shards(self) -> int:
-        """The number of parts into which the keys are divided."""
+        """The number of parts into which keys are divided."""
         found = _LOCAL.fullmatch(self.master)
         return _SHARDS_PER_CORE * (int(found.group(1)) if found else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Callbacks of a running backtest: for the share that is done, and for the compilation of missing kernels.
+    """Callbacks of a running backtest: for the share that is done, and for missing kernels that are compiled.
 
     An exception from ``progress`` ends the backtest.
     """
@@ -59,7 +59,7 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match the histories of some streams: small ones in this process, others in Spark, started for them."""
+    """Match the histories of some streams: small ones in this process, others in Spark."""
     chosen, reports = options or BacktestOptions(shards=use.shards), report or Reports()
     needed = _exercises(histories, plan)
     if is_small(histories):
@@ -71,7 +71,7 @@ def run_job(
 
 @contextmanager
 def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterator[Any]:
-    """A Spark context that ends with the block."""
+    """Open a Spark context that ends with the block."""
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
         where = pipeline.SessionOptions(
@@ -80,10 +80,10 @@ def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterato
             writes_archive=True,
             settings=use.settings,
         )
-        compiled_here = exercises if pipeline.is_local(use.master) else []  # a cluster's machines compile their own
+        compiled_here = exercises if pipeline.is_local(use.master) else []  # clusters compile their own
         with (
             pipeline.compiling_beside(compiled_here, reports.compiling),
-            signals_held(),  # else a signal could leave Spark's Java process running
+            signals_held(),  # a signal in between would leave Spark's Java process running
         ):
             context = pipeline.build_context(where)
             ends.callback(pipeline.end_with_process if use.is_last else pipeline.end_session, context)
@@ -92,14 +92,14 @@ def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterato
 
 def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
     needed = run_exercises(plan)
-    if progress_of([PatternKind.exercise]).is_complete:  # no part of it needs to be recorded
+    if progress_of([PatternKind.exercise]).is_complete:  # the cache is complete, so matchers need no recording
         needed = [PatternKind.exercise, *(one for one in needed if one in EXERCISES)]
     reads_lines = any(kind_of(file) == "jsonl" for history in histories.values() for file in history.files)
     return [*needed, *([JSON_LINES] * reads_lines)]
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:
-    """The options with a folder for all rows, created if it does not exist."""
+    """Options with a folder for all rows; the folder is created."""
     if folder is None:
         return options
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Backtests of a running service, as use cases without HTTP: request, look up, cancel."""
+"""Use cases of a running service's backtests, without HTTP: request, look up, cancel."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class PatternChoice:
     """A pattern that a backtest names.
 
     Attributes:
-        text: In the pattern language; None for a registered pattern.
-        version: Of the registered pattern; None: the current one.
-        suppress: The member of the document of a pattern; with a registered one, in place of its own.
+        text: Text in the pattern language; None for a registered pattern.
+        version: Version of the registered pattern; None: the current one.
+        suppress: Suppression, as in a pattern's document; replaces that of a registered pattern.
     """
 
     text: str | None = None
@@ -45,8 +45,8 @@ class BacktestDraft:
 
     Attributes:
         path: A file or folder below the configured one; None: the log.
-        pruning: Whether the constraints terminate partial matches early, or whether both are compared.
-        is_open: Whether traces continue after the history; None: if it is the log.
+        pruning: Whether constraints terminate partial matches early, or both ways are compared.
+        is_open: Whether traces continue after the history; None: only for the log.
     """
 
     stream: str
@@ -66,7 +66,7 @@ class BacktestLibrary:
         self._clock = clock
 
     def ask(self, draft: BacktestDraft) -> Backtest:
-        """Queue a backtest; declaration, patterns and constraints are taken as they are now."""
+        """Queue a backtest with the current declaration, patterns and constraints."""
         declaration = self._stores.registry.stream(draft.stream)
         if draft.path is not None:
             allowed_path(self._settings.backtest_dir, draft.path)
@@ -102,17 +102,17 @@ class BacktestLibrary:
         return backtest
 
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
-        """A backtest, and its summary once it is done."""
+        """Get a backtest, and its summary once it is done."""
         found = self._stores.backtests.get(backtest_id)
         return found, self._stores.backtests.summary(backtest_id) if found.status == "done" else None
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
-        """Alerts of a backtest by their end; none before it is done."""
+        """Alerts of a backtest in the order of their ends; none before the backtest is done."""
         self._stores.backtests.get(backtest_id)
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
 
     def delete(self, backtest_id: str) -> None:
-        """Cancel a backtest that has not ended; remove one that has."""
+        """Cancel a backtest that is not over, or remove one that is."""
         fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
         if self._stores.backtests.advance(backtest_id, ("queued", "running"), **fields) is None:
             self._stores.backtests.remove(backtest_id)

@@ -1,8 +1,8 @@
-"""The variants of matching that answer the question of a backtest.
+"""Variants of matching that answer a backtest's question.
 
 The first variant is the tested one. Further variants on request: the patterns to compare with, the tested variant
-without pruning, and without constraints. All are guarded by the same constraints, reduced to the limit of monitor
-states as by ``forestall match``.
+without pruning, and the tested variant without constraints. Constraints are reduced to the limit of monitor states, as
+in ``forestall match``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _VERSION = 1
 
 
 def plan_of(question: Question) -> RoundPlan:
-    """The variants that answer a question."""
+    """Plan the variants that answer a question."""
     tested = _variant(question, TESTED, question.patterns, question.prune)
     variants = [tested]
     if question.against:
         other = _variant(question, AGAINST, question.against, question.prune)
         if (
             len(question.patterns) == len(question.against) == 1
-        ):  # compared whatever their names; several by their names
+        ):  # single patterns are compared whatever their names, several by name
             other = replace(other, counterparts={question.against[0].name: question.patterns[0].name})
         variants.append(replace(other, alike=likeness(tested, other)))
     if question.compares_pruning:
@@ -63,11 +63,11 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """The question without constraints; traces still end at the end events of the constraints."""
+    """Remove the constraints from a question; traces still end at the constraints' end events."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends
-    ends.intersection_update(declaration.event_types or ends)  # no event of other types comes
+    ends.intersection_update(declaration.event_types or ends)  # the stream has no other types
     return replace(question, constraint_set=None, declaration=replace(declaration, end_events=tuple(sorted(ends))))
 
 

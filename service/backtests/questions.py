@@ -1,4 +1,4 @@
-"""The question of a backtest, as a value that can be stored; independent of Spark."""
+"""The question of a backtest as a value that can be stored; independent of Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TriedPattern:
     suppression: Mapping[str, Any] | None = None
 
     def to_record(self) -> PatternOn:
-        """The control record that registers it."""
+        """The control record that registers the pattern."""
         return PatternOn(
             name=self.name,
             version=self.version,
@@ -37,7 +37,7 @@ class TriedPattern:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TriedPattern:
-        """Read plain JSON, perhaps of an earlier release, which had no budgets."""
+        """Read plain JSON; earlier releases wrote no budgets."""
         return cls(**{**document, "budget": WorkBudget.from_json(document.get("budget", {}))})
 
 
@@ -48,11 +48,11 @@ class Question:
     Attributes:
         declaration: The stream, its end events included.
         constraint_set: The constraints that the traces keep, the stream's end events included; None: none.
-        prune: What to do with doomed partial matches; None: as in the set.
+        prune: Pruning of partial matches that can no longer complete; None: as in the set.
         is_open: Whether traces continue after the history.
-        tables: The versions of the tables that patterns look up, each with the time from which it holds, in the form
-            of ``Tables.to_json``; over the log, the one before its first event.
-        changes: Over the log, the changes of the tables between its events; not part of the document.
+        tables: Versions of the tables that patterns look up, each with the time from which it holds, in the form of
+            ``Tables.to_json``; for the log, the versions before its first event.
+        changes: For the log, the changes of tables between events; not part of the document.
     """
 
     declaration: StreamDeclaration
@@ -82,7 +82,7 @@ class Question:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Question:
-        """The question that ``to_document`` gave."""
+        """Read a question from its document."""
         constraints, prune = document["constraints"], document["prune"]
         return cls(
             declaration=StreamDeclaration.from_json(document["declaration"]),
@@ -98,7 +98,7 @@ class Question:
 
 
 def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
-    """The ends of traces for a pattern of the backtest."""
+    """How traces end for a pattern of the backtest."""
     if not question.is_open:
         return TraceEnds(has_trace_end=True)
     is_guarded = tried.is_guarded and question.prune is not Prune.OFF

@@ -1,4 +1,4 @@
-"""The result of a backtest as plain JSON; fields are added, never changed."""
+"""The result of a backtest as plain JSON. Fields may be added but never changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTED = tuple(kind for kind in COUNTED if kind.in_backtests == "listed")
 
 
 def summary_document(result: BacktestResult) -> dict[str, Any]:
-    """Results and costs, without the alerts."""
+    """Counts and costs of a backtest, without the alerts."""
     names = list(result.variants)
     tested = result.variants[names[0]]
     return {
@@ -33,10 +33,10 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Alerts of the first variant, with the lost ones, by their end.
+    """Alerts of the first variant, and lost alerts, sorted by end; at most ``limit``.
 
-    ``change`` and ``compared_with`` name the variants that do not have the alert (``added``), or the one that has it
-    (``lost``).
+    ``change`` is ``added`` for an alert that the variants in ``compared_with`` lack, and ``lost`` for an alert that
+    only the variant in ``compared_with`` has.
     """
     added: dict[str, list[str]] = {}
     for place, alerts in result.rows.items():
@@ -58,7 +58,7 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """Results added and lost in the comparison with a variant, by their end, at most ``limit`` of each."""
+    """Results added and lost in the comparison with a variant, sorted by end, at most ``limit`` of each."""
     found: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
         label, _, name = place.partition(".")
@@ -69,13 +69,13 @@ def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[li
 
 
 def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[str, Any]]:
-    """Rows of the first variant, alerts by their end."""
+    """Rows of the first variant, at most ``limit``; alerts are sorted by end."""
     rows = result.rows.get(kind, ())
     return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
 
 
 def _order(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort key of an alert, or of a derived event, which has one time and no bindings."""
+    """Sort key of an alert or a derived event; a derived event has a single time and no bindings."""
     end, start = parse_time(one.get("end") or one["time"]), parse_time(one.get("start") or one["time"])
     return end, start, sorted(one.get("bindings", {}).items()), one["pattern"], one["key"]
 
@@ -103,5 +103,5 @@ def _comparison(counts: ComparisonCounts, tested: VariantCounts, other: VariantC
 
 
 def _ratio(tested: int, other: int) -> float | None:
-    """The first variant's value as a share of the other's; None if the other has nothing."""
+    """The first value as a share of the other; None if the other is 0."""
     return round(tested / other, 3) if other else None

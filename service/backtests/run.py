@@ -1,4 +1,4 @@
-"""One backtest as a process, ``python -m service.backtests.run ID``: reports progress and result in Redis."""
+"""The process of one backtest, ``python -m service.backtests.run ID``; reports progress and result in Redis."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from service.stores import Backtest
 from streams import Clock, ForestallError, StreamDeclaration, SystemClock, TableOn
 from streams.readers import ReaderOptions, reading_of
 
-_NICENESS = 10  # live matching comes first
+_NICENESS = 10  # so that live matching comes first
 _TOLD_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRun:
-    """Runs a backtest that the worker has begun."""
+    """Runs a backtest that the worker has started."""
 
     stores: Stores
     settings: Settings
@@ -65,7 +65,7 @@ class BacktestRun:
         shards = use.shards
         if (
             backtest.path is None
-        ):  # each part has events of one shard; all of them, where time decides what a table ends
+        ):  # a log file holds one shard: one part per file if tables change, otherwise whole parts per file
             parts = len(history.files)
             shards = parts if history.changes else -(-shards // parts) * parts
         options = BacktestOptions(shards=shards, limit=self.settings.limits.backtest_alerts_kept)
@@ -73,7 +73,7 @@ class BacktestRun:
         return run_job(histories, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
-        """The events of the log, and the question with the tables as they change between these events."""
+        """Export the events of the log; the question gets the tables and their changes between these events."""
         names = frozenset(str(one["name"]) for one in question.tables)
         wanted = LogRange(
             stream=backtest.stream,

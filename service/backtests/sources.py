@@ -1,4 +1,4 @@
-"""The sources that a backtest of the service may read: files below one folder, and the log."""
+"""Sources that a service's backtests may read: files below one folder, and the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_TABLES = frozenset((TableOn.KIND, TableOff.KIND, TableRow.KIND))
 
 
 def allowed_path(folder: Path | None, path: str) -> Path:
-    """The file or folder that a backtest names; ``BacktestRefused`` if it is elsewhere, also by links, or missing."""
+    """The path that a backtest names; ``BacktestRefused`` if missing or outside the folder, also by links."""
     if folder is None:
         raise BacktestRefused(
             f'files cannot be read, as {PREFIX}BACKTEST_DIR is not set; use the log: {{"log": true}}', path=path
@@ -41,7 +41,7 @@ def allowed_path(folder: Path | None, path: str) -> Path:
 
 
 def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
-    """Check that no file of a folder is a link to somewhere else."""
+    """Check that no file of a folder links to a place outside."""
     root = None if folder is None else folder.resolve()
     for file in files:
         if root is None or not file.resolve().is_relative_to(root):
@@ -50,9 +50,9 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """What is exported from the log: the events of a stream between two times, and the changes of some tables.
+    """The part of the log to export: a stream's events between two times, and changes of tables.
 
-    ``tables`` are names; those of calendars are as ``streams.tables`` stores them.
+    ``tables`` are names; calendars have the names that ``streams.tables`` gives them.
     """
 
     stream: str
@@ -63,7 +63,7 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedLog:
-    """The exported part of the log; ``places``: for each file the number of its events before each change."""
+    """An exported part of the log; ``places`` gives, per file, the number of events before each change."""
 
     files: tuple[Path, ...]
     places: tuple[tuple[int, ...], ...]
@@ -71,9 +71,9 @@ class ExportedLog:
 
 
 def export_log(log: EventLog, folder: Path, wanted: LogRange) -> ExportedLog:
-    """Write the events of a part of the log, and find the places of the changes of tables among them.
+    """Export the events of a part of the log, and the places of table changes among them.
 
-    Every shard has the same changes, except for those that it no longer has, which came first.
+    All shards hold the same changes; a trimmed shard lacks the earliest ones.
     """
     shards = [_exported(log, shard, folder, wanted) for shard in range(log.layout.read().shards)]
     changes = max((one.changes for one in shards), key=len)
@@ -86,7 +86,7 @@ def export_log(log: EventLog, folder: Path, wanted: LogRange) -> ExportedLog:
 
 @dataclass(slots=True)
 class _Shard:
-    """The exported part of a shard: the changes, each with the number of events before it."""
+    """An exported shard; ``places`` gives the number of events before each change."""
 
     file: Path
     changes: list[TableRecord] = field(default_factory=list)
@@ -111,9 +111,9 @@ def _exported(log: EventLog, shard: int, folder: Path, wanted: LogRange) -> _Sha
 
 
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
-    """The tables at the place of the log at which some changes of them begin.
+    """The tables before the first of some changes.
 
-    A row that was changed before and after the place, under one version, is that of the version's file.
+    A row that changed both before and after that point, under one version, gets the value in the version's file.
     """
     found = Tables(tables.files)
     for name in sorted(names):
@@ -127,7 +127,7 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """The version of a table before some changes of it."""
+    """The version of a table before some changes."""
     for record in records:
         match record:
             case TableRow():

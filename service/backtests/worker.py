@@ -1,8 +1,8 @@
-"""Processes the queue of backtests, one at a time, each in a process of its own.
+"""Processes the queue of backtests, one at a time, each in its own process.
 
-The worker itself is small and does not import Spark. A backtest's memory is released with its process, and whatever
-ends that process, the worker reports it. If the worker is killed, its backtest ends with it and is begun once more by
-the next worker; a backtest that is interrupted again has failed. A lease in Redis keeps other workers waiting.
+The worker does not import Spark. A backtest's memory is released with its process, and the worker reports how the
+process ended. If the worker is killed, its backtest ends too, and the next worker starts it once more; a second
+interruption is a failure. A lease in Redis keeps other workers waiting.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Worker:
-    """Runs waiting backtests, oldest first, each in a process: ``command`` with the id of the backtest."""
+    """Runs queued backtests, oldest first, each as a process ``command`` with the backtest's id."""
 
     stores: Stores
     clock: Clock
@@ -47,7 +47,7 @@ class Worker:
     _process: subprocess.Popen[bytes] | None = None
 
     def run(self, stop: Event, on_round: Callable[[], None] = lambda: None) -> None:
-        """Work until ``stop`` is set; a running backtest is then queued again. ``on_round``: called in each round."""
+        """Work until ``stop`` is set; a running backtest is then queued again. ``on_round`` is called in each round."""
         try:
             while not stop.wait(_POLL_S):
                 on_round()
@@ -59,7 +59,7 @@ class Worker:
             self.close()
 
     def step(self) -> None:
-        """Make one round: renew the lease, watch the running backtest, begin the next."""
+        """Do one round: renew the lease, watch the running backtest, start the next."""
         if not self.stores.backtests.lease(self._token, _LEASE_MS):
             self._holds_lease = False
             self._stop_process()
@@ -73,7 +73,7 @@ class Worker:
             self._begin()
 
     def close(self) -> None:
-        """End the running backtest and leave it to the next worker."""
+        """Stop the running backtest and leave it to the next worker."""
         current = self._current
         self._stop_process()
         if current is not None:
@@ -83,7 +83,7 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """Queue backtests that an earlier worker left running, or mark them as failed."""
+        """Queue backtests that an earlier worker left running again, or mark them as failed."""
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":
                 continue
@@ -107,7 +107,7 @@ class Worker:
         }
         if self.stores.backtests.advance(backtest.id, ("queued",), **fields) is None:
             return False
-        # house: allow environment: the process inherits that of this one
+        # house: allow environment: the child process inherits this process's environment
         environment = {**os.environ, f"{PREFIX}REDIS_URL": self.stores.url, f"{PREFIX}PARENT_PID": str(os.getpid())}
         self._process = subprocess.Popen([*self.command, backtest.id], stdin=subprocess.DEVNULL, env=environment)
         self._current = backtest.id
@@ -119,7 +119,7 @@ class Worker:
         status = self._process.poll()
         if status is not None:
             self._process = self._current = None
-            self._fail(current, _cause(status))  # no effect if it has stored its outcome
+            self._fail(current, _cause(status))  # no effect if the process has stored its outcome
             return
         try:
             is_wanted = self.stores.backtests.get(current).status == "running"
@@ -158,7 +158,7 @@ def _cause(status: int) -> str:
 
 
 def work(settings: Settings) -> None:
-    """The work of the process, until a signal."""
+    """Run a worker until a signal."""
     stop = Event()
     with open_stores(settings) as stores:
         for number in (signal.SIGTERM, signal.SIGINT):
