@@ -1,8 +1,8 @@
 """Runs: rules over finite events, and their results.
 
 Purpose: the plan of a run (streams, constraints, patterns, operators), the run in this process, its results by list.
-Promises: a run gives the results that a service gives for the same rules and events. This package does not know where
-rules and events come from.
+Promises: a run gives the same results as a service with the same rules and events. The package does not depend on the
+source of rules and events.
 """
 
 from service.runs.plan import RunPlan

@@ -12,7 +12,7 @@ from service.runs.stream_report import WorkflowUse
 from workflows import WorkflowModel, compile_workflow
 
 if TYPE_CHECKING:
-    from service.stores import FollowMode  # brings Redis, which a run does without
+    from service.stores import FollowMode  # imports Redis, which a run does not need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def _use(derived: Derived, *, is_exact: bool) -> WorkflowUse:
 
 
 def _explanation(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
-    """A sentence about the mode in which a process is followed, and why."""
+    """Explain the mode in which a process is followed."""
     if use.mode == "exact":
         return f"followed exactly, by its automaton of {use.states} states"
     why = "as asked" if mode == "tables" else derived.without_automaton

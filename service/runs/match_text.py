@@ -1,6 +1,6 @@
 """Matches as JSON text, in order, written from the same columns as alerts.
 
-Tests compare them with matches written one at a time, in the order of ``nfa.match_order``.
+Tests compare the text with matches that are written one at a time, in the order of ``nfa.match_order``.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from streams import (
     texts_of,
 )
 
-_EVENTS_AT_ONCE = 32_768  # bound by matches; what is made of them stays in the caches of a processor
+_EVENTS_AT_ONCE = 32_768  # bound events per part, so that the part's columns fit into a processor's cache
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
-    """The matches as JSON objects, between commas, in parts that follow one another.
+    """Write the matches as comma-separated JSON objects, in consecutive parts.
 
-    ``with_returns``: names of the patterns whose matches show the values of RETURN.
+    ``with_returns``: names of the patterns whose matches have the values of RETURN.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:
@@ -53,7 +53,7 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
-    """Some matches, a comma after each; ``returns`` are the last members of their objects."""
+    """Write matches, a comma after each; ``returns`` are the last members of their objects."""
     heads = [f'{{"pattern":{json_text(one.name)},"key":"' for one in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
@@ -64,7 +64,7 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
 
 
 def joined_matches(found: Sequence[MatchColumns]) -> MatchColumns:
-    """The matches of some batches and lanes, with the patterns that have matches; keys are a dictionary."""
+    """Concatenate the matches of batches and lanes, with the patterns that matched; keys become a dictionary array."""
     known: dict[RunningPattern, int] = {}
     return MatchColumns(
         pattern=np.concatenate([_pattern_places(columns, known) for columns in found]),
@@ -85,14 +85,14 @@ def joined_matches(found: Sequence[MatchColumns]) -> MatchColumns:
 
 
 def _joined_rows(found: Sequence[MatchColumns]) -> pa.Array | None:
-    """The rows of FOR EACH ROW of some matches; None: there are none."""
+    """Concatenate the rows of FOR EACH ROW; None if no match has one."""
     if all(columns.rows is None for columns in found):
         return None
     return pa.concat_arrays([texts_of([""] * len(one)) if one.rows is None else one.rows for one in found])
 
 
 def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
-    """Some of the joined matches."""
+    """Take some of the joined matches, by row."""
     ends = matches.ends[rows]
     sizes = ends - np.where(rows > 0, matches.ends[rows - 1], 0)
     bound = ragged_places(ends - sizes, sizes)
@@ -114,7 +114,7 @@ def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
 
 
 def _order(matches: MatchColumns) -> NDArray[np.intp]:
-    """The rows of joined matches in the order of ``match_order``."""
+    """Rows of joined matches in the order of ``match_order``."""
     found = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
     rows, repeats = found.rows, found.repeats
     is_tied = repeats.copy()
@@ -130,9 +130,9 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """The bindings of each match as numbers, whose order is that of the sorted bindings.
+    """Encode the bindings as numbers that sort like the bindings' text.
 
-    The events of an alias end where another alias begins, so a further event of the same alias is above all others.
+    An alias's events end where another alias begins, so a further event of the same alias ranks above all aliases.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
@@ -140,7 +140,7 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """The values of RETURN for each match, as the last member of its object; empty for patterns without RETURN."""
+    """Values of RETURN as the last member of each match's object; empty text for patterns without RETURN."""
     if not with_returns:
         return None
     texts: list[str] = []
@@ -155,18 +155,18 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, known: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """The place of each match's pattern among the known patterns; new patterns are added."""
+    """Index of each match's pattern among the known patterns, to which new patterns are added."""
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [known.setdefault(columns.patterns[one], len(known)) for one in used.tolist()]
     return np.array(places, np.int32)[number]
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Convert places within parts to places in the whole; each part comes with its length."""
+    """Concatenate indices within parts as indices into the whole; each part comes with its length."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 
 
 def _ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """The place of each text among the distinct ones in ascending order."""
+    """Dense rank of each text, in ascending order."""
     return numbers_of(pc.rank(texts, tiebreaker="dense")).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Finished transactions of the past, cut into traces."""
+"""Finished transactions of a past log, cut into traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A log by its traces: types in the order of time, and keys, which repeat where end events end traces."""
+    """A log as traces: types in the order of time, and keys, which repeat if end events cut a transaction."""
 
     traces: Sequence[Sequence[str]]
     keys: Sequence[str]
@@ -18,9 +18,9 @@ class PastLog:
 
     @classmethod
     def of(cls, name: str, events: Iterable[tuple[str, str, int | None]], end_events: Collection[str] = ()) -> PastLog:
-        """The traces of some events (key, type and time, or None, in order), each taken to be finished.
+        """Cut events (key, type, and time or None, in order) into traces, which all count as finished.
 
-        After a type of ``end_events``, a later event of the key begins another trace.
+        After a type in ``end_events``, a later event of the same key begins another trace.
         """
         traces: list[list[str]] = []
         keys: list[str] = []

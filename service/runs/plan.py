@@ -24,15 +24,15 @@ from streams import (
 from streams.tables import Tables, require_lookup
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and a run without constraints does not need it
+    from constraints import ConstraintSet  # slow to import, and not needed without constraints
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    Undeclared streams between operators are derived. Each pattern comes with whether the set terminates its partial
-    matches. The content of tables is in the cache folder.
+    Streams between operators that are not declared are derived. Each pattern has a flag: whether constraints terminate
+    its partial matches. Rows of tables are in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]
@@ -43,7 +43,7 @@ class RunPlan:
     budget: WorkBudget = USUAL_BUDGET
 
     def records(self) -> Sequence[tuple[str, ControlRecord]]:
-        """The control records that a log would have before the first event, each with its stream."""
+        """The control records that a log would hold before its first event, each with its stream."""
         return self._variant.records
 
     def _declared(self) -> Iterator[tuple[str, ControlRecord]]:
@@ -62,11 +62,11 @@ class RunPlan:
             yield one.inputs[0].stream, OperatorOn(one, "fresh")
 
     def variant(self, name: str) -> Variant:
-        """These rules as a variant of a plan of rounds."""
+        """The plan as a variant of a plan of rounds."""
         return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """The further keys that operators on a posted stream use."""
+        """Further keys by name, and their paths, that operators on a posted stream use."""
         return self._variant.routes.get(stream, {})
 
     @cached_property
@@ -97,6 +97,6 @@ class RunPlan:
 
 
 def _has_rules(constraint_set: ConstraintSet) -> bool:
-    """Whether a set concerns any trace."""
+    """Whether a set has constraints, a process to follow, or reports unknown types."""
     deviates = constraint_set.settings.unknown_types == "deviate"
     return bool(constraint_set.parts) or constraint_set.process is not None or deviates

@@ -1,4 +1,4 @@
-"""Results of a run, by the name of their list."""
+"""Results of a run, by list."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from shards import DEAD_LETTER, DERIVED, INCIDENT_CHANGES, KINDS, RESULT_KINDS, 
 from streams import parse_time
 
 Results: TypeAlias = dict[str, list[dict[str, Any]]]
-"""Results by the name of their list."""
+"""Results by name of the list."""
 
 LISTS: Mapping[str, ResultKind] = {
     result.member: result for kind in KINDS for result in kind.result_kinds if result.in_backtests != "no"
 }
-"""The kinds of results of all kinds of operators, by the name of their list."""
+"""Kinds of results, by name of their list."""
 EVENTS = "events"
 """The list of derived events."""
 INCIDENTS = "incidents"
-"""The list of incidents, each as its last change left it."""
+"""The list of incidents, each in its last state."""
 SUSPENSIONS = "suspensions"
 """The list of suspended operators."""
 OLD_LISTS: Mapping[str, str] = {"ended": "endings"}
-"""Former names of lists, which are accepted and printed for one release."""
+"""Former names of lists, still accepted and printed for one release."""
 
 _NAMES = {**{result.name: name for name, result in LISTS.items()}, DERIVED.name: EVENTS}
 _SHOWN_LETTERS = frozenset(error.code for kind in KINDS for error in kind.letters)
@@ -32,7 +32,7 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """The results in rows, by list and stream."""
+    """Sort rows into lists, by list and stream."""
     every = [one.pattern for some in plan.patterns.values() for one, _ in some]
     with_returns = {pattern.name for pattern in every if pattern.returns}
     found: Results = {name: [] for name in (*_NAMES.values(), DEAD_LETTER.member, SUSPENSIONS)}
@@ -40,7 +40,7 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     for kind, body in rows:
         if (name := _NAMES.get(kind)) is not None:
             stream = body["into"] if name == EVENTS else body["stream"]
-            if stream not in plan.declarations:  # between operators
+            if stream not in plan.declarations:  # an internal stream of operators
                 continue
             document = document_of(RESULT_KINDS[kind], body)
             if "returns" in document and body["pattern"] not in with_returns:
@@ -71,13 +71,13 @@ def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as a list of results shows it, without its stream."""
+    """A result as lists show it, without its stream."""
     shown = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
     return {name: body[name] for name in shown if name in body}
 
 
 def row_text(body: Mapping[str, Any]) -> str:
-    """The row of FOR EACH ROW of a result, such as ``(sensor=s1)``; empty if its pattern has no rows."""
+    """The row of FOR EACH ROW as text, such as ``(sensor=s1)``; empty if the pattern has none."""
     if "row" not in body:
         return ""
     words = (f"{name}={value}" for name, value in body["row"].items())
@@ -85,7 +85,7 @@ def row_text(body: Mapping[str, Any]) -> str:
 
 
 def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Results of a kind in the order in which runs list them."""
+    """Sort results of a kind in the order in which runs list them."""
 
     def place(body: Mapping[str, Any]) -> list[Any]:
         return [_comparable(name, body.get(name, {})) for name in kind.ordered_by]
@@ -94,12 +94,12 @@ def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """The number of results by list, from the number of rows by kind."""
+    """Count results by list, from rows counted by kind."""
     return {name: counts.get(kind, 0) for kind, name in _NAMES.items()}
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """A value of a member, in a form that can be compared: a time as a number, bindings by alias."""
+    """A member's value in comparable form: a time as a number, bindings as sorted pairs."""
     if name in _TIMES:
         return parse_time(value)
     return sorted(value.items()) if isinstance(value, Mapping) else value

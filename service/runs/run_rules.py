@@ -1,4 +1,4 @@
-"""The rules of a run of one stream, checked as ``forestall match`` checks them."""
+"""The rules of a run of one stream, with the checks of ``forestall match``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams import StreamDeclaration, places_of
 from streams.tables import Tables
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and most calls do not need it
+    from constraints import ConstraintSet  # slow to import, and rarely needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class RunRules:
 
     @cached_property
     def read(self) -> set[str] | None:
-        """The names of the attributes that patterns and keys read; None: all, as conditions of constraints may."""
+        """Names of the attributes that patterns and keys read; None for all, if constraints have conditions."""
         if self.own is not None and self.own.conditions:
             return None
         found = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
@@ -54,7 +54,7 @@ class RunRules:
 
     @cached_property
     def constraint_set(self) -> ConstraintSet | None:
-        """The constraints with the end events of the declaration and the pruning that was chosen."""
+        """The constraints with the declaration's end events and the chosen pruning."""
         if self.own is None:
             return None
         from service.registering.reports import joined_with  # noqa: PLC0415 - most calls need none
@@ -65,7 +65,7 @@ class RunRules:
         return replace(joined, settings=replace(joined.settings, prune=self.prune))
 
     def notices(self) -> Iterator[str]:
-        """Probable mistakes in the patterns and the constraints, in words."""
+        """Probable mistakes in patterns and constraints, in words."""
         whole = TraceEnds(has_trace_end=True, is_log_ordered=self.declaration.ties == "log")
         ends = {one.pattern: self._ends_of(one) if self.is_open or one.route else whole for one in self._routed}
         yield from pattern_notices(list(ends), ends.__getitem__)
@@ -82,7 +82,7 @@ class RunRules:
         return [replace(one, suppression=read_suppression(self.suppress, one)) for one in found]
 
     def _ends_of(self, one: RoutedPattern) -> TraceEnds:
-        """The ends of traces that are still open after the events."""
+        """How traces end that are still open after the events."""
         timing = one.declaration
         if self.constraint_set is None or one.route:
             has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
@@ -93,7 +93,7 @@ class RunRules:
 
 
 def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> Iterator[str]:
-    """Probable mistakes in patterns, in words, in the order of the patterns."""
+    """Probable mistakes in patterns, in words, by pattern."""
     for pattern in patterns:
         ends = ends_of(pattern)
         try:
@@ -106,7 +106,7 @@ def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], Tr
 
 
 def constraint_notices(patterns: Sequence[Pattern], constraint_set: ConstraintSet) -> Iterator[str]:
-    """The patterns that constraints make impossible, each with the reasons."""
+    """Sentences about patterns that constraints make impossible, with the reasons."""
     from constraints import check_query, check_set  # noqa: PLC0415 - most calls need none
 
     check_set(constraint_set)

@@ -1,4 +1,4 @@
-"""Runs rules over finite events in this process: one shard, fed as by a log."""
+"""Runs rules over finite events in this process, in one shard that is fed like a shard of the log."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class MeasuredRun:
 
 
 class InlineRun:
-    """A run in this process; patterns of ``later`` do not run before ``start``.
+    """A run in this process; patterns named in ``later`` run only after ``start``.
 
-    Raises ``ProjectRefused`` if patterns feed each other in a circle, or an ordinary stream.
+    Raises ``ProjectRefused`` if patterns feed each other in a cycle, or feed an ordinary stream.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class InlineRun:
             raise ProjectRefused.of(refused)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern of ``later``; it sees the events that follow."""
+        """Start a pattern named in ``later``; it sees only the events that follow."""
         self.settle()
         self._shards.say(*self._later.pop(pattern))
         self._require_accepted()
 
     def feed(self, stream: str, events: EventBatch) -> None:
-        """Feed events of a stream; the order among events of different streams does not matter."""
+        """Feed events of a stream; streams may be fed in any order."""
         if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
             self._shards.feed(stream, events)
             for route, path in self._plan.routes(stream).items():
@@ -88,7 +88,7 @@ class InlineRun:
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def append(self, stream: str, events: EventBatch, route: str) -> None:
-        """Feed events that are keyed by a further key."""
+        """Feed events whose key is a further key."""
         self._shards.feed(stream, events, route)
 
     def settle(self) -> None:
@@ -96,12 +96,12 @@ class InlineRun:
         self._rows += self._shards.settle()
 
     def say(self, stream: str, record: ControlRecord) -> None:
-        """Feed a control record; the promise that a range of keys is finished may be fed at any point of the run."""
+        """Feed a control record; a promise about a range of keys may be fed at any point of the run."""
         self._shards.say(stream, record)
 
     @property
     def state(self) -> ShardState:
-        """The state of the shard, to be read only."""
+        """The state of the shard; read-only."""
         return self._shards.states[0]
 
     @property
@@ -113,14 +113,14 @@ class InlineRun:
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
-        """The number of late events of each stream that had some, by what was done with them."""
+        """Numbers of late events by stream and by what was done with them; streams without any are missing."""
         counts = self._shards.states[0].measures()
         found = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
         return {name: some for name, some in found.items() if some}
 
     @property
     def dead_letters(self) -> dict[str, dict[str, int]]:
-        """The number of dead letters by stream and code, after ``results``."""
+        """Numbers of dead letters by stream and code, after ``results``."""
         found: dict[str, dict[str, int]] = {}
         for (stream, code), number in sorted(self._letters.items()):
             found.setdefault(stream, {})[code] = number
@@ -134,18 +134,18 @@ class InlineRun:
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """Measurements of the inputs of operators that finish keys themselves (``wait: auto``)."""
+        """Measurements of the inputs of operators with ``wait: auto``."""
         states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
     @property
     def unkeyed(self) -> dict[str, Sequence[str]]:
-        """By operator a sentence for each input that had events without a usable key."""
+        """By operator, a sentence for each input with events that lack a usable key."""
         found = _documents(self._plan, self._shards.states[0].measures())
         return {one.name: some for kind, one, own in found if (some := kind.unkeyed(one, own))}
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
-        """All rows of the run; ``is_open`` as for ``results``."""
+        """All rows of the run; ``is_open`` as in ``results``."""
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         return rows_of(self._rows)
 
@@ -162,7 +162,7 @@ def measured_of(
 ) -> dict[str, MeasuredRun]:
     """The measured bound of each stream with ``lateness: auto``.
 
-    ``counts``: the counters of each stream, of all shards. ``bounds_us``: the bound of each stream at the end.
+    ``counts``: counters of each stream, over all shards. ``bounds_us``: the bound of each stream at the end.
     """
     return {
         name: MeasuredRun(
@@ -178,9 +178,9 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """Measurements of the inputs of each operator that finishes keys itself (``wait: auto``).
+    """Measurements of the inputs of operators with ``wait: auto``.
 
-    ``counts`` has the counters of each stream, of all shards, ``states`` those of the deciders, by stream and name.
+    ``counts``: counters of each stream, over all shards. ``states``: states of the deciders, by stream and name.
     """
     found = {}
     for kind, one, own in _documents(plan, counts):

@@ -1,4 +1,4 @@
-"""The results of the patterns of one stream, as the JSON document of ``forestall match``."""
+"""Results of the patterns of one stream, as the JSON document of ``forestall match``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTS = ("matches", *_KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUse:
-    """How a workflow is used while events are matched: by its automaton (``exact``) or its constraints (``tables``)."""
+    """How a run uses a workflow: by its automaton (``exact``) or its constraints (``tables``)."""
 
     mode: Literal["exact", "tables"]
     method: str
@@ -40,8 +40,8 @@ class WorkflowUse:
 class StreamReport:
     """The results of a run of one stream: matches by lane, and the other results in order, each as kind and body.
 
-    ``overflow`` has the results beyond a limit, ``duplicates`` counts events whose ids came before, and ``suppressed``
-    counts suppressed matches; it is None if no pattern suppresses any.
+    ``overflow`` lists results beyond a limit, ``duplicates`` counts events with repeated ids, ``suppressed`` counts
+    suppressed matches and is None if no pattern suppresses any.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)
@@ -56,16 +56,16 @@ class StreamReport:
     suppressed: int | None = None
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a list other than ``matches``; timeouts are sorted by due, start and bindings."""
+        """Rows of a list other than ``matches``; timeouts are sorted by due, start and bindings."""
         return ordered(_KINDS[name], (body for kind, body in self.rows if kind == _KINDS[name].name))
 
     @cached_property
     def matches(self) -> Sequence[dict[str, Any]]:
-        """The matches as the document has them, sorted by end, start and bindings."""
+        """The matches as in the document, sorted by end, start and bindings."""
         return list(self.each_match())
 
     def each_match(self) -> Iterator[dict[str, Any]]:
-        """As ``matches``, one at a time."""
+        """Iterate over ``matches``."""
         for part in self._matches_text():
             yield from orjson.loads(b"".join([b"[", part.removesuffix(b","), b"]"]))
 
@@ -73,7 +73,7 @@ class StreamReport:
         return matches_text(self.lanes, self.with_returns)
 
     def to_json(self) -> bytes:
-        """The JSON contract of ``forestall match --output json``; the changelog lists renamed members."""
+        """The JSON of ``forestall match --output json``, a contract; the changelog lists renamed members."""
         rest = orjson.dumps(self._rest()).removeprefix(b"{")
         return b"".join([b'{"matches":[', *self._matches_text(), b"],", rest])
 

@@ -1,4 +1,4 @@
-"""Patterns of one stream over events in this process: their matches stay columns until they are written."""
+"""Runs patterns of one stream over events in this process; matches stay columns until they are written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streams.compiling import progress_of
 from streams.tables import Tables
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and most calls do not need it
+    from constraints import ConstraintSet  # slow to import, and rarely needed
 
 BATCH_ROWS = 262_144
 _FILE = StreamDeclaration(name="file")
@@ -47,9 +47,9 @@ def stream_plan(
     budget: WorkBudget = USUAL_BUDGET,
     tables: Tables | None = None,
 ) -> RunPlan:
-    """The plan of one stream, whose late events are matched or dropped.
+    """Plan a run of one stream; late events are matched or dropped.
 
-    Each pattern comes with whether the constraints terminate its partial matches, and may cost the work of ``budget``.
+    Each pattern has a flag, whether constraints terminate its partial matches, and may cost the work of ``budget``.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -65,9 +65,8 @@ def stream_plan(
 class StreamRun:
     """A run of the patterns of one stream; INTO has no effect. Raises ``ProjectRefused`` if a pattern is refused.
 
-    The report has the results of ``lists``; everything is counted. ``follows_all``: transactions without
-    constraints and bound events count as open, those of further keys, too. Patterns of ``later`` do not run before
-    ``start``.
+    The report has the results of ``lists``, and counts everything. ``follows_all``: transactions count as open even
+    without constraints and bound events, also under further keys. Patterns named in ``later`` run only after ``start``.
     """
 
     def __init__(
@@ -89,15 +88,15 @@ class StreamRun:
         self._waiting = set(later)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern of ``later``; it sees the events that follow."""
+        """Start a pattern named in ``later``; it sees only the events that follow."""
         self._run.start(pattern)
         self._waiting.remove(pattern)
 
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
         """Match events in the order of arrival; ``progress`` gets the number of events done after each batch.
 
-        ``route`` is the further key by which they are keyed; with their own keys (empty), patterns of further
-        keys see them, too.
+        ``route`` names the further key of the events. Empty: they have their own keys, and patterns of further keys see
+        them, too.
         """
         for first in range(0, len(events), BATCH_ROWS):
             batch = events.slice(first, BATCH_ROWS)
@@ -115,18 +114,18 @@ class StreamRun:
         self._run.settle()
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:
-        """Patterns with partial matches, at most 20, by name; all events must be of one transaction."""
+        """Patterns with partial matches, at most 20, by name; all events must belong to one transaction."""
         host = cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
         cases = host.open_cases(CaseQuery()).cases
         return {one.name: one for case in cases for one in case.patterns if one.partial_matches}
 
     def matched(self) -> frozenset[str]:
-        """The patterns that have matched since the last call; their matches are not in the report."""
+        """Names of patterns that have matched since the last call; the report leaves these matches out."""
         lanes, self._lanes = self._lanes, []
         return frozenset(match.pattern for lane in lanes for match in lane.values_of_matches())
 
     def report(self, *, is_open: bool) -> StreamReport:
-        """The report; nothing may be fed afterwards. ``ProjectRefused`` if events could not be matched.
+        """Finish the run and report; raises ``ProjectRefused`` if events could not be matched.
 
         ``is_open``: transactions continue after the events; otherwise all end with them.
         """
@@ -151,7 +150,7 @@ class StreamRun:
         )
 
     def _stats(self) -> MatcherStats:
-        """The counts of all keys; events are counted once."""
+        """Counts over all keys; each event is counted once."""
         measures = self._run.state.measures()
         names = [one.name for one in fields(MatcherStats)]
         own, *others = (
@@ -164,7 +163,7 @@ class StreamRun:
         return own
 
     def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
-        """The results of an output except its matches, which are kept as columns."""
+        """The results of an output except its matches, which stay columns."""
         if not isinstance(output, PatternOutput):
             return
         found, results = output.found, output.results_of
@@ -187,7 +186,7 @@ class StreamRun:
 def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """The matches that are not suppressed, and the number of others (ADR 72); ``suppressions`` are by pattern."""
+    """Remove suppressed matches, and count them (ADR 72); ``suppressions`` are by pattern."""
     last = {name: LastAlerts(one.lasts_us) for name, one in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
     found = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
@@ -216,7 +215,7 @@ def run_patterns(
     *,
     is_open: bool = False,
 ) -> StreamReport:
-    """The report on patterns over events; ``is_open`` as for ``StreamRun.report``."""
+    """Run patterns over events and report; ``is_open`` as in ``StreamRun.report``."""
     run = StreamRun(stream_plan(declaration, constraint_set, [(routed(one, declaration), True) for one in patterns]))
     run.feed(events)
     return run.report(is_open=is_open)
@@ -225,7 +224,7 @@ def run_patterns(
 def exercises_of(plan: RunPlan) -> list[str]:
     """The exercises (``streams.compiling``) that compile the kernels of a run.
 
-    If the kernels of all matchers are cached, this is the exercise of all matchers: no new exercise is recorded.
+    If the kernels of all matchers are cached, the result is the matchers' own exercise, so no new one is recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return [PatternKind.exercise]
