@@ -1,1 +1,1 @@
-"""Patterns run on existing events: the newest events of the log, and the events of one transaction."""
+"""Patterns run on existing events: the newest events of the log, or the events of one transaction."""

@@ -1,4 +1,4 @@
-"""Partial matches of a transaction that ended without a match: the last one of each pattern, and why it ended."""
+"""Finds, for each pattern, the last partial match of a transaction that ended without a match, and why it ended."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from service.runs.stream_run import StreamRun
 from streams import Event, EventBatch, StreamDeclaration, format_time, shown_time
 
 _MOST_EVENTS = 300
-_AT_ONCE = 20  # patterns that an answer about open traces shows
+_AT_ONCE = 20  # patterns in an answer about open traces
 
 Broken: TypeAlias = dict[str, Any]
-"""How a partial match ended, as ``GET /v1/traces/{stream}/{key}`` has it in ``broken``."""
+"""How a partial match ended, in the form of ``broken`` in ``GET /v1/traces/{stream}/{key}``."""
 _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str]]
-"""An event, the patterns with partial matches after it, and the names of patterns that matched at it."""
+"""An event, partial matches by pattern after it, and names of the patterns that matched at it."""
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """By pattern, how its last partial match ended, if it ended without a match and no other has begun since.
+    """By pattern, how its last partial match ended, unless it ended in a match or another one has begun since.
 
-    The plan has one stream and its patterns of one key; they see the events of one transaction, in the order of the
-    log, from ``first`` on. ``now_us``: how far event time has come. Transactions of more than 300 events are not
-    examined.
+    The plan has one stream and patterns of one key. They see the events of one transaction, in log order, from
+    ``first`` on. ``now_us`` is the current event time. Transactions of more than 300 events are not examined.
     """
     if len(events) - first > _MOST_EVENTS:
         return {}
@@ -42,7 +41,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """The state after each event from ``first`` on, and after time has passed since."""
+    """The state after each event from ``first`` on, and after time has advanced to ``now_us``."""
     (patterns,) = plan.patterns.values()
     names, route = [one.pattern.name for one, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
@@ -77,7 +76,7 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
 
 
 def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> Broken:
-    """How a partial match ended by an event, or by time where no event came."""
+    """How an event, or the passing of time, ended a partial match."""
     bound: dict[str, list[str]] = {}
     for step in furthest.bound:
         bound.setdefault(step.alias, []).append(step.event_id)
@@ -99,9 +98,9 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
 def _in_order(
     events: Sequence[Event], declaration: StreamDeclaration, now_us: int | None
 ) -> tuple[Sequence[Event], int | None]:
-    """The events in the order in which they are matched, and how far time has come.
+    """Events in the order of matching, and the event time reached.
 
-    Where the stream has a lateness: by time, up to the watermark, without late events that are set aside.
+    With a lateness, events are sorted by time up to the watermark, without the late events that the stream sets aside.
     """
     lateness_us = declaration.lateness_us
     if lateness_us is None:

@@ -1,4 +1,4 @@
-"""Patterns tried on the newest events of the log, before they are registered: nothing is kept."""
+"""Tries patterns on the newest events of the log before they are registered; stores nothing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from streams import EventBatch, LogEntry, RecordKind, StreamDeclaration, format_
 
 _SHOWN_MATCHES = 100
 _SHOWN_LOSSES = 10
-_LISTS = ("matches", "timeouts", "endings")  # transactions that began before the newest events seem to deviate
+_LISTS = ("matches", "timeouts", "endings")  # transactions that began earlier would seem to deviate
 
 
 class DryRuns:
-    """Tries patterns."""
+    """Tries patterns on the newest events of a stream."""
 
     def __init__(self, stores: Stores, registration: Registration) -> None:
         self._stores = stores
@@ -41,10 +41,9 @@ class DryRuns:
         most_events: int,
         suppress: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
+        """Try a pattern; returns the answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
-        The pattern is matched over the newest events of a stream, whose open transactions stay open. ``suppress`` has
-        the form of this member of a pattern's document.
+        Open transactions of the stream stay open. ``suppress`` has the form of this member in a pattern's document.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
@@ -95,7 +94,7 @@ class DryRuns:
 
 
 def _counted(events: EventBatch, found: StreamReport) -> dict[str, Any]:
-    """The members that count what a dry run read and found."""
+    """Members that count the events read and the results found."""
     times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in found.bodies("endings"))
     return {
         "events": len(events),
@@ -125,7 +124,7 @@ def _age(entry: LogEntry) -> tuple[int, int]:
 
 
 def _batches(entries: Iterator[LogEntry], declaration: StreamDeclaration, route: str) -> Iterator[EventBatch]:
-    """The events of a stream under the key of a route."""
+    """Events of a stream, keyed by a route."""
     for entry in entries:
         if entry.kind is RecordKind.EVENTS and entry.stream == declaration.name and not entry.route:
             batch = EventBatch.from_bytes(entry.body)

@@ -1,7 +1,7 @@
 """The last transaction of one key in the log: its events, and the patterns and constraints at its beginning.
 
-A run (``StreamRun``) needs these as its input: it begins with one transaction, under known constraints. So the log is
-followed here, for one key and without matching; a ``ShardState`` would match every key, and keep no matched events.
+A ``StreamRun`` needs these as input, as it begins with one transaction under known constraints. The log is followed
+here for one key, without matching; a ``ShardState`` would match all keys and keep no matched events.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from streams import (
 
 @dataclass(slots=True)
 class SeenKey:
-    """The entries of the log about one key, in its order.
+    """What the log holds about one key, in log order.
 
     Attributes:
-        events: The events of the newest transaction so far.
-        starts: For each version of a pattern, the number of events of the transaction before it.
-        ends: Types that end a transaction, by the entries so far.
-        newest_us: The newest time of the stream in these shards.
-        idle_timeout_us: How long a transaction may be without an event, by the entries so far.
-        declared: The newest declaration in the log so far.
-        rules: The constraints in the log, newest last, each with the number of events before it.
+        events: The events of the newest transaction.
+        starts: By name and version of a pattern, the number of the transaction's events before its start.
+        ends: Types that end a transaction, as declared so far.
+        newest_us: The stream's newest event time in the shards that were read.
+        idle_timeout_us: How long a transaction may be without an event, as declared so far.
+        declared: The newest declaration so far.
+        rules: The constraints so far, oldest first, each with the number of events before it.
         positions: The last entry that was read, by shard; empty for a derived stream.
     """
 
@@ -70,18 +70,18 @@ class SeenKey:
         self.is_over = False
 
     def see_time(self, time_us: int | None) -> None:
-        """Advance the stream's event time; None: no effect."""
+        """Advance the stream's event time; None has no effect."""
         if time_us is not None:
             self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def declare(self, declared: StreamDeclaration) -> None:
-        """Take the end events and the idle timeout of a declaration, in place of those of the one before."""
+        """Replace the end events and the idle timeout of the previous declaration."""
         if self.declared is not None:
             self.ends = self.ends.difference(self.declared.end_events).union(declared.end_events)
         self.declared, self.idle_timeout_us = declared, declared.idle_timeout_us
 
     def start(self, record: PatternOn) -> None:
-        """Start a version of a pattern, unless it continues another version."""
+        """Note the start of a pattern's version, unless it continues another version."""
         if record.start == "fresh":
             self.starts[record.name, record.version] = 0 if self.is_over else len(self.events)
 
@@ -112,7 +112,7 @@ class TraceLog:
         return seen
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """The last transaction of a key of a derived stream; an event's position is that of its block in the list."""
+        """The last transaction of a derived stream's key; an event's position is its block's position in the list."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -137,7 +137,7 @@ class TraceLog:
         return seen
 
     def constraints(self, declaration: StreamDeclaration, seen: SeenKey) -> tuple[int | None, ConstraintSet | None]:
-        """The constraint set that was in force when the transaction began, as far as known, with its version."""
+        """The constraint set in force when the transaction began, as far as known, and its version."""
         before = [record for place, record in seen.rules if place == 0]
         if before:
             return before[-1].version, parse_constraints(before[-1].document).constraint_set
@@ -147,7 +147,7 @@ class TraceLog:
         return (known[-1].version, parse_constraints(known[-1].document).constraint_set) if known else (None, None)
 
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
-        """The entries of a stream in the order of the log, and whether none is missing."""
+        """A stream's entries in log order, and whether none is missing."""
         found: list[LogEntry] = []
         for read, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
             if read == self._limits.trace_entries:
@@ -157,7 +157,7 @@ class TraceLog:
         return found[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """Types that ended a transaction before some entries, by the declaration and the constraints then in force."""
+        """Types that ended a transaction before some entries, by the declaration and the constraints at that time."""
         records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
         first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
         known = [record for record in self._versions(declaration) if first is None or record.version < first]
@@ -171,7 +171,7 @@ class TraceLog:
 
 
 def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
-    """Apply an entry to the transaction of a correlation key, or of a further key's value, which has no end."""
+    """Apply an entry to the transaction of a key; transactions of a further key (``route``) do not end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(seen, EventBatch.from_bytes(entry.body), key)
@@ -210,13 +210,13 @@ def _take_events(seen: SeenKey, batch: EventBatch, key: str) -> None:
 
 
 def _event(record: Mapping[str, Any]) -> Event:
-    """An event of the list of derived events."""
+    """Convert a record of the derived events' list to an event."""
     time_us = parse_time(record["time"])
     return Event(id=record["id"], type=record["type"], time_us=time_us, key=record["key"], data=record["data"])
 
 
 def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
-    """Types that end a transaction: end events of the declaration, and trace ends of the constraints, if any."""
+    """Types that end a transaction: the declaration's end events, and trace ends of the constraints."""
     rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
     return rules.trace_ends.union(declaration.end_events)
 

@@ -1,7 +1,7 @@
 """One transaction as recorded in the log: its events, the progress of each pattern, and possible next events.
 
-The pipeline's state is in its workers, but it follows from the log. So the events of one key are read from the log and
-matched again, in this process, with the patterns and constraints of the stream.
+The pipeline keeps its state in workers, but the state follows from the log. So the events of one key are read from the
+log and matched again in this process, with the stream's patterns and constraints.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _SHOWN_KEYS = 20
 _MOST_EVENTS = 5_000
 _MOST_TYPES = 50
 _MOST_COPIED = 50_000
-_NEXT = "\x00next"  # no event has such an id
+_NEXT = "\x00next"  # not the id of any event
 _OF_DEVIATION = ("event", "event_type", "time", "constraints", "reason")
 _OF_ENDING = ("row", "event", "event_type", "time", "form", "reason")
 
 
 Document: TypeAlias = dict[str, Any]
-"""A JSON object, as ``GET /v1/traces/{stream}/{key}`` has it; the schema of the API describes the members."""
+"""A JSON object of ``GET /v1/traces/{stream}/{key}``; the API's schema describes the members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TracedPattern:
 
 
 class Traces:
-    """Shows transactions."""
+    """Shows transactions, by reading and matching their events again."""
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores
@@ -103,7 +103,7 @@ def _unknown(stream: str, key: str, by: str, *, has_patterns: bool) -> str:
 
 
 class _Look:
-    """Matches the events of a transaction again."""
+    """Matches a transaction's events again."""
 
     def __init__(
         self,
@@ -121,13 +121,13 @@ class _Look:
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
-        """The members about the progress of patterns, and about the constraints."""
+        """Members about the progress of patterns and about constraints."""
         patterns = [TracedPattern(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
         is_open, deviation = not self._seen.is_over, None
         if not self._route:
             plain = self._run([])
             deviation = next(iter(plain.bodies("deviations")), None)
-            has_waiting = plain.stats.events < len(self._seen.events)  # for older ones, by the lateness of the stream
+            has_waiting = plain.stats.events < len(self._seen.events)  # the newest events wait in the reorder buffer
             is_open = is_open and (has_waiting or bool(plain.stats.open_traces))
         found = self._with_broken([self._pattern(one, is_open=is_open) for one in patterns], patterns)
         following: list[Document] = []
@@ -161,12 +161,12 @@ class _Look:
         return self._seen.starts.get((one.record.name, one.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
-        """The values of a further key in the events, in their order."""
+        """Values of a further key in the events, in order of first occurrence."""
         keyed = EventBatch.from_events(self._seen.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, found: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add to patterns without partial matches how the last one ended; the events are matched one by one."""
+        """Add, to patterns without partial matches, how the last one ended; this matches the events one by one."""
         groups: dict[int, list[TracedPattern]] = {}
         for document, one in zip(found, patterns, strict=True):
             is_timed = document["state"] == "alive" and one.routed.pattern.has_window
@@ -179,7 +179,7 @@ class _Look:
         return [_ended_by(one, broken.get(one["name"])) for one in found]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
-        """The effect of a next event of each known type, each on a copy of the transaction."""
+        """The effect of a next event of each known type; each type is tried on its own copy of the transaction."""
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
             types |= self._constraint_set.types | self._constraint_set.end_events
@@ -212,7 +212,7 @@ class _Look:
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
     def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
-        """Match the events again; patterns see those from the first on."""
+        """Match the events again; patterns see events from the index ``first`` on."""
         names, events = [one.record.name for one in patterns], EventBatch.from_events(self._seen.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)
         run.feed(events.slice(0, first), route=self._route)
@@ -225,7 +225,7 @@ class _Look:
 
 
 def _ended_by(found: Document, broken: Document | None) -> Document:
-    """Add how a pattern's last partial match ended; a partial match ended by WITHIN may still be in memory."""
+    """Add how a pattern's last partial match ended; a partial match that WITHIN ended may still be in memory."""
     if broken is None:
         return found
     state = "waiting" if found["state"] == "alive" else found["state"]
@@ -235,6 +235,6 @@ def _ended_by(found: Document, broken: Document | None) -> Document:
 def _state(found: StreamReport, ended: Document | None, *, is_open: bool) -> str:
     if found.stats.held and is_open:
         return "alive"
-    if ended is not None and "row" not in ended:  # other rows may still begin
+    if ended is not None and "row" not in ended:  # otherwise other rows may still begin
         return "ended"
     return "waiting" if is_open else "closed"
