@@ -1,7 +1,7 @@
-"""The checks of ``forestall doctor``: this machine, the settings, Redis, Spark, and a running service.
+"""Checks of ``forestall doctor``: this machine, the settings, Redis, Spark, and a running service.
 
-Each check gives findings: the subject, the verdict, what was found and what to do. Nothing is changed, and
-checks that need something missing are left out.
+Each check returns findings: subject, verdict, what was found, and what to do. Checks change nothing; a check whose
+prerequisite is missing is left out.
 """
 
 from service.doctor.examination import examine

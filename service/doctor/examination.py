@@ -48,7 +48,7 @@ _TIMEOUT_S = 5.0
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
-    """Check everything that can be checked without changing anything; ``deep``: also start Spark."""
+    """Run all checks that change nothing; ``deep``: also start Spark."""
     java = look_at_java()
     yield java
     yield look_at_python()
@@ -77,7 +77,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
 
 
 def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
-    """Whether spans can be sent if tracing is configured; whether a collector accepts them is not checked."""
+    """Check that spans can be sent if tracing is configured; whether a collector accepts them is not checked."""
     if settings.endpoint is None:
         return
     try:
@@ -90,7 +90,7 @@ def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
 
 
 def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
-    """Check the server of the settings, or the private one: its state if it runs, else whether it could be started."""
+    """Check the configured Redis, or the private one: its state if it runs, otherwise whether it could be started."""
     if settings.redis_url is not None:
         yield from _look_at_url(settings.redis_url.get_secret_value(), clock, settings)
         return
@@ -111,7 +111,7 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
 
 def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Finding:
-    """Check whether this release reads the store, and what it would change at its start."""
+    """Check whether this release can read the store, and what it would migrate at its start."""
     try:
         steps = pending(client, migrations)
     except StoreNewer as error:
@@ -152,7 +152,7 @@ def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding
 
 
 def _look_at_port(settings: Settings) -> Iterator[Finding]:
-    """Check the API's port: it is free, or a running service answers, which is then checked too."""
+    """Check the API's port: it is free, or a running service answers, which is then checked as well."""
     host, port = settings.api_host, settings.api_port
     if port == 0 or port_fault(host, port) is None:
         yield ok("port", f"port {port} on {host} is free; no service runs there")
@@ -178,7 +178,7 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """The answer of ``/v1/ready``; None if the listening process does not have this path."""
+    """The answer of ``/v1/ready``; None if another program listens."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:

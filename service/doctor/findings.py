@@ -13,9 +13,9 @@ _ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of a check, with advice; the advice is empty if nothing is wrong.
+    """The result of a check; ``advice`` is empty if nothing is wrong.
 
-    A ``problem``: the service does not work, or loses data; a ``warning``: it may under some conditions.
+    ``problem``: the service does not work, or loses data; ``warning``: it may, under some conditions.
     """
 
     subject: str
@@ -25,17 +25,17 @@ class Finding:
 
 
 def ok(subject: str, found: str) -> Finding:
-    """A finding without a fault."""
+    """A result without a fault."""
     return Finding(subject=subject, verdict="ok", found=found)
 
 
 def warning(subject: str, found: str, advice: str) -> Finding:
-    """A finding about something that works under conditions."""
+    """A result about something that works only under conditions."""
     return Finding(subject=subject, verdict="warning", found=found, advice=advice)
 
 
 def problem(subject: str, found: str, advice: str) -> Finding:
-    """A finding about something that does not work."""
+    """A result about something that does not work."""
     return Finding(subject=subject, verdict="problem", found=found, advice=advice)
 
 

@@ -22,8 +22,8 @@ from streams.compiling import JSON_LINES, kernels_folder, progress_of
 EVERYTHING = (*EXERCISES, JSON_LINES)
 
 _DISTRIBUTION = "forestall"
-_INSTALLED = tuple({"extra": extra} for extra in ("", "service", "spark"))  # what the whole service needs
-_SHOWN = ("pyspark", "pandas", "numpy", "numba")  # the packages whose versions matter most to one another
+_INSTALLED = tuple({"extra": extra} for extra in ("", "service", "spark"))  # extras of the whole service
+_SHOWN = ("pyspark", "pandas", "numpy", "numba")  # packages whose versions must fit each other
 _GIB = 1024**3
 _LEAST_ROOM, _GOOD_ROOM = _GIB, 5 * _GIB
 _FLEETING = ("tmpfs", "ramfs")
@@ -31,7 +31,7 @@ _FLEETING = ("tmpfs", "ramfs")
 
 def look_at_java() -> Finding:
     """Check that Java is found for Spark."""
-    # house: allow environment: Spark's own launcher looks for Java there first
+    # house: allow environment: Spark's launcher tries this variable first
     home = os.environ.get("JAVA_HOME")
     try:
         found = check_java()
@@ -125,7 +125,7 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
 
 
 def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """Kind of a place's file system; None if the system does not report it."""
+    """The kind of file system at a place; None if the system does not report it."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

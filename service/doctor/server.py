@@ -1,4 +1,4 @@
-"""The checks of a Redis server: whether it keeps what is acknowledged."""
+"""Checks of a Redis server, above all whether it keeps acknowledged data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOLERATED_US, _HARMFUL_US = _SECOND_US, 60 * _SECOND_US
 
 
 def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
-    """Check version, role, persistence, memory."""
+    """Check version, role, persistence and memory."""
     yield _version(facts)
     if facts.is_clustered:
         yield problem(
@@ -68,7 +68,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def look_at_clock(client: Client, clock: Clock) -> Finding:
-    """Check the difference between this machine's clock and the server's, as both are used for decisions."""
+    """Check how far the clocks of machine and server differ, as both are used for decisions."""
     before_us, first_us, second_us = clock.now_us(), server_time_us(client), server_time_us(client)
     after_us = clock.now_us()
     if after_us < before_us or second_us < first_us:
