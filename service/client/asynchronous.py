@@ -1,4 +1,4 @@
-"""The asynchronous client: the same calls, as coroutines and asynchronous iterators."""
+"""The asynchronous client: the same calls as coroutines and asynchronous iterators."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class AsyncClient(Connection, AsyncResources):
     async def live(
         self, path: str, *, after: str | None = None, on_gap: Callable[[str], None] | None = None, **query: Any
     ) -> AsyncIterator[LiveEvent[Any]]:
-        """As ``Client.live``; a task that iterates is ended by its cancellation."""
+        """As ``Client.live``; cancel the task to end the iteration."""
         following = Following(path, query, after, on_gap)
         while True:
             answer = await self._answer(following.call(), stream=True)
@@ -94,7 +94,7 @@ class AsyncClient(Connection, AsyncResources):
             await asyncio.sleep(following.pause_s)
 
     async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """The successful answer to a call, after as many attempts as the patience allows; a stream's body is unread."""
+        """The successful answer to a call, repeated within the patience; with ``stream``, the body is unread."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

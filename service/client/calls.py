@@ -1,4 +1,4 @@
-"""Calls, retries, pages and server-sent events as values, which either client carries out."""
+"""Calls, retries, pages and server-sent events as values that both clients carry out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LONGEST_PAUSE_S = 60
 _LONGEST_BACKOFF_S = 2.0
 _FIRST_BACKOFF_S = 0.1
 _RECONNECT_S = 0.5
-_KEPT_CONNECTIONS = 50  # each live iterator has one of its own, beside these
+_KEPT_CONNECTIONS = 50  # besides one connection for each live iterator
 _GAP = "gap"
 _HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 _ERRORS: Mapping[int, type[ApiError]] = {
@@ -65,9 +65,9 @@ class Call:
     """A request of the API, before a client has sent it.
 
     Attributes:
-        path: Below ``/v1``, or with it.
+        path: Path below ``/v1``, or including ``/v1``.
         query: Parameters; None is left out, a list is repeated, a ``datetime`` needs its zone.
-        body: Bytes or a text as they are, with their ``Content-Type`` in ``headers``; any other value as JSON.
+        body: Bytes or text are sent unchanged, with their ``Content-Type`` in ``headers``; other values as JSON.
     """
 
     method: str
@@ -77,19 +77,19 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def with_key(self) -> Call:
-        """The call with an ``Idempotency-Key``, if it may create something and has none."""
+        """The call with an ``Idempotency-Key``, if it may create something and has no such key yet."""
         if self.method not in _CREATING or "Idempotency-Key" in self.headers:
             return self
         headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex}
         return Call(method=self.method, path=self.path, query=self.query, body=self.body, headers=headers)
 
     def options(self, headers: Mapping[str, str]) -> dict[str, Any]:
-        """The call in the form of httpx, with header fields of the client."""
+        """Arguments of the call for httpx; ``headers`` are the client's own."""
         is_rooted = self.path.startswith("/v1/") or self.path in _ROOTED
         path = self.path if is_rooted else f"/v1{self.path}"
         options: dict[str, Any] = {"method": self.method, "url": path, "headers": {**headers, **self.headers}}
         parameters = {name: _plain(value) for name, value in self.query.items() if value is not None}
-        if parameters:  # otherwise the path may have a query of its own
+        if parameters:  # httpx would drop a query in the path
             options["params"] = parameters
         if isinstance(self.body, bytes | str):
             options["content"] = self.body
@@ -100,7 +100,7 @@ class Call:
 
 
 class Tagged(NamedTuple, Generic[T]):
-    """An answer with its ``ETag``, by which a later change is made only if the resource is still the same."""
+    """An answer with its ``ETag``; a change that gives the tag is refused if the resource has changed since."""
 
     value: T
     etag: str
@@ -108,7 +108,7 @@ class Tagged(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent(Generic[T]):
-    """A server-sent event: ``id`` is the cursor after it, ``name`` its kind, ``data`` its JSON."""
+    """A server-sent event: ``id`` is the cursor after the event, ``name`` its kind, ``data`` its JSON."""
 
     id: str
     name: str
@@ -120,8 +120,8 @@ class Patience:
     """How long a client repeats a call.
 
     Attributes:
-        unanswered_s: While the service does not answer, or a part of it is unavailable.
-        overload_s: While the service is overloaded, after each ``Retry-After``.
+        unanswered_s: Seconds while the service does not answer, or a part of it is unavailable.
+        overload_s: Seconds while the service is overloaded; each attempt waits for ``Retry-After``.
     """
 
     unanswered_s: float
@@ -129,7 +129,7 @@ class Patience:
 
 
 class Retries:
-    """The attempts of one call: whether an outcome is final, and the pause before the next attempt if not."""
+    """The attempts of one call: decides whether an outcome is final, and the pause before the next attempt."""
 
     def __init__(self, patience: Patience, url: str) -> None:
         self._patience, self._url = patience, url
@@ -149,10 +149,10 @@ class Retries:
         return pause_s
 
     def after_answer(self, answer: httpx.Response) -> float | None:
-        """The pause after an answer; None: it is final, and a success. Its body has been read if it is an error.
+        """The pause after an answer, or None for success. The body of an error has been read.
 
         Raises:
-            UnexpectedAnswer: The answer leads to another address.
+            UnexpectedAnswer: The answer redirects to another address.
         """
         if answer.is_success:
             return None
@@ -184,7 +184,7 @@ class Retries:
 
 
 class Paging:
-    """The pages of a list, one after another, up to a number of items."""
+    """The consecutive pages of a list, up to a number of items."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class Paging:
         self._on_gap, self._on_more = on_gap, on_more
 
     def call(self) -> Call | None:
-        """The request of the next page; None if no more are wanted."""
+        """The request of the next page; None if no further page is wanted."""
         if self._left == 0:
             return None
         limit = self._query.get("limit") or LARGEST_PAGE
@@ -222,7 +222,7 @@ class Paging:
 
 
 class Following:
-    """A source of server-sent events: where it continues, and the events that it yields."""
+    """A subscription to server-sent events: the cursor at which it resumes, and the conversion of its events."""
 
     def __init__(
         self, path: str, query: Mapping[str, Any], after: str | None, on_gap: Callable[[str], None] | None
@@ -237,17 +237,17 @@ class Following:
         return Call(method="GET", path=self._path, query=self._query, headers=headers)
 
     def check(self, answer: httpx.Response) -> None:
-        """Refuse an answer of another form.
+        """Check that an answer has server-sent events.
 
         Raises:
-            UnexpectedAnswer: The answer has no server-sent events.
+            UnexpectedAnswer: The answer has another content type.
         """
         form = answer.headers.get("Content-Type", "")
         if not form.startswith("text/event-stream"):
             raise UnexpectedAnswer(f"GET {answer.url} answers with {form or 'nothing'} and not with server-sent events")
 
     def take(self, event: ServerSentEvent) -> LiveEvent[Any] | None:
-        """The event that the caller gets; None for one that only moves the cursor, or announces a gap."""
+        """Convert an event for the caller; None if it only moves the cursor or reports a gap."""
         self._after = event.id or self._after
         if event.retry is not None:
             self.pause_s = min(event.retry / 1_000, _LONGEST_PAUSE_S)
@@ -265,15 +265,15 @@ def _warn_of_gap(trimmed_until: str) -> None:
 
 
 def condition(etag: str | None) -> dict[str, str]:
-    """The header field of a change that is made only if the resource is still as it was read.
+    """The header of a change that is made only if the resource is still as it was read.
 
-    None: the resource did not exist. An empty tag is no condition.
+    None: the resource did not exist. An empty tag sets no condition.
     """
     return {"If-None-Match": "*"} if etag is None else {"If-Match": etag} if etag else {}
 
 
 def part(name: str) -> str:
-    """A name as one part of a path."""
+    """Escape a name as one segment of a path."""
     return quote(name, safe="")
 
 
@@ -298,7 +298,7 @@ def decoded(answer: httpx.Response) -> Any:
 
 
 def refusal(answer: httpx.Response, url: str) -> ApiError:
-    """The error of an answer that is no success."""
+    """The error for an unsuccessful answer."""
     try:
         document = orjson.loads(answer.content)
     except orjson.JSONDecodeError:
@@ -323,13 +323,13 @@ def refusal(answer: httpx.Response, url: str) -> ApiError:
 
 
 def _retry_after_s(answer: httpx.Response) -> int | None:
-    """Seconds of ``Retry-After``, within bounds; None where it is missing or a date."""
+    """Seconds of ``Retry-After``, within bounds; None if missing or a date."""
     text = answer.headers.get("Retry-After", "")
     return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else None
 
 
 def _plain(value: Any) -> Any:
-    """A value of the query as text: a time as RFC 3339."""
+    """A query value as text; times become RFC 3339."""
     if not isinstance(value, datetime):
         return value
     if value.tzinfo is None:
@@ -338,7 +338,7 @@ def _plain(value: Any) -> Any:
 
 
 class Connection:
-    """A service, the key and the patience with which it is called; both clients are connections.
+    """A connection to a service, with API key and patience; the base of both clients.
 
     Attributes:
         url: The address of the service without the version of its API.
@@ -358,23 +358,23 @@ class Connection:
         self.url = url.rstrip("/").removesuffix("/v1")
         self._patience = Patience(unanswered_s=patience_s, overload_s=overload_patience_s)
         self._headers = _authorization(key)
-        is_plain = url.lower().startswith("http:")  # needs no certificates, whose reading takes 35 ms
+        is_plain = url.lower().startswith("http:")  # HTTP needs no certificates, whose reading takes 35 ms
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS)
         self._http: Any = self._transport(base_url=self.url, timeout=timeout_s, verify=not is_plain, limits=limits)
 
     def with_key(self, key: str | None) -> Self:
-        """The same client with another API key; connections are shared."""
+        """A client with another API key that shares the connections."""
         client = copy(self)
         client._headers = _authorization(key)
         return client
 
     def with_patience(self, patience_s: float) -> Self:
-        """The same client with another patience for calls without an answer; 0: one attempt. Connections are shared."""
+        """A client with another patience for unanswered calls (0: one attempt) that shares the connections."""
         client = copy(self)
         client._patience = replace(self._patience, unanswered_s=patience_s)
         return client
 
 
 def _authorization(key: str | None) -> dict[str, str]:
-    """The header field with an API key."""
+    """The header with an API key."""
     return {"Authorization": f"Bearer {key}"} if key else {}

@@ -29,15 +29,15 @@ class ClientError(ForestallError, code="client"):
 
 
 class ServiceUnreachable(ClientError, code="service-unreachable", fault="external", is_retryable=True):
-    """The service did not answer within the patience of the client; the detail ``is_listening``: it was reached."""
+    """The service did not answer within the client's patience; the detail ``is_listening``: it was connected to."""
 
 
 class UnexpectedAnswer(ClientError, code="unexpected-answer", fault="external"):
-    """The answer does not have the form of this API, so the address is probably that of another server."""
+    """The answer does not have the form of this API; the address is probably another server's."""
 
 
 class WebhookNotVerified(ClientError, code="webhook-not-verified", fault="external"):
-    """A request to a webhook has no valid signature; the receiver refuses it."""
+    """A request to a webhook has no valid signature; the receiver should refuse it."""
 
 
 class ApiError(ClientError, code="api-error", fault="caller"):
@@ -46,10 +46,10 @@ class ApiError(ClientError, code="api-error", fault="caller"):
     Attributes:
         status: The HTTP status.
         code: The stable code of the problem document, such as ``unknown-stream``.
-        detail: Its sentence for people.
+        detail: The problem's sentence for people.
         request_id: The ``X-Request-Id`` of the answer, by which the log of the API names the call.
-        problem: The whole problem document; empty if the answer was none.
-        retry_after_s: Seconds after which the same call may succeed; None where the answer has no ``Retry-After``.
+        problem: The whole problem document; empty if the answer had none.
+        retry_after_s: Seconds after which the same call may succeed; None without ``Retry-After``.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The operations of the API as methods of a client, by a table that is generated from the API's description.
+"""The API's operations as methods of a client, from a table that is generated from the API's description.
 
-``resources.pyi`` has the same methods with their types. One implementation serves both clients, as a method returns
-what the client's own ``send``, ``find``, ``pages`` or ``live`` returns.
+``resources.pyi`` declares the same methods with types. One implementation serves both clients: a method returns what
+the client's ``send``, ``find``, ``pages`` or ``live`` returns.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def operation_table() -> Mapping[str, Mapping[str, Any]]:
 
 
 class Resources:
-    """The resources of a client as attributes; and calls of any path, by their method."""
+    """The API's resources as attributes of a client, and calls of any path by HTTP method."""
 
     request: Callable[..., Any]
 
     def get(self, path: str, **query: Any) -> Any:
-        """The content of the answer to a GET."""
+        """GET a path; returns the content of the answer."""
         return self.request("GET", path, query=query)
 
     def post(self, path: str, body: Any = None, **query: Any) -> Any:
-        """The content of the answer to a POST, of JSON unless the body is bytes or a text."""
+        """POST to a path: JSON, unless the body is bytes or text; returns the content of the answer."""
         return self.request("POST", path, body=body, query=query)
 
     def put(self, path: str, body: Any = None, **query: Any) -> Any:
@@ -66,7 +66,7 @@ AsyncResources = Resources
 
 
 class Resource:
-    """The operations of a resource as methods."""
+    """The operations of one resource, as methods."""
 
     def __init__(self, client: Any, name: str, operations: Mapping[str, Any]) -> None:
         self._client, self._name, self._operations = client, name, operations
@@ -81,7 +81,7 @@ class Resource:
 
 
 class Operation:
-    """An operation that a client carries out; called with the parts of the path, the body, and options by name."""
+    """An operation of the API; called with path parameters, the body, and options by name."""
 
     def __init__(self, client: Any, name: str, entry: Mapping[str, Any]) -> None:
         self._client, self._name, self._entry = client, name, entry

@@ -20,10 +20,9 @@ class Client(Connection, Resources):
     """Calls a running service, and repeats calls within a patience.
 
     The resources of the API are attributes, their operations methods: ``client.patterns.get("late_payment")``. A call
-    without an answer, or answered with 503 or 507, is repeated with growing pauses for ``patience_s``; one answered
-    with 429 after its ``Retry-After``, for ``overload_patience_s``. A repeated creation creates nothing twice. ``url``
-    may end with ``/v1``. A client may be used by several threads, and is closed by ``close`` or at the end of a
-    ``with`` block.
+    that gets no answer, 503 or 507 is repeated with growing pauses for ``patience_s``. A call that gets 429 is repeated
+    after ``Retry-After``, for ``overload_patience_s``. A repeated creation creates nothing twice. ``url`` may end with
+    ``/v1``. A client may be used by several threads, and is closed by ``close`` or at the end of a ``with`` block.
     """
 
     _transport = httpx.Client
@@ -52,25 +51,25 @@ class Client(Connection, Resources):
     ) -> Any:
         """The content of the answer to a request: JSON, a text, bytes, or None if it is empty.
 
-        ``path`` is below ``/v1``. A body of bytes or text is sent as it is, any other value as JSON.
+        ``path`` is below ``/v1``. Bytes or text are sent unchanged as the body, any other value as JSON.
 
         Raises:
-            ApiError: The service refuses the call; the class says for what kind of reason.
+            ApiError: The service refuses the call; the subclass gives the kind of reason.
             ServiceUnreachable: The service did not answer within the patience.
         """
         return self.send(Call(method=method, path=path, query=query or {}, body=body, headers=headers or {}))
 
     def send(self, call: Call) -> Any:
-        """The content of the answer to a call, as ``request`` has it."""
+        """Send a call; returns the content of the answer, as ``request``."""
         return decoded(self._answer(call))
 
     def content(self, path: str) -> bytes:
-        """The body of the answer to a GET, as it is."""
+        """GET a path; returns the body of the answer unchanged."""
         answer = self._answer(Call(method="GET", path=path))
         return answer.content
 
     def find(self, path: str, **query: Any) -> Tagged[Any] | None:
-        """The content of the answer to a GET with its ``ETag``; None if the resource does not exist."""
+        """GET a path; returns the content of the answer with its ``ETag``, or None if the resource does not exist."""
         try:
             answer = self._answer(Call(method="GET", path=path, query=query))
         except ResourceMissing:
@@ -86,7 +85,7 @@ class Client(Connection, Resources):
         on_more: Callable[[str], None] | None = None,
         **query: Any,
     ) -> Iterator[Any]:
-        """All items of a list over its pages, or at most a number of them; ``after`` begins at a cursor.
+        """Iterate over the items of a paged list, at most ``most``; the parameter ``after`` is a cursor to start after.
 
         If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item. If more
         items follow, ``on_more`` is called with the cursor after the last item.
@@ -98,11 +97,11 @@ class Client(Connection, Resources):
     def live(
         self, path: str, *, after: str | None = None, on_gap: Callable[[str], None] | None = None, **query: Any
     ) -> Iterator[LiveEvent[Any]]:
-        """The server-sent events of a path, without end.
+        """Iterate over the server-sent events of a path, without end.
 
-        The first event is the one after the cursor ``after``; None: new events only. A lost connection is made again,
-        and continues after the last event. If events after the cursor are no longer kept, ``on_gap`` is called with
-        the time of the oldest kept event (default: a warning in the log).
+        The first event is the one after the cursor ``after``; None: new events only. A lost connection is opened again
+        and resumes after the last event. If events after the cursor are no longer kept, ``on_gap`` is called with the
+        time of the oldest kept event (default: a warning in the log).
 
         Raises:
             ServiceUnreachable: The service did not answer within the patience.
@@ -118,7 +117,7 @@ class Client(Connection, Resources):
             time.sleep(following.pause_s)
 
     def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """The successful answer to a call, after as many attempts as the patience allows; a stream's body is unread."""
+        """The successful answer to a call, repeated within the patience; with ``stream``, the body is unread."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What a receiver of webhooks needs: the check of a signature, and the message behind it."""
+"""Verifies the signature of a webhook's request and reads its message, for receivers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WebhookMessage:
     """A message whose signature is valid.
 
     Attributes:
-        id: The same for all attempts and all webhooks; drop a message whose id was processed before.
+        id: Id of the message, equal for all attempts and all webhooks; drop a message with an id seen before.
         kind: The kind of the body, such as ``alert``, ``correction``, ``derived`` or ``ping``.
         sent_at: Time of this attempt.
         data: The JSON of the body.
@@ -31,14 +31,14 @@ class WebhookMessage:
 
 
 def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str | Sequence[str]) -> WebhookMessage:
-    """The message of a request that a webhook received, after its signature is checked.
+    """Verify the signature of a webhook's request and return its message.
 
-    ``body`` is the body exactly as it was received, ``headers`` its header fields, with names in capital or small
-    letters; ``secret`` is the secret of the webhook, or several while it is rotated, of which one has to fit.
+    ``body`` is the body exactly as received, ``headers`` its header fields, in any case. ``secret`` is the webhook's
+    secret; during a rotation, give several, of which one has to fit.
 
     Raises:
         WebhookNotVerified: The request is not from the service, was changed, or is more than five minutes old.
-        ValueError: A secret does not have the form of one.
+        ValueError: A secret is malformed.
     """
     checks = [_check(one) for one in ([secret] if isinstance(secret, str) else secret)]
     if not checks:

@@ -1,4 +1,4 @@
-"""The JSON objects of the API when a program runs: the typed dictionaries of ``wire.pyi``."""
+"""The typed dictionaries of the API's JSON objects at run time; ``wire.pyi`` declares them."""
 
 from pathlib import Path
 from runpy import run_path
