@@ -1,4 +1,4 @@
-"""The application of a console: its routes, who may enter, and what is shown where a call fails."""
+"""The console's application: routes, access, and error pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
-    """Create the application that shows the service at ``url``; ``hosts`` are names that it answers to, beside IPs."""
+    """Create the application for the service at ``url``; it answers to the names ``hosts`` and to IP addresses."""
     sessions = Sessions()
 
     @asynccontextmanager
@@ -52,7 +52,7 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
 
 
 def _shown(view: View) -> Any:
-    """The endpoint of a view: logged-in browsers only, and a page for each failure."""
+    """The endpoint of a view: only logged-in browsers get it, and each failure gets a page."""
 
     async def show(request: Request) -> Response:
         session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))
@@ -82,7 +82,7 @@ def _to_login(request: Request) -> Response:
     if request.headers.get("sec-fetch-mode") not in (None, "navigate"):
         return PlainTextResponse("log in", 401)
     if request.headers.get("sec-fetch-site") == "cross-site" and request.method == "GET":
-        return rendered(request, "again.html")  # the browser kept the cookie back; the page's own request sends it
+        return rendered(request, "again.html")  # a cross-site request lacks the cookie, so the page reloads
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return RedirectResponse(str(request.url_for("login").include_query_params(next=path).replace(scheme="", netloc="")))
 

@@ -1,4 +1,4 @@
-"""Calls of the API by a console: the public client, and answers that many pages share for a moment."""
+"""The console's calls of the API: the public client, with answers that pages share for a short time."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ T = TypeVar("T")
 
 
 def at(*parts: str) -> str:
-    """A path of the API: its parts, quoted."""
+    """Build a path of the API from parts, each quoted."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 class Api:
-    """Calls one service with one API key; None: without a key. A page says at once that the service does not answer."""
+    """Calls one service with one API key (None: no key), without retries, so that pages report an outage at once."""
 
     def __init__(self, url: str, key: str | None) -> None:
         self._client = AsyncClient(url, key, patience_s=0.0, overload_patience_s=0.0)
-        self.users = 0  # sessions that call with this key
-        self.feeds: dict[Hashable, Any] = {}  # that their pages follow together
+        self.users = 0  # number of sessions that use this key
+        self.feeds: dict[Hashable, Any] = {}  # feeds that pages of these sessions share
         self._kept: OrderedDict[Hashable, tuple[float, asyncio.Future[Any]]] = OrderedDict()
 
     async def close(self) -> None:
@@ -38,24 +38,24 @@ class Api:
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """The JSON answer to a GET, or to an equal call of the last ``age_s`` seconds; parameters may be empty."""
+        """GET a path; returns JSON, also of an equal call in the last ``age_s`` seconds. Drops empty parameters."""
         query = _given(parameters)
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
-        """The JSON answer to a question that is sent as a POST, and changes nothing."""
+        """POST a question, which changes nothing; returns JSON."""
         call = (path, orjson.dumps(question))
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The answer to ``ask``, or an answer under the same name of the last ``age_s`` seconds."""
+        """The result of ``ask``, or the result with the same name of the last ``age_s`` seconds."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))
         if answer is None or time.monotonic() - asked_at > age_s or _has_failed(answer):
             answer = asyncio.ensure_future(ask())
-            answer.add_done_callback(_has_failed)  # each caller gets the error
+            answer.add_done_callback(_has_failed)  # marks the error as retrieved; each caller gets it
             self._kept[name] = (time.monotonic(), answer)
             self._kept.move_to_end(name)
         if len(self._kept) > _MOST_KEPT:
@@ -65,7 +65,7 @@ class Api:
     async def send(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, **parameters: Value
     ) -> Any:
-        """The JSON answer to a change; None if it has no body."""
+        """Send a change; returns JSON, or None without a body."""
         try:
             return await self._client.request(method, path, query=_given(parameters), body=body, headers=headers)
         finally:

@@ -1,4 +1,4 @@
-"""Small charts: results by time, as data for templates."""
+"""Small charts of results over time, as data for templates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEIGHT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The results of one span of time; ``top`` and ``height`` in units of the drawing, one bar has a width of 10."""
+    """A bar of a histogram; ``top`` and ``height`` are in units of the drawing, in which a bar is 10 wide."""
 
     x: int
     top: float
@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Results by time: bars, and the spans of time that they and all of them take."""
+    """Results over time: bars, the time span of a bar and of the whole chart, and counts."""
 
     bars: Sequence[Bar]
     width: str
@@ -39,12 +39,12 @@ class Histogram:
 
     @property
     def span(self) -> int:
-        """The width of the drawing."""
+        """The width of the drawing, in its units."""
         return 10 * len(self.bars)
 
 
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
-    """Count times by minutes, hours or days, whichever gives at most 48 bars; None for no times."""
+    """Count times by minutes, hours or days, whichever gives at most 48 bars; None without times."""
     seconds = sorted(found.timestamp() for found in map(parse, times) if found is not None)
     if not seconds:
         return None
@@ -55,7 +55,7 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 
 
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
-    """The 48 hours up to the newest one, from counts by hours since 1970; None for no results."""
+    """The 48 hours up to the hour ``newest``, from counts by hours since 1970; None without results."""
     first = newest - _MOST_BARS + 1
     shown = {hour: count for hour, count in counts.items() if hour >= first}
     return _drawn(shown, _HOUR_S, noun, first, newest) if shown else None

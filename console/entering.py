@@ -32,7 +32,7 @@ def _login(request: Request, path: str, error: str = "", status: int = 200) -> R
 
 
 async def _log_in(request: Request) -> Response:
-    """Check a key by asking the API whose it is, and begin a session."""
+    """Check a key by asking the API for its rights, and begin a session."""
     try:
         form = await read_form(request)
     except FormRefused:
@@ -69,7 +69,7 @@ async def _log_out(request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """A path of this console; ``/`` for everything else."""
+    """A path of this console; ``/`` for any other text."""
     parts = urlsplit(path)
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and not parts.scheme
     return path if is_own else "/"

@@ -1,4 +1,4 @@
-"""How pages show times, numbers and texts."""
+"""Formats of times, numbers and texts on pages."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _KEYWORDS: Final = frozenset(
 
 
 def parse(time: str | None) -> datetime | None:
-    """A time of the API."""
+    """Parse a time of the API; None if empty."""
     return None if not time else datetime.fromisoformat(time)
 
 
 def when(time: str | None) -> Markup:
-    """A time with its zone, to the second; all of it where the reader points."""
+    """A time in UTC, to the second; the exact time shows when the reader points at it."""
     parsed = parse(time)
     if parsed is None:
         return _NONE
@@ -39,7 +39,7 @@ def when(time: str | None) -> Markup:
 
 
 def ago(time: str | None) -> str:
-    """How long a time is past, by the clock of this machine."""
+    """The age of a time, by this machine's clock."""
     parsed = parse(time)
     if parsed is None:
         return "never"
@@ -48,7 +48,7 @@ def ago(time: str | None) -> str:
 
 
 def between(first: str | None, last: str | None) -> str:
-    """The time between two times."""
+    """The duration between two times."""
     start, end = parse(first), parse(last)
     return "" if start is None or end is None else span((end - start).total_seconds())
 
@@ -71,17 +71,17 @@ def span(seconds: float | None) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with thousands apart."""
+    """A number with thousands separators."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def rate(value: float | None) -> str:
-    """Things in a second: whole numbers where there are many."""
+    """A rate per second; large rates are whole numbers."""
     return NOTHING if value is None else f"{value:,.0f}/s" if value >= 10 or value == 0 else f"{value:,.2g}/s"
 
 
 def size(value: float | None) -> str:
-    """Bytes in the unit that keeps them short."""
+    """A number of bytes in the largest fitting unit."""
     if value is None:
         return NOTHING
     for unit in ("B", "kB", "MB", "GB"):
@@ -97,19 +97,19 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def early(summary: Mapping[str, Any] | None) -> int:
-    """The early terminations of a summary, without the partial matches that ended with their transactions."""
+    """The early terminations of a summary, without partial matches that ended with their transactions."""
     return 0 if summary is None else int(summary["total"] - summary["by_form"].get("end", 0))
 
 
 def as_json(value: Any, *, is_indented: bool = False) -> str:
-    """A value as JSON, a text as itself unless it is indented."""
+    """A value as JSON; text stays as it is unless indented."""
     if isinstance(value, str) and not is_indented:
         return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if is_indented else None).decode()
 
 
 def pattern_text(text: str) -> Markup:
-    """The text of a pattern with its keywords, constants and comments marked."""
+    """A pattern's text with keywords, constants and comments marked up."""
     shown, end = Markup(""), 0
     for found in _TOKEN.finditer(text):
         kind = found.lastgroup

@@ -1,4 +1,4 @@
-"""What protects a console in a browser: headers, the hosts it answers to, and where changes may come from."""
+"""Protection of a console in a browser: response headers, permitted host names, and the origin of changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OWN_SITE: Final = ("same-origin", "none")
 
 
 class Guard:
-    """Middleware that answers only under its own names, against DNS rebinding, and sets the headers of answers."""
+    """Middleware that answers only under the console's own names, against DNS rebinding, and sets response headers."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app
@@ -67,7 +67,7 @@ class Guard:
 
 
 def is_own_change(request: Request, token: str, sent: str) -> bool:
-    """Whether a request that changes something comes from a form of this console and of this session."""
+    """Whether a change comes from a form of this console in this session."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITE:
         return False

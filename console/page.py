@@ -1,4 +1,4 @@
-"""A request for a page: its session, its calls of the API, and the templates that answer it."""
+"""A request for a page: its session, its calls of the API, and the templates that render the answer."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ MENU: Final = (
     ("/ask", "Ask"),
     ("/dead-letters", "Dead letters"),
 )
-_PARTS: Final = {"/backtests/": "/patterns", "/sinks/": "/webhooks"}  # pages that belong to another view
+_PARTS: Final = {"/backtests/": "/patterns", "/sinks/": "/webhooks"}  # pages without their own menu entry
 _THEMES: Final = ("light", "dark")
 _LARGEST_FORM_BYTES: Final = 1_000_000
 _PAGE_SIZE: Final = 50
 _STREAMS_AGE_S: Final = 3.0
-_AT_ONCE: Final = 3  # calls of a page; more would hold up other clients of the API
-_SHARED: Final = 0.75  # of the time between two refreshes
+_AT_ONCE: Final = 3  # concurrent calls of a page; more would delay other clients of the API
+_SHARED: Final = 0.75  # share of the time between two refreshes
 _LONGEST_SHARED_S: Final = 10.0
 
 View: TypeAlias = Callable[["Page"], Awaitable[Response]]
 
 
 class FormRefused(Exception):
-    """A form that did not come from this session's pages, or is too large."""
+    """A form was not sent by a page of this session, or is too large."""
 
 
 @dataclass(slots=True)
 class Page:
-    """A page that a logged-in browser asks for."""
+    """A page that a logged-in browser requests."""
 
     request: Request
     session: Session
@@ -59,21 +59,21 @@ class Page:
 
     @property
     def api(self) -> Api:
-        """The API, called with the key of the session."""
+        """The API, called with the session's key."""
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """The JSON answer to a GET, or to an equal call of the last ``age_s`` seconds.
+        """GET a path; returns JSON, possibly of an equal call in the last ``age_s`` seconds.
 
-        A refresh takes the answers that other pages of the key got since about the last refresh, so that the API is
-        asked as often for twenty open pages as for one.
+        A refresh reuses answers that other pages of the same key have got since about the previous refresh, so twenty
+        open pages ask the API as often as one.
         """
         async with self._calls:
             return await self.api.get(path, age_s=max(age_s, self.shared_s), **parameters)
 
     @property
     def shared_s(self) -> float:
-        """How old answers may be: a click shows the present, a refresh what is newer than most of its period."""
+        """The greatest age of shared answers: 0 for a click, most of the refresh period for a refresh."""
         try:
             period_s = float(self.request.headers.get("x-refresh", 0))
         except ValueError:
@@ -81,29 +81,29 @@ class Page:
         return _SHARED * min(period_s, _LONGEST_SHARED_S) if period_s > 0 else 0.0
 
     async def picture(self, path: str, **parameters: Any) -> bytes:
-        """The SVG that answers a GET."""
+        """GET an SVG."""
         drawing: str = await self.get(path, **parameters)
         return drawing.encode()
 
     def query(self, name: str) -> str | None:
-        """A parameter of the address; None if it is left out or empty.
+        """A parameter of the address; None if missing or empty.
 
-        A key that is restricted to streams must name one: by default the first of them.
+        For ``stream``, a key that is restricted to streams defaults to its first one.
         """
         value = self.request.query_params.get(name)
         return value or (self.only_stream if name == "stream" else None)
 
     @property
     def only_stream(self) -> str | None:
-        """The first stream of a restricted key; None for all others."""
+        """The first stream of a restricted key; None for an unrestricted one."""
         return next(iter(self.session.streams or ()), None)
 
     def place(self, name: str) -> str:
-        """A part of the path."""
+        """A path parameter of the page's address."""
         return str(self.request.path_params[name])
 
     async def form(self) -> dict[str, str]:
-        """The members of a sent form, which has this session's token."""
+        """The members of a sent form; raises ``FormRefused`` unless it has this session's token."""
         members = await read_form(self.request)
         sent = members.pop("token", "") or self.request.headers.get("x-console-token", "")
         if not is_own_change(self.request, self.session.token, sent):
@@ -111,7 +111,7 @@ class Page:
         return members
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Answer with a page."""
+        """Render the page from a template."""
         path = self.request.url.path
         path = next((at for other, at in _PARTS.items() if path.startswith(other)), path)
         common = {
@@ -126,7 +126,7 @@ class Page:
         return self._unless_known(answer) if self.is_refresh and status == 200 else answer
 
     def _unless_known(self, answer: Response) -> Response:
-        """The answer to a refresh, without a body if the browser shows it already."""
+        """Answer a refresh; without a body if the browser already shows the same content."""
         tag = f'"{hashlib.blake2b(answer.body, digest_size=12).hexdigest()}"'
         if self.request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
@@ -135,18 +135,18 @@ class Page:
 
     @property
     def is_refresh(self) -> bool:
-        """Whether a script refreshes parts of the page that it shows."""
+        """Whether a script requests the page to refresh parts of it."""
         return "x-refresh" in self.request.headers
 
     def go(self, path: str, notice: str = "", **query: str | None) -> Response:
-        """Show another page, with a sentence about what was done."""
+        """Redirect to another page, which shows ``notice``."""
         if notice:
             self.session.notify(notice)
         given = {name: value for name, value in query.items() if value}
         return RedirectResponse(path + (f"?{urlencode(given)}" if given else ""), status_code=303)
 
     async def change(self, call: Awaitable[Any], path: str, done: str) -> Response:
-        """Make a change and show a page; a refusal is shown there, too."""
+        """Make a change and redirect to a page, which shows ``done`` or the refusal."""
         try:
             await call
         except ApiError as refusal:
@@ -160,25 +160,25 @@ class Page:
         return found
 
     async def pattern_names(self) -> list[str]:
-        """The names of the patterns that the key may touch."""
+        """The names of the patterns that the key may access."""
         listed = await self.get("/patterns", stream=self.only_stream, limit=1000, age_s=1.0)
         return [pattern["name"] for pattern in listed["items"]]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
-        """The chosen stream, by default the first that events are sent to; and the names of all."""
+        """The chosen stream, by default the first one (that takes posted events), and the names of all streams."""
         streams = await self.streams()
         names = [stream["name"] for stream in streams if is_derived or not stream["derived"]]
         return self.query("stream") or next(iter(names), None), names
 
     def _with_query(self, **changes: str | int | None) -> str:
-        """The address of this page with some parameters changed; None removes one."""
+        """The address of this page with some parameters changed; None removes a parameter."""
         query = {**self.request.query_params, **changes}
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return self.request.url.path + (f"?{urlencode(given)}" if given else "")
 
 
 async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
-    """The answer to a call, or ``otherwise`` if the key may not make it or the resource does not exist."""
+    """Await a call; ``otherwise`` if the key may not make it or the resource does not exist."""
     try:
         return await call
     except ApiError as refusal:
@@ -188,7 +188,7 @@ async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
 
 
 async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
-    """The answers to calls that are made at the same time; the first error cancels the others."""
+    """Await calls concurrently; the first error cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
@@ -198,7 +198,7 @@ async def all_of(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The members of a form, each once."""
+    """The members of a form; a repeated member keeps its last value."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -211,7 +211,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def rendered(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """A page from its template; every value is escaped."""
+    """Render a template; every value is escaped."""
     theme = request.cookies.get("forestall_theme")
     html = (
         templates()
@@ -241,12 +241,12 @@ def templates() -> Environment:
 
 
 def static(name: str) -> str:
-    """The address of a file of the console, which changes with their content."""
+    """The address of a static file, which changes with the content of the files."""
     return f"/static/{_digest()}/{name}"
 
 
 @cache
 def _digest() -> str:
-    """The digest of all files: scripts import each other by names beside their own."""
+    """The digest of all static files: scripts import each other under the same path."""
     found = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in found)).hexdigest()[:12]

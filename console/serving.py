@@ -1,4 +1,4 @@
-"""The console as a server."""
+"""The console's server."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import uvicorn
 
 from console.app import create_console
 
-_STOP_S = 2  # pages that follow alerts connect again
+_STOP_S = 2  # pages that follow alerts reconnect
 
 
 def serve(url: str, host: str, port: int, hosts: Collection[str] = ()) -> None:
     """Serve the console of the service at ``url`` until the process is stopped.
 
-    ``hosts`` are names by which browsers reach it, beside IP addresses and ``localhost``.
+    ``hosts`` are names by which browsers reach the console, besides IP addresses and ``localhost``.
     """
     config = uvicorn.Config(
         create_console(url, hosts=hosts),
@@ -26,5 +26,5 @@ def serve(url: str, host: str, port: int, hosts: Collection[str] = ()) -> None:
         server_header=False,
         timeout_graceful_shutdown=_STOP_S,
     )
-    with suppress(SystemExit):  # uvicorn's way of ending, with its own statuses
+    with suppress(SystemExit):  # uvicorn exits with its own statuses
         uvicorn.Server(config).run()

@@ -1,4 +1,4 @@
-"""Sessions: who is logged in. The API key stays in this process; a browser holds a random name for it."""
+"""Sessions of logged-in browsers. API keys stay in this process; a browser holds a random session name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NOTICES = 5
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence that the next page shows: what was done, or why it was refused."""
+    """A message for the next page: what was done, or why it was refused."""
 
     text: str
     is_error: bool = False
@@ -32,7 +32,7 @@ class Session:
 
     Attributes:
         scopes: What the key may do; ``admin`` includes all others.
-        streams: The only streams that it may touch; None: all.
+        streams: The only streams that the key may access; None: all.
         token: A secret that each form of this session sends back.
     """
 
@@ -49,17 +49,17 @@ class Session:
         return scope in self.scopes or "admin" in self.scopes
 
     def notify(self, text: str, *, is_error: bool = False) -> None:
-        """Show a sentence on the next page."""
+        """Add a message for the next page."""
         self.notices = [*self.notices, Notice(text, is_error)][-_MOST_NOTICES:]
 
     def take_notices(self) -> list[Notice]:
-        """The sentences for this page, which no other shows."""
+        """Remove and return the messages, so that only this page shows them."""
         taken, self.notices = self.notices, []
         return taken
 
 
 class Sessions:
-    """The sessions by the digest of their name: a list of them is of no use to anyone.
+    """The sessions, by digest of the session name, so that the table itself is useless to an attacker.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """
@@ -70,17 +70,17 @@ class Sessions:
         self._apis: dict[bytes, Api] = {}
 
     def api(self, url: str, key: str | None) -> Api:
-        """The calls with a key. All sessions of the key share them, and with them recent answers."""
+        """The calls with a key; sessions with the same key share them and recent answers."""
         return self._apis.setdefault(_digest(key or ""), Api(url, key))
 
     async def release(self, api: Api) -> None:
-        """Close the connections of a key that no session uses."""
+        """Close the connections of a key that no session uses any more."""
         if api.users == 0:
             self._apis = {digest: one for digest, one in self._apis.items() if one is not api}
             await api.close()
 
     async def open(self, api: Api, caller: Mapping[str, Any]) -> str:
-        """Begin a session of a key, as the API describes it; returns the session's name, the value of the cookie."""
+        """Begin a session for a key that the API describes as ``caller``; returns the session name for the cookie."""
         api.users += 1
         cookie = secrets.token_urlsafe(32)
         self._sessions[_digest(cookie)] = Session(
@@ -96,7 +96,7 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """The session of a cookie, if it has not ended."""
+        """Find the session of a cookie; None if it has ended."""
         digest = _digest(cookie)
         session = self._sessions.get(digest)
         if session is None or self._is_over(session):

@@ -1,4 +1,4 @@
-"""Pictures of the API inside a page: cleaned to drawing elements, in the page's colours, with counts at event types."""
+"""The API's pictures inside a page: only drawing elements, in the page's colours, with counts at event types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BADGE_HEIGHT: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A count at an event type; ``kind`` chooses its colour and corner, ``title`` says what is counted."""
+    """A count at an event type; ``kind`` determines colour and corner, ``title`` explains the count."""
 
     count: int
     kind: str
@@ -36,7 +36,7 @@ class Badge:
 
 
 def inline(picture: bytes, badges: Mapping[str, Sequence[Badge]] | None = None) -> Markup:
-    """The elements of an SVG that draw, and badges at its event types; whatever else it has is left out."""
+    """The drawing elements of an SVG, with badges at its event types; all other elements are left out."""
     drawn = _cleaned(fromstring(picture))
     if drawn is None or drawn.tag != "svg":
         return Markup("")
@@ -61,7 +61,7 @@ def _cleaned(element: Element) -> Element | None:
 
 
 def _badge(badge: Badge, box: Element) -> Iterator[Element]:
-    """A rounded box with a number, at a corner of the box of a task."""
+    """A rounded box with a number, at a corner of a task's box."""
     left, top = float(box.get("x", 0)), float(box.get("y", 0))
     right, bottom = left + float(box.get("width", 0)), top + float(box.get("height", 0))
     text = f"{badge.count:,}"

@@ -1,1 +1,1 @@
-"""The views of the console, one module for each page of the menu."""
+"""The console's views: one module for each page of the menu."""

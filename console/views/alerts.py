@@ -1,4 +1,4 @@
-"""Alerts: the list, which grows as they arrive, and one alert with what led to it."""
+"""Alerts: the list, which grows as alerts arrive, and single alerts with their history."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def show_list(page: Page) -> Response:
 
 
 async def show(page: Page) -> Response:
-    """Render one alert: its events on a time line, why it matched, who handles it, where it was delivered."""
+    """Render one alert: events on a time line, why it matched, who handles it, and its deliveries."""
     alert = await page.get(at("alerts", page.place("id")))
     trace, pattern, deliveries = await all_of(
         allowed(page.get(at("traces", alert["stream"], alert["key"]))),
@@ -61,7 +61,7 @@ async def show(page: Page) -> Response:
 
 
 async def acknowledge(page: Page) -> Response:
-    """Acknowledge an alert in the name of the session's key."""
+    """Acknowledge an alert under the name of the session's key."""
     await page.form()
     path = f"/alerts/{page.place('id')}"
     call = page.api.send("POST", at("alerts", page.place("id"), "acknowledge"), {"by": page.session.name})
@@ -77,7 +77,7 @@ async def add_note(page: Page) -> Response:
 
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
-    """The attempts to deliver an alert to the receivers of its stream, each with its receiver."""
+    """The attempts to deliver an alert, each with its receiver."""
     known = await receivers_of(page, page.only_stream, _MOST_RECEIVERS, 1.0)
     receivers = [one for one in known if one["stream"] in (None, alert["stream"])]
     attempts = await all_of(

@@ -1,4 +1,4 @@
-"""Questions to aggregates, by groups and filters that were not known before."""
+"""Questions to aggregates, by groups and filters that are chosen ad hoc."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDEST: Final = 240
 
 
 async def show(page: Page) -> Response:
-    """Render the aggregates, and the answer of the chosen one."""
+    """Render the aggregates, and the answer of the chosen aggregate."""
     listed = (await page.get("/aggregates", stream=page.query("stream"), limit=1000, age_s=1.0))["items"]
     aggregates = {one["name"]: one for one in listed if one["state"] != "retired"}
     name = page.query("aggregate") or next((one for one, found in aggregates.items() if _asked(found)), None)
@@ -55,12 +55,12 @@ async def show(page: Page) -> Response:
 
 
 def _asked(aggregate: Mapping[str, Any]) -> list[str]:
-    """The attributes by which an aggregate may be asked."""
+    """Attributes by which an aggregate can be asked."""
     return list((aggregate["body"].get("ask") or {}).get("by") or [])
 
 
 def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The question of the form, and what is wrong with its filter."""
+    """The question in the form, and the fault of its filter (empty: none)."""
     known = _asked(aggregate)
     by = [name for name in page.request.query_params.getlist("by") if name in known]
     if "by" not in page.request.query_params and known:
@@ -80,7 +80,7 @@ def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
-    """The groups, the largest value first, each with the share of its value in the largest."""
+    """Groups by falling value, each with its share of the largest value."""
     numbers = [group.get(value or "") for group in groups]
     largest = max((abs(one) for one in numbers if isinstance(one, int | float)), default=0) or 1
     ranked = [

@@ -1,4 +1,4 @@
-"""Incidents: alerts of a group as one, who handles them, and closing them."""
+"""Incidents: groups of alerts, who handles them, and closing them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DONE: Final = {"acknowledge": "acknowledged", "close": "closed"}
 
 
 async def show_list(page: Page) -> Response:
-    """Render the incidents in a state, by default the open ones, the newest first."""
+    """Render the incidents in a state, by default open ones, the newest first."""
     wanted: dict[str, Any] = {name: page.query(name) for name in ("stream", "pattern")}
     state = page.request.query_params.get("state", "open")
     listed, patterns, names = await all_of(
@@ -34,7 +34,7 @@ async def show_list(page: Page) -> Response:
 
 
 async def act(page: Page) -> Response:
-    """Acknowledge or close an incident in the name of the session's key."""
+    """Acknowledge or close an incident under the name of the session's key."""
     form = await page.form()
     action = form.get("action", "")
     if action not in _DONE:

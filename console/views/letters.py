@@ -1,4 +1,4 @@
-"""Dead letters: events that could not be taken, why, and sending them again."""
+"""Dead letters: events that could not be processed, with the reasons, and sending them again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def show(page: Page) -> Response:
 
 
 async def replay(page: Page) -> Response:
-    """Send a dead letter again, or the oldest of a stream and code."""
+    """Send a dead letter again, or the oldest ones of a stream and code."""
     form = await page.form()
     letter = page.request.path_params.get("id")
     if letter is not None:
@@ -65,7 +65,7 @@ def _said(result: Any) -> str:
 
 
 def _pretty(event: str | None) -> str:
-    """The JSON of an event with line breaks; other text as it is."""
+    """Indent the JSON of an event; other text is unchanged."""
     try:
         return orjson.dumps(orjson.loads(event or ""), option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONDecodeError:

@@ -1,7 +1,7 @@
-"""Alerts as they arrive: server-sent events with rendered rows, once a second while alerts come.
+"""Alerts as they arrive: server-sent events with rendered rows, once a second while alerts arrive.
 
-Pages with the same filters and the same key share one feed, so the API is asked as often for twenty pages as for one,
-and never for more alerts than a page shows.
+Pages with the same filters and key share one feed, so twenty pages ask the API as often as one, and never for more
+alerts than a page shows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 FILTERS: Final = ("stream", "pattern", "key", "since")
 _QUIET_S: Final = 0.5
-_BUSY_S: Final = 1.0  # after a batch: a list of many new rows a second cannot be read
+_BUSY_S: Final = 1.0  # pause after a batch, as people cannot read many new rows a second
 _MOST_ROWS: Final = 50
 _SIGN_OF_LIFE_S: Final = 15.0
 _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 
 
 class Feed:
-    """New alerts of some filters, for all pages that follow them; it asks while there are such pages."""
+    """New alerts that match some filters, for all pages that follow them; polls the API while pages follow."""
 
     def __init__(self, api: Api, wanted: dict[str, Any]) -> None:
         self._api = api
@@ -36,7 +36,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def join(self, cursor: str) -> asyncio.Queue[bytes | None]:
-        """A queue of batches as server-sent events; None ends it, when the API does not answer."""
+        """Add a page; returns its queue of server-sent events, in which None marks the end if the API fails."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
         if self._task is None:
@@ -44,7 +44,7 @@ class Feed:
         return queue
 
     def leave(self, queue: asyncio.Queue[bytes | None]) -> None:
-        """End a page's part in the feed."""
+        """Remove a page from the feed; the last one stops polling."""
         self._queues.discard(queue)
         if not self._queues and self._task is not None:
             self._task.cancel()
@@ -52,7 +52,7 @@ class Feed:
             self._api.feeds.pop(tuple(self._wanted.values()), None)
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
-        """The cursor after all alerts, and the newest after ``cursor`` as an event; None: there is none."""
+        """The cursor after all alerts, and the newest alerts after ``cursor`` as an event, or None."""
         listed = await self._api.get("/alerts", **self._wanted, after=cursor, limit=_MOST_ROWS)
         is_cut = listed["next"] is not None
         items = list(reversed(listed["items"]))
@@ -71,7 +71,7 @@ class Feed:
                     self._send(event)
         except _FAILURES:
             self._task = None
-            self._send(None)  # browsers connect again, and then continue where they were
+            self._send(None)  # browsers reconnect and resume at their cursor
 
     def _send(self, event: bytes | None) -> None:
         for queue in self._queues:
@@ -85,7 +85,7 @@ def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
 
 
 async def follow_alerts(page: Page) -> Response:
-    """New alerts of the list's filters: the newest rows, and how many they are."""
+    """Stream new alerts that match the list's filters: the newest rows, and their number."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
     wanted: dict[str, Any] = {name: page.query(name) for name in FILTERS}
     feed: Feed = page.api.feeds.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
@@ -98,7 +98,7 @@ async def follow_alerts(page: Page) -> Response:
 
 
 async def _events(feed: Feed, cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
-    """What the page has missed, then the batches of the feed; a comment where nothing comes."""
+    """The alerts that the page has missed, then the feed's batches; a comment keeps a quiet connection open."""
     queue = feed.join(cursor)
     try:
         yield missed or b": alive\n\n"

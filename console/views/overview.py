@@ -1,4 +1,4 @@
-"""The overview: whether the service is well, what comes in, and what its patterns find."""
+"""The overview: the health of the service, its input, and the results of its patterns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from console.page import Page, all_of, allowed
 from console.views.webhooks import receivers_of
 
 _MOST_INCIDENTS: Final = 100
-_MOST_OF: Final = 0.9  # of the alerts have at most the shown latency
+_MOST_OF: Final = 0.9  # share of alerts within the shown latency
 _SHOWN: Final = 8
-_QUIET_S: Final = 5.0  # how old figures may be that change slowly
+_QUIET_S: Final = 5.0  # greatest age of figures that change slowly
 _METRICS_AGE_S: Final = 10.0
 _MOST_WEBHOOKS: Final = 20
 _BEHIND_S: Final = 10.0
@@ -27,7 +27,7 @@ _BEHIND_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence about the state of the service, its severity, and the page with more."""
+    """A sentence about the state of the service, its severity, and a link to details."""
 
     level: str
     text: str
@@ -35,7 +35,7 @@ class Sentence:
 
 
 async def show(page: Page) -> Response:
-    """Render the overview of one stream, or of all that the key may touch."""
+    """Render the overview of one stream, or of all streams that the key may access."""
     stream = page.query("stream")
     names = [one["name"] for one in await page.streams()]
     alerts, endings, patterns, summary, pipeline, receivers, incidents, letters, figures, newest = await all_of(
@@ -74,7 +74,7 @@ async def _figures(page: Page) -> Figures:
 def _sentences(
     pipeline: Any, patterns: Sequence[Any], receivers: Sequence[Any], incidents: Any, letters: Sequence[Any]
 ) -> Iterator[Sentence]:
-    """The state of the service in words, what is wrong first."""
+    """The state of the service in sentences, problems first."""
     troubles = [
         *_of_pipeline(pipeline),
         *(
@@ -135,7 +135,7 @@ def _rows(
     counted: Mapping[str, float],
     latest: int,
 ) -> list[dict[str, Any]]:
-    """A row for each pattern: how often it matched and was terminated early, and when, up to the hour ``latest``."""
+    """A row per pattern: alerts and early terminations, in total and by hour up to ``latest``."""
     ended = {item["pattern"]: item for item in summary}
     return [
         {
@@ -152,9 +152,10 @@ def _rows(
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the metrics say: alerts by pattern since the registration, and how long events take to become alerts.
+    """Figures from the metrics: alerts by pattern since its registration, and the latency of alerts.
 
-    ``latency`` is the bound within which nine of ten alerts come; ``inf`` beyond all bounds, None without alerts.
+    ``latency`` is the bound, in seconds, within which nine of ten alerts are found; ``inf`` if above all bounds, None
+    without alerts.
     """
 
     alerts: Mapping[str, float]
@@ -162,7 +163,7 @@ class Figures:
 
     @classmethod
     def of(cls, metrics: str) -> Figures:
-        """Read the text of the metrics."""
+        """Parse the text of the metrics."""
         samples = {
             family.name: family.samples
             for family in text_string_to_metric_families(metrics)

@@ -1,4 +1,4 @@
-"""Patterns: the list, one pattern with its versions and figures, and its life cycle."""
+"""Patterns: the list, single patterns with versions and figures, and their life cycle."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def show_list(page: Page) -> Response:
 
 
 async def show(page: Page) -> Response:
-    """Render one pattern: text, state, what terminates it early, versions and their differences."""
+    """Render one pattern: text, state, failing conditions, versions and their differences."""
     name = page.place("name")
     pattern, statistics, versions, backtests = await all_of(
         page.get(at("patterns", name)),
@@ -79,7 +79,7 @@ async def show(page: Page) -> Response:
 
 
 def _difference(old: str, new: str) -> list[tuple[str, str]]:
-    """The lines of two versions: in which of them each is, and its text."""
+    """The lines of two versions, each marked as added, lost or same."""
     kinds = {"+": "added", "-": "lost", " ": "same"}
     lines = ndiff(old.splitlines()[:_MOST_DRAWN], new.splitlines()[:_MOST_DRAWN])
     return [(kinds[line[0]], line[2:]) for line in lines if line[0] in kinds]
@@ -96,7 +96,7 @@ async def move(page: Page) -> Response:
 
 
 async def edit(page: Page) -> Response:
-    """Render the editor: of a new pattern, or of the next version of a registered one."""
+    """Render the editor for a new pattern, or for the next version of a registered one."""
     name = page.request.path_params.get("name")
     stream, names = await page.stream(is_derived=True)
     draft = {"stream": stream, "text": _EXAMPLE, "severity": "medium", "constraints": "on", "state": "active"}
@@ -126,7 +126,7 @@ async def _editor(
 
 
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
-    """The oldest and newest kept event of a stream, and the event types of the newest ones with their attributes."""
+    """The oldest and newest kept event of a stream, and event types with attributes in a sample of new events."""
     if not stream:
         return {"oldest": None, "newest": None, "vocabulary": {}}
     path = at("streams", stream, "events")
@@ -147,7 +147,7 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
 
 
 async def save(page: Page) -> Response:
-    """Register what the editor has; where it is refused, show it again with the reason."""
+    """Register the pattern in the editor; if refused, show the editor again with the reason."""
     form = await page.form()
     name = page.request.path_params.get("name")
     body = {member: form.get(member, "") for member in ("stream", "text", "severity", "constraints", "state")}

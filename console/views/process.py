@@ -1,4 +1,4 @@
-"""The process: its picture with what happens at each step, and the time between steps."""
+"""The process: a picture of the model with counts at its steps, and the time between steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AGE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Two events that follow each other in transactions, and the time between them, in seconds."""
+    """A pair of consecutive event types in transactions, and the time between them, in seconds."""
 
     first: str
     second: str
@@ -34,12 +34,12 @@ class Step:
 
     @property
     def total_s(self) -> float:
-        """By what the step adds to all transactions: steps are ranked by it."""
+        """The time that the step adds to all transactions, by its median; steps are ranked by it."""
         return self.count * self.median_s
 
 
 async def show(page: Page) -> Response:
-    """Render the model that a stream follows with what has happened at its steps."""
+    """Render the model that a stream follows, with counts at its steps."""
     stream, names = await page.stream()
     followed = None
     if stream is not None:
@@ -82,7 +82,7 @@ async def show(page: Page) -> Response:
 def _badges(
     seen: Mapping[str, int], places: Mapping[str, int], broken: Mapping[str, int], ended: Mapping[str, int]
 ) -> dict[str, Sequence[Badge]]:
-    """What is written at the steps of the picture."""
+    """Badges by event type: events, open transactions, deviations and early terminations."""
     badges: dict[str, list[Badge]] = defaultdict(list)
     for counts, kind, noun in (
         (seen, "seen", "event"),
@@ -97,7 +97,7 @@ def _badges(
 
 
 def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """The steps between events of a transaction, the longest in all first."""
+    """The steps of transactions, the largest total time first."""
     steps = [
         Step(first, second, len(times), median(time for time, _ in times), *max(times))
         for (first, second), times in _gaps(events).items()
@@ -106,7 +106,7 @@ def _steps(events: Iterable[Mapping[str, Any]]) -> list[Step]:
 
 
 def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The median time, in seconds, from an event of each type to the next event of its transaction."""
+    """The median time, in seconds, from each event type to the next event of the transaction."""
     times: dict[str, list[float]] = defaultdict(list)
     for (first, _), gaps in _gaps(events).items():
         times[first] += [gap for gap, _ in gaps]
@@ -114,7 +114,7 @@ def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
-    """The times between events that follow each other in a transaction, in seconds with the key, by the two types."""
+    """By pairs of consecutive event types, the times between them, in seconds, each with the transaction's key."""
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     timed = sorted((datetime.fromisoformat(one["time"]).timestamp(), one["key"] or "", one["type"]) for one in events)

@@ -1,4 +1,4 @@
-"""Streams: what feeds what, with rates; one stream or operator with its definition and newest events."""
+"""Streams: a graph of streams and operators with rates; single ones with definition and newest events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPERATORS: Final = ("patterns", "joins", "aggregates", "taps")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stream or an operator in the drawing."""
+    """A stream or an operator in the graph."""
 
     name: str
     kind: str
@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A drawing of streams and operators, and of what flows between them."""
+    """A drawing of streams and operators, and of the flow of events between them."""
 
     nodes: Sequence[Node]
     lines: Sequence[str]
@@ -45,7 +45,7 @@ class Graph:
 
 
 async def show(page: Page) -> Response:
-    """Render the graph of streams and operators, what costs most, and the chosen stream."""
+    """Render the graph of streams and operators, the most expensive engines, and the chosen stream."""
     streams = (await page.streams())[:_MOST_STREAMS]
     details, operators, pipeline, plan = await all_of(
         _details(page, streams),
@@ -76,12 +76,12 @@ async def show(page: Page) -> Response:
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Engines by their cost, the dearest first; an engine without events has no cost per event yet."""
+    """Engines by falling cost; an engine without events has no cost per event yet."""
     return sorted(engines, key=lambda one: (-one["cores"], -(one["cost_us"] or 0.0)))
 
 
 def path_of(operator: Mapping[str, Any]) -> str:
-    """The address of the page of an operator."""
+    """The address of an operator's page."""
     name = operator["name"]
     return at("patterns", name) if operator["plural"] == "patterns" else f"/streams?operator={_query(name)}#chosen"
 
@@ -94,7 +94,7 @@ async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
 
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How joins, aggregates and taps run, in words."""
+    """Sentences that explain how joins, aggregates and taps run."""
     paths = [at(one["plural"], one["name"], "explanation") for one in operators if one["plural"] != "patterns"]
     found = await all_of(*(allowed(page.get(path, age_s=1.0), {"sentences": []}) for path in paths))
     return [sentence for one in found for sentence in one["sentences"]]
@@ -121,7 +121,7 @@ async def _operators(page: Page) -> dict[str, dict[str, Any]]:
 
 
 def _rates(plan: Mapping[str, Any] | None) -> dict[str, float]:
-    """Events of each stream, and results of each operator, in a second."""
+    """Rates per second: events by stream, results by operator."""
     rates: dict[str, float] = {}
     for engine in plan["engines"] if plan else ():
         rates[engine["stream"]] = max(rates.get(engine["stream"], 0.0), engine["events_per_s"])
@@ -162,7 +162,7 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What is written in the box of a group of patterns."""
+    """Titles of the boxes of pattern groups."""
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:

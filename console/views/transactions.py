@@ -1,4 +1,4 @@
-"""Transactions: which are open and where, and the story of one of them: what happened, and why it raised no alert."""
+"""Transactions: the open ones and their steps, and the story of one: its events, and why it raised no alert."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LARGEST: Final = 200
 _NAME: Final = re.compile(r"\w+")
 _FILTERS: Final = ("older_than", "state", "last_type", "waits_for", "pattern", "key")
 _SHOWN: Final = 50
-_USUAL_AGE_S: Final = 60.0  # what is usual changes slowly
+_USUAL_AGE_S: Final = 60.0  # usual times change slowly
 
 
 async def show_list(page: Page) -> Response:
-    """Render the open transactions of a stream, the oldest first, and where they are."""
+    """Render the open transactions of a stream, the oldest first, and their last steps."""
     stream, names = await page.stream()
     if stream is None:
         return page.render("transactions.html", title="Transactions", stream=None, names=names)
@@ -59,14 +59,14 @@ async def show_list(page: Page) -> Response:
 
 
 def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
-    """A case and the time, in seconds of the stream, since its newest event."""
+    """A case with the time since its newest event, in seconds of the stream's event time."""
     if time is None:
         return {**case, "quiet_s": None}
     return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Of each type of newest events, the listed case in which nothing has happened for longest."""
+    """By type of the newest event, the listed case that has been quiet for longest."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
@@ -75,7 +75,7 @@ def _time(text: str) -> datetime:
 
 
 async def find(page: Page) -> Response:
-    """Show the transaction of a key, in whichever stream it is."""
+    """Find the transaction of a key in any stream, and show it."""
     key = page.query("key")
     if key is None:
         return page.go("/transactions")
@@ -90,7 +90,7 @@ async def find(page: Page) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a pattern in a transaction: a word, and why."""
+    """The outcome of a pattern in a transaction: a word, and why."""
 
     pattern: str
     level: str
@@ -133,7 +133,7 @@ async def show(page: Page) -> Response:
 
 
 async def _open_case(page: Page, stream: str, key: str) -> Any:
-    """The open transaction with what patterns wait for; None if it is over, or the shards do not answer."""
+    """The open transaction, with the steps that patterns wait for; None if it is over, or the shards do not answer."""
     try:
         listed = await page.get("/traces", stream=stream, key=key, limit=1)
     except ApiError:
@@ -156,7 +156,7 @@ def _verdict(
     *,
     is_open: bool,
 ) -> Verdict:
-    """The result of a pattern, in words."""
+    """The outcome of a pattern, in words."""
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
         return Verdict(
@@ -197,7 +197,7 @@ def _keys(pattern: Mapping[str, Any]) -> str:
 
 
 def _annotated(story: Mapping[str, Any], verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """The events with their effects: patterns terminated early, patterns that bound the event, and the broken rule."""
+    """The events with notes: early terminations, matches that bind the event, and the deviation."""
     notes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pattern in story["patterns"]:
         for match in pattern["matches"]:

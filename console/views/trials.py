@@ -1,4 +1,4 @@
-"""Trying patterns: the check while somebody types, dry runs over the newest events, backtests over the log."""
+"""Trying patterns: checks while typing, dry runs over the newest events, backtests over the log."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forestall import ApiError, ServiceUnreachable
 _KEPT_ALERTS: Final = 1_000
 _SHOWN: Final = 100
 _MOST_EVENTS: Final = 100_000
-_OF_THE_SAMPLE: Final = "in these events"  # of a check, which looks at one event
+_OF_THE_SAMPLE: Final = "in these events"  # ends warnings about the sample, which is one event for a check
 
 
 async def check(page: Page) -> Response:
-    """What is wrong with the text of the editor, with line and column, as JSON."""
+    """The faults in the editor's text, with line and column, as JSON."""
     form = await page.form()
     try:
         found = await _dry_run(page, form, 1)
@@ -33,7 +33,7 @@ async def check(page: Page) -> Response:
 
 
 def _without_place(text: str) -> str:
-    """A message without the line and column that it begins with."""
+    """A message without its leading line and column."""
     place, _, rest = text.partition(": ")
     return rest if place.startswith("line ") and rest else text
 
@@ -44,7 +44,7 @@ async def _dry_run(page: Page, form: dict[str, str], events: int) -> Any:
 
 
 async def dry_run(page: Page) -> Response:
-    """What the pattern in the editor would have found in the newest events, as a part of the page."""
+    """Try the editor's pattern on the newest events; returns a part of the page."""
     form = await page.form()
     try:
         events = min(_MOST_EVENTS, max(1, int(form.get("events") or 10_000)))
@@ -62,7 +62,7 @@ async def dry_run(page: Page) -> Response:
 
 
 async def begin_backtest(page: Page) -> Response:
-    """Run the pattern in the editor over the retained log, beside its registered version."""
+    """Start a backtest of the editor's pattern over the retained log, compared with its registered version."""
     form = await page.form()
     body: dict[str, Any] = {"stream": form.get("stream", ""), "pattern": form.get("text", ""), "source": {"log": True}}
     if form.get("against"):
@@ -77,7 +77,7 @@ async def begin_backtest(page: Page) -> Response:
 
 
 async def show_backtest(page: Page) -> Response:
-    """Render a backtest: how far it is, then what the pattern adds and loses."""
+    """Render a backtest: its progress, then the alerts that the pattern adds and loses."""
     backtest = await page.get(at("backtests", page.place("id")))
     alerts: list[Any] = []
     if backtest["state"] == "done":

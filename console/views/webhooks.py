@@ -1,4 +1,4 @@
-"""Receivers of results, webhooks and other sinks: their health, attempts, test messages, deliveries sent again."""
+"""Receivers of results, webhooks and other sinks: health, attempts, test messages, redelivery."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def show_list(page: Page) -> Response:
 
 
 async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) -> list[Any]:
-    """Webhooks and other sinks with the state of their deliveries, each with its path."""
+    """Webhooks and other sinks with the state of their deliveries; each has its path."""
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
     return [
@@ -59,7 +59,7 @@ async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) 
 
 
 def health(receiver: Any) -> tuple[str, str]:
-    """The state of a receiver: a level and a word."""
+    """The health of a receiver: a level and a word."""
     if not receiver["enabled"]:
         return "warn", "off"
     if receiver["failing_since"]:
@@ -89,7 +89,7 @@ async def _form(page: Page, draft: Mapping[str, str], chosen: Sequence[str], err
 
 
 async def create(page: Page) -> Response:
-    """Register a webhook; its secret is on the next page, once."""
+    """Register a webhook; the next page shows its secret once."""
     form = await page.form()
     kinds = [kind for kind in _KINDS if form.get(f"kind {kind}")]
     members = ("url", "name", "description", "stream", "pattern", "min_severity")
@@ -120,7 +120,7 @@ async def show(page: Page) -> Response:
 
 
 def _path(page: Page) -> str:
-    """The path of a receiver, in the API as in the console."""
+    """The path of a receiver, equal in API and console."""
     return at(page.request.url.path.split("/")[1], page.place("id"))
 
 
@@ -129,7 +129,7 @@ def _delivered(result: Any) -> str:
 
 
 async def act(page: Page) -> Response:
-    """Send a test message or deliveries again, or switch a receiver on or off."""
+    """Send a test message, redeliver, or enable or disable a receiver."""
     form = await page.form()
     path = _path(page)
     action = form.get("action", "")
