@@ -1,4 +1,4 @@
-"""The public front for Python: what programs and notebooks import, and nothing else is public.
+"""The public Python front: everything that programs and notebooks import; nothing else is public.
 
 Purpose: matching over tables in memory and over DataFrames, SQL row patterns, and the typed client of the HTTP API,
 under one name. Promises: names load on demand, so ``import forestall`` stays quick; exported names follow semantic

@@ -1,4 +1,4 @@
-"""A call of ``forestall.match``: its arguments as rules, checked, and the run of a frame by them."""
+"""A call of ``forestall.match``: checks the arguments, and runs a table of events by them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.compiling import compile_kernels
 from streams.readers import batch_of_table, columns_read
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and most calls need none
+    from constraints import ConstraintSet  # slow to import, and rarely needed
     from workflows import WorkflowModel
 
 Follow: TypeAlias = Literal["auto", "exact", "tables"]
@@ -29,7 +29,7 @@ Pruning: TypeAlias = Literal["state", "query", "shadow", "off"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """The rules beside the patterns, as ``match`` takes them."""
+    """The arguments of ``match`` besides patterns and columns."""
 
     constraints: ConstraintsLike | None
     workflow: ModelLike | None
@@ -41,13 +41,13 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """A call of ``match``, checked, before its events are read.
+    """A checked call of ``match``, before its events are read.
 
     Attributes:
         names: The columns of the events.
         rules: The patterns, the stream and the constraints.
         use: How a model is followed.
-        model: The model, if one is followed.
+        model: The followed model, if any.
         outputs: The lists of results that are kept.
         notices: Probable mistakes, in words.
     """
@@ -72,7 +72,7 @@ class Matching:
         """Check the arguments of a call.
 
         Raises:
-            ForestallError: One of them is refused.
+            ForestallError: An argument is refused.
         """
         if unknown := sorted(set(outputs) - set(OUTPUTS)):
             raise FrameRefused(f"outputs: {listed(unknown)} is unknown; choose from {', '.join(OUTPUTS)}")
@@ -116,12 +116,12 @@ class Matching:
 
 
 def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterator[str]:
-    """Types and attributes that patterns name and no event has, in words."""
+    """Notices of types and attributes that patterns name but no event has."""
     return (f"{pattern.name}: {notice.placed}" for pattern, notice in strangers(patterns, batch))
 
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
-    """The stream of the events."""
+    """The declaration of the stream of events."""
     given = dict(stream or {})
     if "key" in given and key is not None:
         raise FrameRefused("the key is given twice: as key, and as a member of stream; give it once")
@@ -131,7 +131,7 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     given: Given,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """The constraints joined with those of a model, how the model is followed, and notices about both."""
+    """The constraints joined with a model's, how the model is followed, and notices about both."""
     notices: list[str] = []
     own = constraints_of(given.constraints, notices)
     if given.workflow is None:

@@ -1,3 +1,3 @@
-"""The client of the HTTP API, as programs import it."""
+"""The public client of the HTTP API."""
 
 from service.client import *  # noqa: F403 - the front names what programs may import

@@ -11,7 +11,7 @@ _REFUSED = 2
 
 
 def main() -> None:
-    """Run the command of this process; one whose packages are not installed says which extra brings them."""
+    """Run the command of this process; if a package is missing, name the extra that brings it."""
     try:
         cli.main()
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The extras of the distribution: which of them brings a package that a call misses."""
+"""The distribution's extras: finds the extra that brings a missing package."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "testing": ("pytest",),
     }
 )
-"""The modules that each extra brings."""
+"""Modules by the extra that brings them."""
 
 
 def advice_on(error: ModuleNotFoundError) -> str | None:
-    """What to install for a missing module, in words; None if no extra brings it."""
+    """Advice on installing a missing module; None if no extra brings it."""
     missing = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in MODULES.items() if missing in modules), None)
     if extra is None:

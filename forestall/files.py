@@ -21,11 +21,11 @@ def read(
     type: str | None = None,
     zone: str | None = None,
 ) -> pa.Table:
-    """The events of a file as a table of Arrow: id, type, time, key, and a column for each attribute.
+    """Read an event file as an Arrow table: id, type, time, key, and a column for each attribute.
 
     Args:
         path: The file: ``.jsonl``, ``.csv`` or ``.xes``, each also ``.gz``.
-        key: Place of the correlation key in the file (default: the usual one of the kind of file).
+        key: Place of the correlation key in the file (default: the usual place in this kind of file).
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
         zone: Time zone of times without one.

@@ -1,7 +1,7 @@
-"""Tables of events in any form that is known here, as Arrow columns and back.
+"""Converts tables of events between all supported forms and Arrow columns.
 
-Only Arrow is imported; a library that a frame comes from is imported already. Frames hand their columns over by
-Arrow's C stream, most of them without a copy.
+This module imports only Arrow; the library of a frame is imported already. Frames hand over columns by Arrow's C
+stream, most of them without a copy.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from streams import column_of, numbers_of
 
 FrameT = TypeVar("FrameT")
 Back: TypeAlias = Callable[[pa.Table], FrameT]
-"""Makes a frame of a certain kind from Arrow columns, in which dictionaries become texts."""
+"""Makes a frame of one kind from an Arrow table; dictionary columns become plain text."""
 Chosen: TypeAlias = Callable[[Sequence[str]], list[str]]
-"""Picks from the names of columns those that are read."""
+"""Picks the columns to read from the names of all columns."""
 
 _KNOWN = (
     "a list of dictionaries, a DataFrame of pandas, polars or Spark, a table or dataset of Arrow, or a relation of "
@@ -32,7 +32,7 @@ _KNOWN = (
 )
 
 
-_OF_TABLES = ("columns", "schema", "to_table")  # members of which each table has one, and a single column none
+_OF_TABLES = ("columns", "schema", "to_table")  # every table has one of these members; a single column has none
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
@@ -50,11 +50,11 @@ class Frame:
 
 
 def read_frame(events: Any, chosen: Chosen = list) -> Frame:
-    """The columns of a table of events.
+    """Read the columns of a table of events.
 
     Args:
         events: The table.
-        chosen: Picks the columns that are needed from the known ones; others may be left unread.
+        chosen: Picks the needed columns from all columns; other columns may be left unread.
 
     Raises:
         FrameRefused: The value is not a table, or a column has values of several types.
@@ -77,12 +77,12 @@ def read_frame(events: Any, chosen: Chosen = list) -> Frame:
 
 
 def is_spark(events: object) -> bool:
-    """Whether a value is a DataFrame of Spark."""
+    """Whether a value is a Spark DataFrame."""
     return type(events).__module__.startswith("pyspark.sql") and hasattr(events, "mapInArrow")
 
 
 def _shown(table: pa.Table) -> pa.Table:
-    """The table with texts in place of dictionaries."""
+    """The table with dictionary columns as plain text."""
     kinds = [(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
     return table.cast(pa.schema(kinds))
 
@@ -92,7 +92,7 @@ def _no_table(events: object) -> FrameRefused:
 
 
 def _of_rows(events: Any, _: Chosen) -> Frame:
-    """The columns of dictionaries; a name that a row lacks is null there."""
+    """The columns of a list of dictionaries; names that a row lacks are null."""
     if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
         raise _no_table(events)
     rows = list(events)
@@ -115,7 +115,7 @@ def _column(name: str, values: Any, *, from_pandas: bool = False) -> pa.Array:
 
 
 def _of_pandas(events: Any, chosen: Chosen) -> Frame:
-    """The columns of a pandas DataFrame, and the levels of its index that have names."""
+    """The columns of a pandas DataFrame, and the named levels of its index."""
     pandas, index = sys.modules["pandas"], events.index
     levels = [(name, index.get_level_values(level)) for level, name in enumerate(index.names)]
     columns = [(str(name), level) for name, level in levels if name is not None and name not in events.columns]
@@ -135,7 +135,7 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
 
 
 def _of_series(name: str, series: Any) -> pa.Array:
-    """The values of a pandas series; categories and times, which Arrow copies to check them, share its memory."""
+    """The values of a pandas series; categories and times share its memory, as Arrow would copy them to check them."""
     values, kind = series.array, series.dtype
     if hasattr(kind, "categories"):
         is_null = values.codes < 0
@@ -147,7 +147,7 @@ def _of_series(name: str, series: Any) -> pa.Array:
 
 
 def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
-    """The values of a dictionary column, one object for each distinct value; None for null."""
+    """The values of a dictionary column as objects, one object per distinct value; None for null."""
     column = coded.unify_dictionaries().combine_chunks()
     places = pc.fill_null(column.indices.cast(pa.int64()), -1)
     found: NDArray[np.object_] = np.array([*column.dictionary.to_pylist(), None], object)[numbers_of(places)]
@@ -161,17 +161,17 @@ def _of_polars(events: Any, chosen: Chosen) -> Frame:
 
 
 def _of_arrow(events: Any, chosen: Chosen) -> Frame:
-    """A table of Arrow, or what becomes one: a record batch, a reader, or a dataset, of which few columns are read."""
+    """The columns of an Arrow table, record batch, reader or dataset; of a dataset, only chosen columns are read."""
     if hasattr(events, "scanner"):
         return Frame(events.to_table(columns=chosen(events.schema.names)), _shown)
     return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _shown)
 
 
 def _of_duckdb(events: Any, _: Chosen) -> Frame:
-    """The columns of a relation of DuckDB; results are relations of the same connection."""
+    """The columns of a DuckDB relation; results are relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
-        found = _shown(table)  # DuckDB finds it by this name
+        found = _shown(table)  # DuckDB reads the local variable by its name
         return events.query("_", "SELECT * FROM found") if found is not None else None
 
     return Frame(pa.table(events), back)
@@ -182,5 +182,5 @@ _READERS: Mapping[str, Callable[[Any, Chosen], Frame]] = {
     "polars": _of_polars,
     "pyarrow": _of_arrow,
     "duckdb": _of_duckdb,
-    "_duckdb": _of_duckdb,  # releases before 1.4
+    "_duckdb": _of_duckdb,  # module name before DuckDB 1.4
 }

@@ -1,4 +1,4 @@
-"""Matches as one table: a row for each, bound events as lists of ids, the values of RETURN as typed columns."""
+"""Matches as one table: a row per match, bound events as lists of ids, values of RETURN as typed columns."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 class MatchForm:
     """The columns of the matches of some patterns: fixed ones, those of RETURN, and one for each alias.
 
-    A column of RETURN, or an alias, whose name is taken gets an underscore at its end.
+    If the name of a RETURN column or alias is taken, the column gets a trailing underscore.
 
     Attributes:
         returns: The columns of RETURN, in the order of the schema.
         aliases: The aliases, in the order of the schema.
-        event: The type of the ids of events.
+        event: The type of event ids.
         has_rows: Whether matches name their row of FOR EACH ROW.
     """
 
@@ -62,12 +62,12 @@ class MatchForm:
 
     @classmethod
     def of(cls, patterns: Sequence[Pattern], kind_of: KindOf, event: pa.DataType) -> MatchForm:
-        """The form of the matches of some patterns.
+        """Derive the columns of the matches of some patterns.
 
         Args:
             patterns: The patterns.
-            kind_of: The kind of an attribute, and of a lookup.
-            event: The type of the ids of events.
+            kind_of: Gives the kind of an attribute or a lookup.
+            event: The type of event ids.
         """
         fields, returns = list(FIXED), _return_kinds(patterns, kind_of)
         has_rows = any(pattern.rows is not None for pattern in patterns)
@@ -80,15 +80,15 @@ class MatchForm:
         return cls(pa.schema(fields), tuple(returns), tuple(aliases), event, has_rows)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """The matches in the order of their ends.
+        """The matches as a table, sorted by their ends.
 
         Args:
-            lanes: The results that contain the matches, in the order of the log.
+            lanes: The outputs that contain the matches, in log order.
         """
         return self.coded_table(lanes).cast(self.schema)
 
     def coded_table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """Like ``table``, with the texts of patterns and keys as dictionaries."""
+        """As ``table``, with patterns and keys as dictionary columns."""
         parts = [self._part(lane) for lane in lanes if len(lane.matches)]
         if not parts:
             return self.schema.empty_table()
@@ -98,13 +98,13 @@ class MatchForm:
         return table if is_ordered else table.take(column_of(np.argsort(ends_us, kind="stable")))
 
     def _part(self, lane: LaneOutput) -> pa.Table:
-        """The matches of one result, in its order."""
+        """The matches of one output, in its order."""
         matches = lane.columns_of_matches(is_compact=True)
         columns = [*_fixed(matches), *self._row(matches), *self._returned(lane), *self._bound(matches)]
         return pa.table(columns, names=self.schema.names)
 
     def _row(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """The keys of the rows of FOR EACH ROW, where some pattern has rows; null for a match of another one."""
+        """The FOR EACH ROW column, if any pattern has one; null for matches of other patterns."""
         if self.has_rows and matches.rows is not None:
             yield pc.if_else(pc.equal(matches.rows, ""), pa.scalar(None, pa.string()), matches.rows)
         elif self.has_rows:
@@ -119,7 +119,7 @@ class MatchForm:
             yield typed_column([one.get(name) for one in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """For each alias the ids of its events by match; null where the match binds none."""
+        """For each alias, the ids of bound events by match; null if the match binds none."""
         places = {alias: place for place, alias in enumerate(self.aliases)}
         widest = max(len(one.automaton.aliases) for one in matches.patterns)
         table = np.full((len(matches.patterns), widest), -1, np.int32)
@@ -132,7 +132,7 @@ class MatchForm:
         ids = matches.names.cast(self.event)
         width = len(self.aliases)
         if len(alias_of) == width * len(matches) and np.all(alias_of.reshape(-1, width) == np.arange(width)):
-            once = column_of(np.arange(len(matches) + 1, dtype=np.int32))  # each match binds one event to each alias
+            once = column_of(np.arange(len(matches) + 1, dtype=np.int32))  # each match binds one event per alias
             for events in matches.events.reshape(-1, width).T:
                 yield pa.ListArray.from_arrays(once, ids.take(column_of(events)))
             return
@@ -158,7 +158,7 @@ def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
 
 
 def typed_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Plain values as a column; in a column of texts, other values are JSON."""
+    """Convert plain values to a column; in a text column, values of other types become JSON."""
     if pa.types.is_string(kind):
         values = [one if one is None or isinstance(one, str) else orjson.dumps(one).decode() for one in values]
     elif pa.types.is_float64(kind):
@@ -176,5 +176,5 @@ def _return_kinds(patterns: Sequence[Pattern], kind_of: KindOf) -> dict[str, Val
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:
-    """The name, with as many underscores at its end as needed to differ from the names of other columns."""
+    """Append underscores to a name until no other column has it."""
     return free_name(f"{name}_", taken) if name in taken else name

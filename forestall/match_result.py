@@ -1,4 +1,4 @@
-"""The results of ``forestall.match``: frames of the kind that the events came in."""
+"""The results of ``forestall.match``, as frames of the same kind as the events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from service import StreamReport
 from streams import EventBatch, key_hash
 
 if TYPE_CHECKING:
-    from workflows import WorkflowModel  # takes long to import, and most calls need none
+    from workflows import WorkflowModel  # slow to import, and rarely needed
 
 FrameT = TypeVar("FrameT")
 
@@ -32,27 +32,27 @@ class ResultLists(ABC, Generic[FrameT]):
 
     @cached_property
     def matches(self) -> FrameT:
-        """A row for each match: pattern, key, times, columns of RETURN, and a column of ids for each alias."""
+        """A row per match: pattern, key, times, columns of RETURN, and a column of event ids for each alias."""
         return self._kept("matches")
 
     @cached_property
     def terminations(self) -> FrameT:
-        """A row for each early termination: pattern, key, the deciding event and the reason."""
+        """A row per early termination: pattern, key, the deciding event and the reason."""
         return self._kept("terminations")
 
     @cached_property
     def deviations(self) -> FrameT:
-        """A row for each transaction that breaks a constraint: key, event, the constraints and the reason."""
+        """A row per transaction that breaks a constraint: key, event, the constraints and the reason."""
         return self._kept("deviations")
 
     @cached_property
     def timeouts(self) -> FrameT:
-        """A row for each partial match that WITHIN ended."""
+        """A row per partial match that WITHIN ended."""
         return self._kept("timeouts")
 
     @cached_property
     def corrections(self) -> FrameT:
-        """A row for each retracted match, which had been emitted early."""
+        """A row per retracted match, which had been emitted early."""
         return self._kept("corrections")
 
     @abstractmethod
@@ -78,15 +78,15 @@ class MatchResult(ResultLists[FrameT]):
         """The counts of ``forestall match``: events, matches, early terminations and more."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of ``forestall match --output json``; of a run in this process."""
+        """The document of ``forestall match --output json``; only for a run in this process."""
         raise _elsewhere()
 
     def table(self, output: str) -> pa.Table:
-        """A list of results as a table of Arrow; of a run in this process."""
+        """A list of results as an Arrow table; only for a run in this process."""
         raise _elsewhere()
 
     def timeline(self, key: str) -> Picture:
-        """The time line of a transaction, with the events that matches bind; of a run in this process.
+        """The time line of a transaction, with its bound events; only for a run in this process.
 
         Raises:
             FrameRefused: No event has the key.
@@ -94,7 +94,7 @@ class MatchResult(ResultLists[FrameT]):
         raise _elsewhere()
 
     def picture(self) -> Picture:
-        """The model that the transactions follow, with the number of events of each type; of a run in this process.
+        """The followed model, with the number of events of each type; only for a run in this process.
 
         Raises:
             FrameRefused: The call had no ``workflow``.

@@ -49,7 +49,7 @@ def match(
         constraints: A constraint document: text, a ``Path``, a dictionary, or a list of constraints.
         workflow: A model that the transactions follow: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
         follow: How the model is followed: by its automaton, by the constraints that hold in it, or whichever is best.
-        prune: What is dropped of partial matches that cannot complete (default: as in the constraints).
+        prune: Pruning of partial matches that cannot complete (default: as in the constraints).
         stream: Further members of a stream's document, such as ``end_events``, ``ties``, ``lateness`` or ``keys``.
         tables: Reference tables by name, as frames or as paths of files; the first column is the key, unless the table
             is given with its key, as in ``(frame, "sensor")``.

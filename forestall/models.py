@@ -1,4 +1,4 @@
-"""``forestall.conformance``, ``discover`` and ``simulate``: models of processes and tables of past events."""
+"""``forestall.conformance``, ``discover`` and ``simulate``: process models and tables of past events."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def simulate(
 
     Args:
         model: The model: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
-        transactions: Their number.
-        concurrent: The number of transactions that are open at the same time.
+        transactions: The number of transactions.
+        concurrent: The number of transactions that are open at a time.
         interval: Mean time between events; between starts of transactions if the model has durations.
         seed: The same seed gives the same events.
         mapping: Event types by the names of tasks.
@@ -149,7 +149,7 @@ class ConformanceResult(Generic[FrameT]):
 
     @cached_property
     def transactions(self) -> FrameT:
-        """A row for each transaction: key, conforms, complete, and the first event outside the model, if any."""
+        """A row per transaction: key, conforms, complete, and the first event outside the model, if any."""
         variants = {variant: check_trace(self.compiled, variant) for variant in set(map(tuple, self.log.traces))}
         found = [variants[tuple(trace)] for trace in self.log.traces]
         columns = {
@@ -165,7 +165,7 @@ class ConformanceResult(Generic[FrameT]):
 
     @cached_property
     def deviations(self) -> FrameT:
-        """A row for each way of leaving the model, the most frequent first, with an example."""
+        """A row per kind of deviation from the model, the most frequent first, with an example."""
         return self.back(self._deviations())
 
     def _deviations(self) -> pa.Table:
@@ -181,7 +181,7 @@ class ConformanceResult(Generic[FrameT]):
         return pa.table(columns)
 
     def picture(self) -> Picture:
-        """The model, with the number of events of each type."""
+        """The model's picture, with the number of events of each type."""
         return process_picture(self.compiled.model, Counter(chain.from_iterable(self.log.traces)))
 
     def _repr_html_(self) -> str:
@@ -202,7 +202,7 @@ class Discovery(Generic[FrameT]):
 
     @cached_property
     def constraints(self) -> FrameT:
-        """A row for each constraint that does not follow from the others: support, confidence, violations."""
+        """A row per constraint that does not follow from others: support, confidence, violations."""
         some = self.found.useful
         columns = {
             "constraint": pa.array([str(one.part) for one in some], _TEXT),
@@ -214,7 +214,7 @@ class Discovery(Generic[FrameT]):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The constraint document, which ``match`` and a service take."""
+        """The constraint document, in the form that ``match`` and a service accept."""
         return self.found.to_document()
 
     def __repr__(self) -> str:
@@ -223,7 +223,7 @@ class Discovery(Generic[FrameT]):
 
 
 def _past(events: Any, names: ColumnNames, end_events: Collection[str]) -> tuple[Frame, PastLog]:
-    """A frame, and its events as past transactions."""
+    """Read a table; returns the frame and its past transactions."""
     frame = read_frame(events)
     declaration = StreamDeclaration(name="file", key=names.key or "key")
     batch = batch_of_table(frame.table, names.options(declaration), ())

@@ -1,6 +1,6 @@
-"""One process of the service, ``python -m forestall.process NAME``: api, pipeline, deliverer, backtests or console.
+"""Runs one process, ``python -m forestall.process NAME``: api, pipeline, deliverer, backtests or console.
 
-``forestall serve`` runs all of them; containers run one each, with the settings of their environment.
+``forestall serve`` runs all of them; a container runs one, with the settings of its environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``forestall.sql``: SQL with MATCH_RECOGNIZE over tables; on Spark, tasks search whole partitions of PARTITION BY."""
+"""``forestall.sql``: SQL with MATCH_RECOGNIZE over tables; on Spark, each task searches whole partitions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
     Args:
         query: ``SELECT … FROM name MATCH_RECOGNIZE (…)``, with WHERE, ORDER BY and LIMIT of the result.
         max_steps: Steps that the search may take in one partition (default: a billion); with more the call fails.
-        tables: The tables by the names that the query uses: lists of dictionaries, DataFrames of pandas, polars
+        tables: Tables by their name in the query: lists of dictionaries, DataFrames of pandas, polars
             or Spark, tables or datasets of Arrow, relations of DuckDB.
 
     Returns:
-        The result, in the form of the table that the query reads.
+        The result, as a frame of the same kind as the table that the query reads.
 
     Raises:
         ForestallError: The query or the table is refused, or the search takes too many steps; the message names the
@@ -41,7 +41,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
 
 
 def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -> Any:
-    """The result of a query over a DataFrame of Spark, which Spark computes when it is needed.
+    """Run a query over a Spark DataFrame; Spark computes the result lazily.
 
     Raises:
         FrameRefused: The query has no PARTITION BY, or orders or limits its result.
@@ -57,7 +57,7 @@ def _on_spark(rows: Any, query: str, shape: QueryShape, max_steps: int | None) -
 
 
 def _search(query: str, max_steps: int | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The result over the rows of a task."""
+    """Run the query over the rows of a task."""
     parts = list(batches)
     if sum(map(len, parts)):
         table = pa.Table.from_batches(parts)

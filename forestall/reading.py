@@ -1,4 +1,4 @@
-"""How the columns of a frame become events, and which of them are needed."""
+"""How columns of a frame become events, and which columns are needed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from streams.tables import Lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """The columns of the members of events; None: as the stream says.
+    """The columns of events' members; None: as in the stream's declaration.
 
     Attributes:
-        key: Column of the correlation key, or one by event type.
+        key: Column of the correlation key, or columns by event type.
         time: Column of the time.
         type: Column of the event type.
-        id: Column of the id, or several that make one.
+        id: Column of the id, or several columns that are joined to one id.
         zone: Zone of times without one.
     """
 
@@ -34,7 +34,7 @@ class ColumnNames:
     zone: str | None = None
 
     def options(self, declaration: StreamDeclaration) -> ReaderOptions:
-        """How a table of a stream's events is read."""
+        """The options for reading a table of a stream's events."""
         usual = reading_of(declaration)
         identity = self.id if self.id is None or isinstance(self.id, str) else tuple(self.id)
         return replace(
@@ -51,13 +51,13 @@ class ColumnNames:
 
 
 def event_type_of(table: pa.Table, options: ReaderOptions) -> pa.DataType:
-    """The type of the ids of a table's events: texts, or numbers of rows where there is no column of ids."""
+    """The type of a table's event ids: text, or row numbers if there is no column of ids."""
     has_ids = bool(options.columns.ids) or "id" in table.schema.names
     return pa.string() if has_ids else pa.int64()
 
 
 def kinds_in(batch: EventBatch, rules: RunRules) -> KindOf:
-    """The kind of an attribute, and of a lookup; a column of lists or objects has no kind."""
+    """A function that gives the kind of an attribute or a lookup; columns of lists or objects have kind ``any``."""
     tests: Sequence[tuple[Callable[[pa.DataType], bool], ValueKind]] = (
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),

@@ -1,4 +1,4 @@
-"""Results other than matches as tables: plain JSON rows in, typed columns out."""
+"""Results other than matches as tables: converts plain JSON rows to typed columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
     "timeouts": {"pattern": _TEXT, "key": _TEXT, "missing": _TEXTS, "start": _TIME, "due": _TIME},
     "corrections": {"pattern": _TEXT, "key": _TEXT, "event": _TEXT, "event_type": _TEXT, "time": _TIME},
 }
-"""The columns of each list of results; those with bound events also have one for each alias."""
+"""Columns of each list of results; lists with bound events also have a column per alias."""
 _EVENT, _ALIASES, _RETURNS, _STREAM = "event", "bindings", "returns", "stream"
 
 
@@ -46,11 +46,11 @@ OUTPUTS: Mapping[str, str] = MappingProxyType(
         "corrections": "corrections",
     }
 )
-"""The lists of results of ``forestall.match``, each with its name in ``forestall match``."""
+"""The lists of results of ``forestall.match``, and their names in ``forestall match``."""
 
 
 def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.Table:
-    """One of the ``OUTPUTS`` of a run as columns."""
+    """A list of a run's results as columns; ``output`` is one of ``OUTPUTS``."""
     if output == "matches":
         return form.table(report.lanes)
     return table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)
@@ -59,12 +59,12 @@ def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.T
 def table_of_rows(
     rows: Sequence[Mapping[str, Any]], output: str, form: MatchForm, *, has_stream: bool = False
 ) -> pa.Table:
-    """Results of one list as columns.
+    """Convert the results of one list to columns.
 
     Args:
         rows: The results, as runs list them.
-        output: Their list in the output of a run.
-        form: The form of the matches, whose columns of RETURN and aliases they may have.
+        output: The name of their list in a run.
+        form: The columns of matches; the results may have its RETURN columns and aliases.
         has_stream: Whether the results name their stream.
     """
     kinds = {**({_STREAM: _TEXT} if has_stream else {}), **_COLUMNS[output]}
@@ -83,7 +83,7 @@ def table_of_rows(
 
 
 def value_column(values: Sequence[Any]) -> pa.Array:
-    """Plain JSON values as a column of their own type; of several types, they are JSON texts."""
+    """Convert plain JSON values to a column of their type; values of several types become JSON text."""
     try:
         found = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

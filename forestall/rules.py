@@ -1,4 +1,4 @@
-"""Patterns, constraints, tables and models in the forms in which calls take them."""
+"""Reads patterns, constraints, tables and models from the arguments of calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nfa import Pattern, parse_patterns, pattern_from_json
 from streams.tables import Tables, TableWish, ValueType, keep_named
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and most calls need none
+    from constraints import ConstraintSet  # slow to import, and rarely needed
     from workflows import WorkflowModel
 
 PatternLike: TypeAlias = "str | Path | Mapping[str, Any] | Pattern"
@@ -28,7 +28,7 @@ ModelLike: TypeAlias = "str | bytes | Path | WorkflowModel"
 
 
 def patterns_of(given: PatternLike | Iterable[PatternLike]) -> list[Pattern]:
-    """The patterns of an argument; their names differ.
+    """Read the patterns of an argument.
 
     Raises:
         PatternRefused: A pattern has no meaning.
@@ -60,7 +60,7 @@ def _patterns_in(given: object) -> Sequence[Pattern]:
 
 
 def constraints_of(given: ConstraintsLike | None, notices: list[str]) -> ConstraintSet | None:
-    """The constraints of an argument; notices about them are appended.
+    """Read the constraints of an argument, and append notices about them.
 
     Raises:
         ConstraintError: The document is refused.
@@ -75,7 +75,7 @@ def constraints_of(given: ConstraintsLike | None, notices: list[str]) -> Constra
 
 
 def model_of(given: ModelLike, mapping: Mapping[str, str] | None = None) -> tuple[WorkflowModel, str]:
-    """The model of an argument, and its name.
+    """Read the model of an argument; returns the model and its name.
 
     Args:
         given: The model, as text, file or value.
@@ -94,7 +94,7 @@ def model_of(given: ModelLike, mapping: Mapping[str, str] | None = None) -> tupl
 
 
 def tables_of(given: Mapping[str, Any] | None) -> Tables:
-    """The tables of an argument: by name a frame or the path of a file, each perhaps with the columns of its key.
+    """Read the tables of an argument: frames or file paths by name, each optionally with its key columns.
 
     Raises:
         ForestallError: A table is refused.

@@ -38,8 +38,7 @@ def run(
 
     Args:
         project: Folder of the project's documents.
-        events: By stream a table of its events, as ``match`` takes them; the stream's ``key`` and ``mapping`` name the
-            columns.
+        events: Tables of events, as for ``match``, by stream; the stream's ``key`` and ``mapping`` name the columns.
         outputs: Derived streams whose events are kept (default: all).
         is_open: Whether transactions continue after the last event (default: they end with it).
 
@@ -76,9 +75,9 @@ def run(
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult(ResultLists[Any]):
-    """The results of a project over tables of events, as frames of the kind of the first table.
+    """The results of a project over tables of events, as frames of the same kind as the first table.
 
-    Rows of all lists name their stream.
+    All rows name their stream.
 
     Attributes:
         outputs: The derived streams whose events were kept.
@@ -95,12 +94,12 @@ class RunResult(ResultLists[Any]):
 
     @cached_property
     def suppressed(self) -> Any:
-        """A row for each suppressed alert, with the columns of ``matches``."""
+        """A row per suppressed alert, with the columns of ``matches``."""
         return self._kept("suppressed_alerts")
 
     @cached_property
     def streams(self) -> Mapping[str, Any]:
-        """By derived stream its events: id, type, time, key, and a column for each attribute."""
+        """Events by derived stream: id, type, time, key, and a column for each attribute."""
         return {name: self.back(_event_table(name, self.lists[_EVENTS])) for name in self.outputs}
 
     def stream(self, name: str) -> Any:
@@ -134,13 +133,13 @@ def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, 
 
 
 def _form(project: LocalProject) -> MatchForm:
-    """The form of the matches of all patterns."""
+    """The columns of the matches of all patterns."""
     patterns = [one.pattern for some in project.plan.patterns.values() for one, _ in some]
     return MatchForm.of(patterns, lambda _: "any", pa.string())
 
 
 def _notices(project: LocalProject, ran: InlineRun) -> tuple[str, ...]:
-    """Notices of operators and losses of streams, each with its name."""
+    """Notices of operators and losses of streams, each prefixed with its name."""
     found = [
         (name, sentence)
         for some in (project.notices, ran.unkeyed)

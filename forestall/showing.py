@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: as HTML without scripts, in which every text is escaped."""
+"""Shows results in a notebook, as HTML without scripts; every text is escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from streams import shown_time
 
 if TYPE_CHECKING:
-    from workflows import WorkflowModel  # takes long to import
+    from workflows import WorkflowModel  # slow to import
 
 _WIDTH, _MARGIN, _ROW, _DOT = 900, 24, 22, 5
 _MOST_EVENTS = 200
@@ -23,12 +23,12 @@ _MOST_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, which a notebook shows."""
+    """A picture that a notebook shows."""
 
     svg: str
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file ``.svg``."""
+        """Write the picture to an SVG file."""
         Path(path).write_text(self.svg, encoding="utf-8")
 
     def _repr_svg_(self) -> str:
@@ -37,7 +37,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class ShownEvent:
-    """An event of a time line; ``marks`` are the aliases that bind it."""
+    """An event of a time line; ``marks`` are the aliases that bind the event."""
 
     type: str
     time_us: int
@@ -46,16 +46,16 @@ class ShownEvent:
 
 
 def process_picture(model: WorkflowModel, counts: Mapping[str, int]) -> Picture:
-    """A model with the number of events beside each activity."""
+    """A model's picture, with the number of events beside each activity."""
     from workflows import draw  # noqa: PLC0415 - takes long to import
 
     return Picture(draw(model, counts))
 
 
 def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
-    """The events of a transaction along its time, one below the other; bound events are filled and named.
+    """The events of a transaction in time order, one below the other; bound events are filled and labelled.
 
-    Of more than 200 events the first ones are shown.
+    At most the first 200 events are shown.
     """
     shown = events[:_MOST_EVENTS]
     first, last = (shown[0].time_us, shown[-1].time_us) if shown else (0, 0)
@@ -82,12 +82,12 @@ def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
 
 
 def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequence[str], extra: str = "") -> str:
-    """A result: a sentence, a picture if there is one, the first rows of a list, and notices.
+    """Render a result: a sentence, an optional picture, the first rows of a list, and notices.
 
     Args:
         summary: The sentence.
         name: Name of the list.
-        table: The list; None: it was not kept.
+        table: The list; None if it was not kept.
         notices: Probable mistakes, in words.
         extra: HTML between the sentence and the list.
     """
@@ -99,7 +99,7 @@ def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequen
 
 
 def table_html(name: str, table: pa.Table) -> str:
-    """The first rows of a table; columns that are null or false in all of them are left out."""
+    """Render the first rows of a table; columns that are null or false in all of these rows are left out."""
     shown = table.slice(0, _MOST_ROWS)
     columns = {one: shown.column(one).to_pylist() for one in shown.schema.names}
     columns = {one: values for one, values in columns.items() if any(value not in (None, False) for value in values)}

@@ -1,6 +1,6 @@
-"""``forestall.match`` over DataFrames of Spark: each partition has whole transactions, and is matched by a task.
+"""``forestall.match`` over Spark DataFrames: a partition has whole transactions, and a task matches it.
 
-Rules travel to the tasks as plain JSON. Spark is imported already where there are DataFrames of Spark.
+Rules are sent to tasks as plain JSON. A Spark DataFrame implies that Spark is imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, kw_only=True)
 class SparkMatchResult(MatchResult[Any]):
-    """The results of a run on Spark; each list is a DataFrame that Spark computes when it is needed."""
+    """The results of a run on Spark; each list is a DataFrame that Spark computes lazily."""
 
     events: Any = field(repr=False)
     form: MatchForm = field(repr=False)
@@ -48,7 +48,7 @@ class SparkMatchResult(MatchResult[Any]):
 
     @property
     def stats(self) -> Mapping[str, int]:
-        """The counts of ``forestall match`` over all partitions, for which Spark runs a job."""
+        """The counts of ``forestall match`` over all partitions; runs a Spark job."""
         rows = (
             self.events.mapInArrow(partial(_counted, self.rules), _ddl(_STATS)).groupBy("name").sum("count").collect()
         )
@@ -60,10 +60,10 @@ class SparkMatchResult(MatchResult[Any]):
 
 
 def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
-    """Match the events of a DataFrame of Spark, partitioned by key.
+    """Match the events of a Spark DataFrame, partitioned by key.
 
     Raises:
-        FrameRefused: Events have further keys, by which they cannot be partitioned too, or patterns read tables.
+        FrameRefused: The stream has further keys, as partitions need a single key, or patterns read tables.
     """
     rules = matching.rules
     options, known = matching.names.options(rules.declaration), events.columns
@@ -86,13 +86,13 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
 
 
 def _types(events: Any) -> pa.Schema:
-    """The types of the columns; those of an empty result would take a job of Spark."""
+    """The Arrow types of the columns, taken from the schema, as an empty result would need a Spark job."""
     found: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
     return found
 
 
 def _by_key(events: Any, options: ReaderOptions) -> Any:
-    """The events, those of a key in one partition."""
+    """Repartition the events, so that events with the same key share a partition."""
     key = options.key or "key"
     if not isinstance(key, Mapping):
         return events.repartition(key)
@@ -106,7 +106,7 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
 
 
 def _quoted(place: str) -> str:
-    """The text of a column, or of a member of a struct, in SQL."""
+    """SQL for the text of a column or of a struct member."""
     parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
     return f"CAST({'.'.join(parts)} AS STRING)"
 
@@ -116,7 +116,7 @@ def _text(text: str) -> str:
 
 
 def _written(matching: Matching, event: pa.DataType) -> bytes:
-    """The rules of a call as JSON."""
+    """Write the rules of a call as JSON, for the tasks."""
     rules, document = matching.rules, None
     if rules.own is not None:
         from constraints import to_document  # noqa: PLC0415 - most calls need none
@@ -137,7 +137,7 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
 
 @cache
 def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
-    """The rules of a call, which a worker reads once; its other calls have others, so few are remembered."""
+    """Read the rules of a call; a Python worker caches them for later partitions."""
     given = orjson.loads(written)
     own = None
     if given["constraints"] is not None:
@@ -156,13 +156,13 @@ def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
-    """The results of a partition; None if it has no rows."""
+    """Match a partition; None if it has no rows."""
     rules, names, read, event = _rules(written)
     parts = list(batches)
     if not sum(map(len, parts)):
         return None
     options = names.options(rules.declaration)
-    if event == pa.int64():  # ids are numbers of Spark, which repeats none
+    if event == pa.int64():  # Spark generated the ids, without repetitions
         options = replace(options, duplicates="keep")
     batch = batch_of_table(pa.Table.from_batches(parts), options, read, is_compact=True)
     run = StreamRun(rules.plan, lists=lists)
@@ -171,14 +171,14 @@ def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamR
 
 
 def _matched(written: bytes, output: str, batches: Batches) -> Batches:
-    """One list of the results of a partition."""
+    """Match a partition and return one list of results."""
     found = _report(written, [OUTPUTS[output]], batches)
     if found is not None:
         yield from table_of_results(found[0], output, found[1]).to_batches()
 
 
 def _counted(written: bytes, batches: Batches) -> Batches:
-    """The counts of a partition."""
+    """Match a partition and return the counts."""
     found = _report(written, [], batches)
     if found is not None:
         counts = asdict(found[0].stats)
@@ -190,7 +190,7 @@ def _empty(output: str, form: MatchForm) -> pa.Table:
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """A schema as Spark reads it."""
+    """An Arrow schema in Spark's DDL."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
 
 

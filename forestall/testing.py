@@ -1,7 +1,7 @@
-"""A plugin of pytest: the documents of the kind ``test`` of a project are tests, run as ``forestall test`` runs them.
+"""A pytest plugin: documents of the kind ``test`` of a project become tests, which run as in ``forestall test``.
 
-``pytest_plugins = ["forestall.testing"]`` in ``conftest.py``, or ``-p forestall.testing``, enables it; the option
-``forestall_projects`` of pytest's configuration names the folders of projects.
+``pytest_plugins = ["forestall.testing"]`` in ``conftest.py``, or ``-p forestall.testing``, enables the plugin; the
+pytest option ``forestall_projects`` names the folders of projects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file of documents below the folder of a project."""
+    """Collect a file of documents below a project's folder."""
     if file_path.suffix not in _SUFFIXES:
         return None
     folders = [Path(one).resolve() for one in parent.config.getini(_OPTION)]
@@ -55,7 +55,7 @@ class _DocumentFile(pytest.File):
 
 
 class _Differs(Exception):
-    """The results of a test are not the expected ones; the message shows both, side by side."""
+    """The results of a test differ from the expected ones; the message shows both side by side."""
 
 
 class _CaseItem(pytest.Item):
@@ -66,7 +66,7 @@ class _CaseItem(pytest.Item):
         self._case, self._rules = case, project
 
     def runtest(self) -> None:
-        """Run the rules over the events of the test, and compare the results."""
+        """Run the project's rules over the test's events, and compare the results."""
         begun = time.perf_counter()
         ran = run_case(self._case, self._rules)
         outcome = outcome_of(self._case, ran.lines, time.perf_counter() - begun)
@@ -75,7 +75,7 @@ class _CaseItem(pytest.Item):
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The text of a failure: only the differences between results, or the usual report of another error."""
+        """The text of a failure: the differing results, or pytest's usual report for other errors."""
         return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -85,7 +85,7 @@ class _CaseItem(pytest.Item):
 
 @cache
 def _project(folder: Path) -> tuple[LocalProject, list[Case]]:
-    """A project and its tests, read once; its kernels are compiled."""
+    """Read a project and its tests once, and compile its kernels."""
     documents = read_project(folder)
     project = LocalProject.of(documents, folder)
     compile_kernels(project.exercises())
