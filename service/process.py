@@ -1,4 +1,4 @@
-"""The common frame of the service's processes: how each begins, how it is stopped, and its exit status."""
+"""The frame of the service's processes: start, signals, exit status."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal to end the process that came while nothing handled it.
+    """A signal that ends the process arrived while the process's work did not handle signals.
 
-    Spark's bridge to Java and uvicorn clean up after this kind of exception only.
+    Spark's bridge to Java and uvicorn clean up only after a ``KeyboardInterrupt``.
     """
 
 
 def run_process(name: str, work: Callable[[Settings], None]) -> int:
-    """Do the work of a process, until it is stopped, with the settings of the environment.
+    """Run the work of a process with the settings of the environment, until the process is stopped.
 
-    SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself. The exit status is 0 when it was stopped, 1
-    when it failed, 2 for settings that cannot be used.
+    SIGTERM and SIGINT raise ``Stopped`` until the work handles them itself. Exit status: 0 if stopped, 1 if failed, 2
+    for settings that cannot be used.
     """
     try:
         settings = load_settings()
@@ -48,7 +48,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
         return UNUSABLE_SETTINGS
     configure_logs(settings.log_level)
     log = structlog.get_logger(__name__).bind(process=name)
-    if settings.parent_pid is None:  # else the parent process has warned
+    if settings.parent_pid is None:  # otherwise the parent has warned already
         for fault in unknown_variables():
             log.warning("unknown-setting", error=fault)
     try:
@@ -56,7 +56,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
             signal.signal(number, _stop)
         if settings.parent_pid is not None:
             end_with_parent(settings.parent_pid)
-        gc.freeze()  # loaded objects stay: collecting them repeatedly would take longer than parsing
+        gc.freeze()  # loaded objects stay: scanning them repeatedly would take longer than parsing
         work(settings)
     except Stopped:
         pass
@@ -68,7 +68,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 
 def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
-    """A function that touches the process's file in ``folder``. The file of a process that hangs gets old."""
+    """A function that touches the process's file in ``folder``; the file of a process that hangs grows old."""
     if folder is None:
         return lambda: None
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[None]:
-    """Do some work in a thread while the block runs; it is to return soon after its event is set."""
+    """Run some work in a thread while the block runs; the work must return soon after its event is set."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()
@@ -97,7 +97,7 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Delay SIGTERM and SIGINT until the block ends, where an exception would leave another process running."""
+    """Delay SIGTERM and SIGINT until the block ends; in the block, an exception would leave another process running."""
     held: list[int] = []
     handlers = {number: signal.signal(number, lambda came, _: held.append(came)) for number in _SIGNALS}
     try:
@@ -114,12 +114,12 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Ask this process to end (SIGTERM) once ``parent``, which started it, has ended; watched by a daemon thread."""
+    """Start a daemon thread that sends SIGTERM to this process once ``parent``, which started it, has ended."""
     threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
 
 
 def _watch(parent: int) -> None:
-    """A forked process also ends with its fork server, which alone could report its end to ``parent``."""
+    """Wait until ``parent`` ends or, in a forked process, the fork server, which alone sees ``parent`` end."""
     starter, pause = parent_process(), threading.Event()
     forker = parent if starter is None else os.getppid()
     while os.getppid() == forker and (starter is None or starter.is_alive()):

@@ -1,4 +1,4 @@
-"""Whether a running service is ready, as a client sees it, and the wait for it."""
+"""The readiness of a running service, as a client sees it, and waiting for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_S = 0.2
 
 
 def missing_part(client: Client) -> str | None:
-    """The missing parts of a service, in words; None if it is ready. Makes one attempt."""
+    """The missing parts of a service, in words; None if it is ready. Makes a single attempt."""
     try:
         client.with_patience(0.0).ready.get()
     except ApiError as error:
@@ -23,9 +23,9 @@ def missing_part(client: Client) -> str | None:
 
 
 def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], patience_s: float) -> str | None:
-    """Wait until nothing is missing; returns what is still missing, None if nothing.
+    """Wait until no part is missing; returns the parts that are still missing, or None.
 
-    ``say`` is called a few times a second with what is missing. Each compiled kernel restarts the patience.
+    ``say`` is called a few times a second with the missing parts. Each compiled kernel restarts the patience.
     """
     before, deadline = "", time.monotonic() + patience_s
     while (reason := missing()) is not None and time.monotonic() < deadline:

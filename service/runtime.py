@@ -50,9 +50,9 @@ from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
 class Stores:
-    """All stores of the service, on one client; the URL may hold a password. Opening them sends no command.
+    """All stores of the service, on one Redis client; the URL may hold a password. Creating them sends no command.
 
-    ``results`` has the lists of results by the names of their kinds; alerts have a log of their own.
+    ``results`` maps names of result kinds to their lists; alerts have their own log.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Stores:
         self.hours = HourlyCounts(client)
 
     def attempts(self, webhook_id: str) -> RecentList:
-        """The list of the latest attempts of a webhook, each a record with the members of an ``Attempt``."""
+        """The newest attempts to deliver to a webhook; each record has the members of an ``Attempt``."""
         return RecentList(self.client, LOG_KEY + webhook_id, kept=0)
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """The counters of a listed kind of result: its fields, and ``count`` since the store began."""
+        """The counters of a kind of result: the fields counted by, and ``count`` since the store began."""
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()
@@ -109,10 +109,10 @@ class Stores:
 def open_stores(
     settings: Settings, *, as_it_is: bool = False, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
 ) -> Iterator[Stores]:
-    """The stores that the settings name, while the block runs; stored data is migrated first, unless ``as_it_is``.
+    """Open the stores that the settings name; migrate stored data first, unless ``as_it_is``.
 
-    Without a Redis URL the private server of the data folder is used, and started (and at the end stopped) if it does
-    not run. An external server that does not answer is no error here.
+    Without a Redis URL, the data folder's private server is used; if it does not run, it is started, and stopped at the
+    end. An external server that does not answer raises no error here.
     """
     with ExitStack() as ends:
         if settings.redis_url is None:
@@ -128,6 +128,6 @@ def open_stores(
         except StoreUnavailable as error:
             if settings.redis_url is None:
                 raise
-            # While an external server is away, records of another format are refused one by one.
+            # The external server may come back; records of another format are then refused one by one.
             structlog.get_logger(__name__).warning("store-not-looked-at", error=error.message)
         yield Stores(client, url, settings, result_kinds)

@@ -1,4 +1,4 @@
-"""Events of this process for the streams of a running service."""
+"""Sends events of this process to streams of a running service."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def send_events(
     sources: Sequence[str] = (),
     key: KeyForm = "subject",
 ) -> dict[str, Any]:
-    """Append events to a stream, once, however often the call is repeated; the answer lists the rejected ones.
+    """Append events to a stream exactly once, even if the call is repeated; the answer lists the rejected events.
 
-    ``idempotency_key`` names these events. The source of an event identifies it together with its id; without
-    sources, all have a common one. ``key`` is where the stream has the correlation key.
+    ``idempotency_key`` identifies this call's events. An event is identified by its source and id; without ``sources``,
+    all events share one source. ``key`` is the place of the stream's correlation key.
     """
     places = sources or [REPLAY_SOURCE] * len(events)
     body = [keyed_cloudevent(event, source, key) for event, source in zip(events, places, strict=True)]

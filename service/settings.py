@@ -23,7 +23,7 @@ from service.settings_files import file_values
 from service.targets import TargetRules
 from streams import MAX_SHARDS, MOST_EVENTS, MOST_TRACES, MOST_WORK, USUAL_BUDGET, WorkBudget, did_you_mean
 
-_MOST_PATTERN_CHARS = 20_000  # the most that nfa reads
+_MOST_PATTERN_CHARS = 20_000  # the longest text that nfa reads
 
 _FEWEST_KEY_CHARS = 8
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -33,7 +33,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    """Two for each core that Spark takes by default: every further shard of a task delays the results of the others."""
+    """Two shards per core that Spark takes by default; further shards of a task would delay each other's results."""
     return min(MAX_SHARDS, max(2, os.cpu_count() or 1))
 
 
@@ -42,7 +42,7 @@ def _default_master() -> str:
 
 
 class Group(BaseModel):
-    """A group of settings; a name that is not a setting is refused."""
+    """A group of settings; unknown names are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,7 +54,7 @@ class WebhookSettings(Group):
         allow_private_targets: Allow loopback and private addresses as targets.
         allowed_targets: Hosts (``hooks.internal``, ``*.internal``) and networks (``10.1.0.0/16``), separated by commas,
             that webhooks may call although they are private.
-        folder: The only folder below which sinks write files; None: none does.
+        folder: The only folder below which sinks write files; None: sinks write no files.
         attempts: Number of attempts after which a delivery is abandoned.
         first_delay_s: Longest pause before the second attempt.
         delay_factor: Factor by which each further pause may be longer.
@@ -118,8 +118,8 @@ class Limits(Group):
         max_automaton_states: States of a workflow's automaton; beyond, streams follow its constraints only. The
             automaton is in the log and in the saved state of every shard.
         max_markings: Markings of a workflow's net that are explored, which bounds time and memory of an upload.
-        recent_kept: Approximate number of timeouts, early terminations, deviations, dead letters and abandoned
-            deliveries that are kept, each.
+        recent_kept: Approximate number of results that are kept of each kind: timeouts, early terminations, deviations,
+            dead letters, abandoned deliveries.
         backtests_kept: Number of backtests that are kept; beyond, the oldest finished ones are removed with their
             alerts.
         backtest_alerts_kept: Number of alerts of a backtest that are kept; all are counted.
@@ -134,9 +134,9 @@ class Limits(Group):
         question_wait_s: How long a question waits for the answers of all shards.
         idempotency_life_s: How long an idempotency key is remembered.
         event_ids_kept: Number of a stream's newest event ids that are remembered to drop repeated events.
-        event_id_life_s: How long an event id is remembered at least.
+        event_id_life_s: Shortest time for which an event id is remembered.
         max_backlog_events: Events in the log that are not matched yet; beyond, requests are answered with 429.
-        max_log_bytes: Bytes of such events in the log; beyond, requests are answered with 429.
+        max_log_bytes: Bytes of unmatched events in the log; beyond, requests are answered with 429.
     """
 
     max_body_bytes: Count = 10 * 1024 * 1024
@@ -200,9 +200,9 @@ class WorkSettings(Group):
 
 
 class PatternWorkSettings(Group):
-    """How much work a pattern may cost, counted in the partial matches that events meet and never in seconds.
+    """How much work a pattern may cost, counted in the partial matches that events meet, never in seconds.
 
-    What conditions between steps read counts too: 64 bytes of a text as one partial match.
+    Reading texts in conditions between steps counts too: 64 bytes as one partial match.
 
     The log records the values with each pattern that is registered, activated or resumed, so that every replay gives
     up the same patterns; changed values apply from then on.
@@ -235,7 +235,7 @@ class BatchLimits(Group):
 
     Attributes:
         max_entries: Log entries of one shard.
-        max_bytes: Bytes of one shard, but always one entry. An entry holds the events of one request.
+        max_bytes: Bytes of one shard, but at least one entry. An entry holds the events of one request.
     """
 
     max_entries: Count = 64
@@ -243,7 +243,7 @@ class BatchLimits(Group):
 
 
 class SparkSettings(Group):
-    """How Spark is set up. All but ``conf`` say how the driver and the machines of a cluster connect.
+    """The set-up of Spark: how the driver and the machines of a cluster connect, and ``conf``.
 
     Attributes:
         python: Interpreter on every machine, including the driver's; empty: the path of the driver's own.
@@ -277,10 +277,10 @@ class TracingSettings(Group):
     Attributes:
         endpoint: OTLP endpoint over HTTP to which spans are sent, such as ``http://127.0.0.1:4318``; the path is
             ``/v1/traces`` unless another one is given. None: no spans. Needs the extra ``otel``.
-        sample_ratio: Share of requests that are traced, among those whose ``traceparent`` does not decide it.
-        remember_s: How long the service remembers which traced request brought an event, at least, and at most twice as
-            long; an alert whose last event is older has no span.
-        remember_events: Number of events of a stream that are remembered in that time; 200 bytes of Redis each.
+        sample_ratio: Share of requests that are traced. A request with a ``traceparent`` keeps the caller's decision.
+        remember_s: How long the service remembers, for at least this and at most twice this time, which traced request
+            brought an event; an alert whose last event is older has no span.
+        remember_events: Number of a stream's events that are remembered in this time; 200 bytes of Redis each.
     """
 
     endpoint: str | None = None
@@ -295,7 +295,7 @@ class TracingSettings(Group):
             return None
         try:
             parts = urlsplit(url)
-            _ = parts.port  # may not be a number
+            _ = parts.port  # raises if not a number
         except ValueError:
             parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -309,7 +309,7 @@ class Settings(BaseSettings):
     """All settings.
 
     Attributes:
-        data_dir: Where the private Redis server and the pipeline's checkpoint live.
+        data_dir: Folder of the private Redis server and the pipeline's checkpoint.
         redis_url: The Redis server; None starts a private one in ``data_dir``. May hold a password.
         shards: Shards of a new event log; an existing log keeps its own number.
         api_host: Address on which the API listens. Hosts other than loopback require a key.
@@ -318,10 +318,10 @@ class Settings(BaseSettings):
         console_host: Address on which the console listens.
         console_port: The console's port; 0: ``forestall serve`` starts no console.
         console_hosts: Names by which browsers reach the console, separated by commas, such as
-            ``forestall.example.org``; it answers to IP addresses and ``localhost`` in any case. ``*``: any name.
+            ``forestall.example.org``; IP addresses and ``localhost`` are always accepted. ``*``: any name.
         api_cors_origins: Origins of web pages that may call the API from a browser, separated by commas, such as
-            ``https://ops.example.org``; empty: none. They need a key.
-        api_key: A key with all rights, for operators and containers, which the commands of this project send.
+            ``https://ops.example.org``; empty: none. Their requests need a key.
+        api_key: A key with all rights, for operators and containers. The command line sends it.
         url: Address of the service that commands call, such as ``https://forestall.example.org``; None: that of
             ``api_host`` and ``api_port``.
         auth: Who needs a key. ``keys``: everyone. ``off``: no one, on loopback only. ``auto``: everyone, unless the API
@@ -335,16 +335,15 @@ class Settings(BaseSettings):
         snapshots: Where saved states of shards are kept: ``redis``, or a folder that every machine reaches under the
             same path. None: ``<data_dir>/snapshots`` where Spark's master is local, else ``redis``.
         spark_master: Where Spark runs: ``local[N]`` on this machine with N tasks at a time, or a cluster as in
-            ``spark://HOST:7077``. Half of the cores, unless given: Java, the API and Redis have the others, and states
-            of shards change hands less often between fewer tasks.
-        backtest_dir: The only folder whose files backtests may read; None: they read the log only.
+            ``spark://HOST:7077``. Default: half of the cores. Java, the API and Redis use the others, and
+            fewer tasks hand over states of shards less often.
+        backtest_dir: The only folder whose files backtests may read; None: backtests read only the log.
         stop_timeout_s: How long processes may take to finish their work when the service stops; then they are killed,
             and unfinished work is done after the next start.
         log_level: Lowest level that is logged: DEBUG, INFO, WARNING or ERROR, in any case.
-        log_file_bytes: Bytes after which ``forestall serve`` rotates the log file of a process; the two before are
-            kept.
-        life_dir: Folder in which the pipeline, the deliverer and the worker of backtests touch a file each while they
-            make progress, for health checks of containers. None: no files.
+        log_file_bytes: Bytes after which ``forestall serve`` rotates the log file of a process; two older files stay.
+        life_dir: Folder for health checks of containers: pipeline, deliverer and backtest worker each touch a file
+            while they make progress. None: no files.
         parent_pid: Set by ``forestall serve`` for its processes: they end when this process does.
     """
 
@@ -361,8 +360,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then the environment, then files."""
-        del dotenv_settings, file_secret_settings  # files have a form of their own
+        """Sources by precedence: arguments, then the environment, then files."""
+        del dotenv_settings, file_secret_settings  # ``service.settings_files`` reads files instead
         return init_settings, env_settings, InitSettingsSource(settings_cls, file_values(settings_cls))
 
     data_dir: Path = Path("data")
@@ -402,18 +401,18 @@ class Settings(BaseSettings):
 
     @property
     def is_continuous(self) -> bool:
-        """Whether shards are advanced by long-running tasks."""
+        """Whether long-running tasks advance the shards."""
         return self.runtime == "continuous"
 
     @property
     def keeps_states_in_redis(self) -> bool:
-        """Whether snapshots of shards are in Redis, so that there is no folder that every machine reaches."""
+        """Whether snapshots of shards are stored in Redis instead of a folder that every machine reaches."""
         is_local = self.spark_master.partition("[")[0] == "local"
         return self.snapshots == "redis" or (self.snapshots is None and not is_local)
 
     @property
     def snapshot_place(self) -> str:
-        """The place of snapshots of shards: ``redis``, or a folder."""
+        """Where snapshots of shards are stored: ``redis``, or the path of a folder."""
         return (
             "redis"
             if self.keeps_states_in_redis
@@ -455,7 +454,7 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Settings from the environment; ``SettingsInvalid`` lists every one that is not valid by its variable."""
+    """Read the settings from the environment; ``SettingsInvalid`` lists every invalid one by its variable."""
     try:
         return Settings()
     except ValidationError as error:
@@ -469,7 +468,7 @@ def given_variables() -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server on this host can be reached from this machine only."""
+    """Whether a server on this host can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -481,14 +480,14 @@ def is_loopback(host: str) -> bool:
 def _names_a_server(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # may not be a number
+        _ = parts.port  # raises if not a number
     except ValueError:
         return False
     return bool(parts.hostname) if parts.scheme in ("redis", "rediss") else parts.scheme == "unix" and bool(parts.path)
 
 
 def _message(fault: ErrorDetails) -> str:
-    """The message about a variable, with the nearest setting of its group where the group has none of that name."""
+    """The message about an invalid variable; an unknown name gets the nearest setting of its group as a suggestion."""
     if fault["type"] != "extra_forbidden":
         return fault["msg"].removeprefix("Value error, ")
     group, name = (str(part) for part in fault["loc"])

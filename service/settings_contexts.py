@@ -1,7 +1,7 @@
 """Contexts: the services that a user calls, by name, in a file below the user's configuration folder.
 
-The file has addresses, and the names of files with API keys, never a key. A key is used with the address of its own
-context only.
+The file has addresses, and names of files with API keys, but no key. A key is sent only to the address of its own
+context.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FILE = Path("forestall", "contexts.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A service: its address, and the file that holds an API key for it; empty: none."""
+    """A service: its address, and the file with an API key for it (empty: none)."""
 
     url: str
     api_key_file: str = ""
 
     def api_key(self) -> str | None:
-        """The API key in the file."""
+        """Read the API key from its file."""
         if not self.api_key_file:
             return None
         try:
@@ -38,20 +38,20 @@ class Context:
 
 @dataclass(slots=True, kw_only=True)
 class Contexts:
-    """All contexts of a user; ``current`` is the name of the one that commands call, empty: none."""
+    """All contexts of a user; ``current`` names the context that commands call (empty: none)."""
 
     current: str = ""
     named: dict[str, Context] = field(default_factory=dict)
 
     def get(self, name: str) -> Context:
-        """A context; ``SettingsInvalid`` if there is none of the name."""
+        """Get a context by name; raises ``SettingsInvalid`` if it does not exist."""
         if name not in self.named:
             known = f"; there are {', '.join(self.named)}" if self.named else "; add one with 'forestall context add'"
             raise SettingsInvalid(f"there is no context {name!r}{did_you_mean(name, list(self.named))}{known}")
         return self.named[name]
 
     def save(self) -> None:
-        """Write the file, which only its user can read."""
+        """Write the file, readable only by its user."""
         path = contexts_file()
         named = {name: {"url": one.url, "api_key_file": one.api_key_file} for name, one in self.named.items()}
         try:
@@ -65,13 +65,13 @@ class Contexts:
 
 
 def contexts_file() -> Path:
-    """The file of the contexts: below ``XDG_CONFIG_HOME``, by default ``~/.config``."""
-    # house: allow environment: where the user's configuration is, which is no setting of the service
+    """The file of the contexts, below ``XDG_CONFIG_HOME``, by default ``~/.config``."""
+    # house: allow environment: the user's configuration folder is no setting of the service
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / _FILE
 
 
 def load_contexts() -> Contexts:
-    """The contexts of the user; none if there is no file."""
+    """Load the user's contexts; none if the file does not exist."""
     path = contexts_file()
     try:
         content = path.read_bytes()
@@ -89,6 +89,6 @@ def load_contexts() -> Contexts:
 
 
 def current_context() -> Context | None:
-    """The context that commands call; None: none was chosen."""
+    """The context that commands call; None if none was chosen."""
     contexts = load_contexts()
     return contexts.get(contexts.current) if contexts.current else None

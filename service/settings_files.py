@@ -18,16 +18,16 @@ CONFIG = f"{PREFIX}CONFIG"
 SECRETS = ("api_key", "redis_url")
 
 FILE_VARIABLES = frozenset({CONFIG, *(f"{PREFIX}{name.upper()}_FILE" for name in SECRETS)})
-"""The variables that name files."""
+"""Variables that name files."""
 
 
 def use_config(path: Path) -> None:
-    """Let this process, and processes that it starts, read settings from a file, too."""
+    """Let this process, and processes that it starts, also read settings from a file."""
     os.environ[CONFIG] = str(path.resolve())
 
 
 def file_values(settings: type[BaseModel]) -> dict[str, Any]:
-    """The values in files; variables of the environment take precedence. Raises ``SettingsInvalid``."""
+    """Values from files; environment variables take precedence. Raises ``SettingsInvalid``."""
     found: dict[str, Any] = {}
     if path := _named(CONFIG):
         found = _document(path)
@@ -36,14 +36,14 @@ def file_values(settings: type[BaseModel]) -> dict[str, Any]:
     for name in SECRETS:
         variable = PREFIX + name.upper()
         path = _named(f"{variable}_FILE")
-        if not path or _named(variable):  # a process passes on the address of Redis that it has read
+        if not path or _named(variable):  # the variable has precedence: a parent process passes Redis's address on
             continue
         found[name] = _text(path, f"{variable}_FILE").strip()
     return found
 
 
 def _named(variable: str) -> str | None:
-    # house: allow environment: it names the files of settings
+    # house: allow environment: these variables name the files of settings
     return os.environ.get(variable)
 
 
@@ -62,7 +62,7 @@ def _text(path: str, variable: str) -> str:
 
 
 def _strangers(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
-    """A sentence for each name that is not a setting."""
+    """A sentence for each name that is no setting."""
     for name, value in values.items():
         field = model.model_fields.get(name)
         if field is None:

@@ -1,6 +1,6 @@
-"""All settings as one table, generated from the classes of the settings.
+"""A table of all settings, generated from the classes of the settings.
 
-``docs/settings.md`` is this table; ``python -m service.settings_table > docs/settings.md`` regenerates it.
+``python -m service.settings_table > docs/settings.md`` writes the table into the documentation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS: dict[Any, str] = {
     set: "JSON list",
     frozenset: "JSON list",
 }
-_OTHERS = {f"{PREFIX}{name}" for name in ("ROLE", "PUBLISH", "TAG")}  # of processes of workers, and of the compose file
+_OTHERS = {f"{PREFIX}{name}" for name in ("ROLE", "PUBLISH", "TAG")}  # for workers and the compose file
 _HEAD = """\
 # All settings
 
@@ -59,9 +59,9 @@ secrets of containers.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """A setting of the service, ``group`` being the attribute of ``Settings`` that it is a part of, or empty.
+    """A setting; ``group`` is the attribute of ``Settings`` that contains it, or empty.
 
-    ``value``: the value in force, without secrets; None if no settings were given.
+    ``value``: the current value, without secrets; None if no settings were given.
     """
 
     variable: str
@@ -74,12 +74,12 @@ class SettingRow:
 
 
 def setting_rows(settings: Settings | None = None) -> list[SettingRow]:
-    """All settings in the order of their classes, with the values in force if settings are given."""
+    """All settings in the order of their classes; with current values if settings are given."""
     return list(_rows(Settings, settings, ()))
 
 
 def unknown_variables() -> list[str]:
-    """A sentence for each variable of the environment with the prefix of settings that is not a setting."""
+    """A sentence for each environment variable with the settings' prefix that is no setting."""
     rows = setting_rows()
     known = {row.variable for row in rows} | {PREFIX + row.group.upper() for row in rows if row.group}
     objects = tuple(f"{row.variable}__" for row in rows if row.kind == _KINDS[dict])
@@ -125,7 +125,7 @@ def _rows(model: type[BaseModel], values: BaseModel | None, above: tuple[str, ..
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """The descriptions of attributes in a class's docstring, each on one line."""
+    """Descriptions of attributes in a class's docstring, each joined to one line."""
     text = inspect.getdoc(model) or ""
     found: dict[str, list[str]] = {}
     for line in text.partition("Attributes:\n")[2].splitlines():
@@ -142,7 +142,7 @@ def _kind(field: FieldInfo) -> str:
         (annotation,) = [part for part in get_args(annotation) if part is not type(None)][:1]
     if get_origin(annotation) is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(annotation))
-    while get_args(annotation) and get_origin(annotation) not in _KINDS:  # Annotated
+    while get_args(annotation) and get_origin(annotation) not in _KINDS:  # unwraps Annotated
         field = FieldInfo.from_annotation(cast(Any, annotation))
         annotation = field.annotation
     word = _KINDS.get(get_origin(annotation) or annotation, str(annotation))

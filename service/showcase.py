@@ -1,6 +1,6 @@
-"""What ``forestall demo --stay`` adds to the demo, so that each page of the console has something to show.
+"""Additions of ``forestall demo --stay`` to the demo, so that each page of the console has content.
 
-An aggregate answers questions, the stream follows the demo's process as a model, and some orders stop on their way.
+An aggregate answers questions, the stream follows the demo's process as a model, and some orders stay incomplete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ tree:
             - UpdateBooks
             - xor: [CancelOrder, FinishOrder]
 """
-"""The process that ``order_fulfilment`` generates, as a model."""
+"""A model of the process that ``order_fulfilment`` generates."""
 
 _AGGREGATE: Final = {
     "name": "steps",
@@ -50,7 +50,7 @@ _SEED: Final = 43
 
 
 def add_aggregate(client: Client, stream: str) -> None:
-    """Register the aggregate that answers questions, before there are events."""
+    """Register the aggregate that answers questions; called before events are sent."""
     client.request("POST", "/aggregates", body={**_AGGREGATE, "of": stream})
 
 
@@ -61,7 +61,7 @@ def follow_process(client: Client, stream: str) -> None:
 
 
 def leave_open(client: Client, stream: str, after_us: int) -> None:
-    """Send the beginnings of some orders, each with a different number of events."""
+    """Send the first events of some orders, so that they stay open at different steps."""
     settings = SimulationSettings(
         traces=_OPEN_ORDERS, concurrent=_OPEN_ORDERS, start_us=after_us, interval_us=60_000_000, key_prefix="late-"
     )

@@ -1,8 +1,7 @@
-"""Permitted targets of webhooks: which URLs are valid, and to which network addresses connections may be made.
+"""Permitted targets of webhooks: which URLs are valid, and which network addresses may be connected to.
 
-A host is resolved once for each connection. Every address of it must be permitted, and the connection is made to
-one of the very addresses that were checked (``service.delivery.outbound``), so a name that resolves differently a
-moment later gains nothing.
+A host is resolved once per connection, and all its addresses must be permitted. The connection uses one of the checked
+addresses (``service.delivery.outbound``), so a name that resolves differently a moment later gains nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import httpx
 from service.errors import WebhookRefused
 
 Resolver: TypeAlias = Callable[[str, int], Sequence[str]]
-"""From host and port to network addresses; ``OSError`` where there are none."""
+"""Resolves host and port to network addresses; raises ``OSError`` if there are none."""
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -37,7 +36,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """The permitted targets besides public ones: host names with any address (``*.name``: all below), and networks."""
+    """Targets permitted besides public ones: networks, and host names (``*.name``: all below) with any address."""
 
     allow_private: bool = False
     hosts: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ class TargetRules:
 
     @classmethod
     def of(cls, listed: str, *, allow_private: bool) -> Self:
-        """Read a list of hosts and networks, separated by commas; a ``ValueError`` names an item that is neither."""
+        """Read hosts and networks, separated by commas; ``ValueError`` names an item that is neither."""
         hosts: list[str] = []
         networks: list[Network] = []
         for item in filter(None, (part.strip() for part in listed.split(","))):
@@ -67,29 +66,29 @@ class TargetRules:
         )
 
     def permits(self, text: str) -> bool:
-        """Whether a connection may be made to a network address."""
+        """Whether connections to a network address are permitted."""
         try:
             address = ipaddress.ip_address(text)
-        except ValueError:  # such as an IPv6 address with a zone
+        except ValueError:  # an IPv6 address with a zone, for example
             return False
         shown = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         return is_public(address) or any((shown or address) in network for network in self.networks)
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, as this machine resolves it."""
+    """Resolve the addresses of a host on this machine."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> None:
-    """Check that webhooks may be sent to a URL: http or https, no credentials, and a public or trusted host."""
+    """Check that webhooks may be sent to a URL: http or https, no credentials, a public or trusted host."""
     target = parse_target(url)
     permitted_addresses(target.raw_host.decode(), target.port or _PORTS[target.scheme], rules, resolver)
 
 
 def parse_target(url: str) -> httpx.URL:
-    """The parts of a webhook's address, parsed like its client does; no credentials, no unusual numbers as host."""
+    """Parse a webhook's address as its client does; refuses credentials, and unusual numbers as host."""
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
         raise _refused(
@@ -106,7 +105,7 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host: at least one, all of them permitted; the host itself if it is trusted."""
+    """The addresses of a host: at least one, all permitted; for a trusted host, the host itself."""
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
         return [host]
@@ -131,7 +130,7 @@ def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Reso
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet; decided by the IPv4 address inside, if it carries one."""
+    """Whether an address is on the public internet; an embedded IPv4 address decides for IPv6."""
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
     inner = _carried(address)
@@ -141,7 +140,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address inside of a mapped, 6to4 or NAT64 address."""
+    """The IPv4 address embedded in a mapped, 6to4 or NAT64 address."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _SIX_TO_FOUR:
@@ -166,7 +165,7 @@ def _ends_in_a_number(host: str) -> bool:
 
 def _is_dotted(host: str) -> bool:
     try:
-        ipaddress.IPv4Address(host)  # takes four decimal parts without leading zeros, and nothing else
+        ipaddress.IPv4Address(host)  # accepts only four decimal parts without leading zeros
     except ValueError:
         return False
     return True
