@@ -1,4 +1,4 @@
-"""``python -m api``: the API as a process, with the settings of the environment."""
+"""The process of the API, ``python -m api``, with the settings of the environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main() -> int:
 
 def _serve(settings: Settings) -> None:
     app = create_app(settings, has_workers=True)
-    gc.freeze()  # as the process does with what it has loaded
+    gc.freeze()  # loaded objects stay, and need no scanning
     config = uvicorn.Config(
         app,
         host=settings.api_host,
@@ -37,7 +37,7 @@ def _serve(settings: Settings) -> None:
     )
     server = uvicorn.Server(config)
     watch_stop(app, server)
-    with suppress(SystemExit):  # uvicorn's way of ending, with its own statuses
+    with suppress(SystemExit):  # uvicorn exits with its own statuses
         server.run()
     if not server.started:
         raise NotListening(f"the API did not start on {settings.api_host}:{settings.api_port}; see the log above")

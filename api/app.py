@@ -59,7 +59,7 @@ from service import HttpTimes, Scope, Settings, TracingSettings, load_settings, 
 from shards import DOCUMENT_KINDS, KINDS, RESULT_KINDS, DocumentKind, result_table
 from streams import Clock, SystemClock
 
-# Each resource with the scope of its changes. Its GETs require ``read``, unless it is for ``admin`` only.
+# Each router with the scope of its changes; its GETs require ``read``, unless the scope is ``admin``.
 _ROUTERS: tuple[tuple[APIRouter, Scope], ...] = (
     (streams.router, "patterns"),
     (stream_events.router, "patterns"),
@@ -105,11 +105,11 @@ def create_app(
     has_workers: bool = False,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """Create the application; without settings, those of the environment are read.
+    """Create the application; the settings default to the environment's.
 
-    ``has_workers``: worker processes with limits do work that is not known to be small, as in the service; tests of the
-    work itself do not need them. Workers have the machine's clock in any case. Each kind of operators that is
-    registered as documents gets its own operations.
+    ``has_workers``: worker processes with limits answer requests whose work may be large, as in the service; tests of
+    the work itself need no workers. Workers always use the machine's clock. Each kind of operators that is registered
+    as documents gets its own operations.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None
@@ -122,7 +122,7 @@ def create_app(
         timeout_s=settings.api_read_timeout_s,
         files=((_TABLE_UPLOADS, settings.limits.max_table_bytes),),
     )
-    app.add_middleware(Door, settings=settings)  # around the limit: no body is read before its caller is authenticated
+    app.add_middleware(Door, settings=settings)  # outside BodyLimit: callers are authenticated before bodies are read
     app.add_middleware(Validators)
     app.add_middleware(GZipMiddleware, minimum_size=_FEWEST_ZIPPED_BYTES, compresslevel=_ZIP_LEVEL)
     app.add_middleware(HeadAsGet)
@@ -139,7 +139,7 @@ def create_app(
 
 
 def create_worker(settings: Settings) -> FastAPI:
-    """Create the application of a worker process: its requests were authenticated by the process that sends them."""
+    """Create the application of a worker process; the sending process has authenticated the requests."""
     return _application(settings.model_copy(update={"tracing": TracingSettings()}), SystemClock())
 
 
@@ -195,13 +195,13 @@ def _application(
 
 
 def bounded_routes() -> list[Route]:
-    """The paths and methods of the operations that workers answer."""
+    """Paths and methods of the operations that workers answer."""
     operations = [one for router, _ in _ROUTERS for one in router.routes if isinstance(one, APIRoute)]
     return [Route(VERSION + one.path, one.endpoint, methods=one.methods) for one in operations if is_bounded(one)]
 
 
 def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:
-    """Include a router such that each operation declares its scope and its problems; the order is kept."""
+    """Include a router; each operation declares its scope and its problems. The order of operations is kept."""
     operations = [route for route in router.routes if isinstance(route, APIRoute)]
     assert len(operations) == len(router.routes), "a resource has operations only"
     for route in operations:
@@ -217,7 +217,7 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def _telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """The telemetry of FastAPI: spans of requests that send events, and nothing else; without a provider no spans."""
+    """FastAPI's telemetry: only spans of requests that send events; none without a provider."""
     return {
         "tracing": tracer_provider is not None,
         "tracer_provider": tracer_provider,

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI): the common parts, beside each operation's own description."""
+"""The description of the API (OpenAPI): common parts, in addition to each operation's own description."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ _HEADERS = {
         "X-Request-Id": "Id of the request, as in the log: the one that was sent, or a new one.",
     }.items()
 }
-_UNSAID = "Successful Response"  # the framework's text where no other is given
+_UNSAID = "Successful Response"  # the framework's default text
 
 
 class DescribedApi(FastAPI):
-    """An application whose description has the schemas that operations name without a model of the framework's."""
+    """An application whose description includes schemas of models that the framework does not know."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -113,7 +113,7 @@ class DescribedApi(FastAPI):
 
 
 def _show_answers(document: dict[str, Any]) -> None:
-    """Add examples to the JSON answers, recorded from a running service."""
+    """Add examples, recorded from a running service, to the JSON answers."""
     examples = _table("answers.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
@@ -124,7 +124,7 @@ def _show_answers(document: dict[str, Any]) -> None:
 
 
 def _describe_outcomes(document: dict[str, Any]) -> None:
-    """Describe each successful answer that its operation does not describe."""
+    """Describe the successful answers that still have the framework's default description."""
     outcomes = _table("outcomes.json")
     for verbs in document["paths"].values():
         for operation in verbs.values():
@@ -134,7 +134,7 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """The messages that webhooks receive, by kind: each in the form of its list."""
+    """The messages to webhooks by kind, each in the form of the kind's list."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     found = {}
     for kind in RESULT_KINDS.values():
@@ -163,7 +163,7 @@ def _header(name: str) -> dict[str, Any]:
 
 
 def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
-    """Add the headers that middleware gives to answers, and the answer to a client that has the body already."""
+    """Add the headers that middleware sets, and the answer 304."""
     names = {one["name"] for one in operation.get("parameters", ())}
     for status, answer in list(operation["responses"].items()):
         given = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]
@@ -182,7 +182,7 @@ def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
 
 
 def _make_parameters_plain(operation: dict[str, Any]) -> None:
-    """Describe optional parameters without null, which neither a query nor a header can have."""
+    """Describe optional parameters without null, which queries and headers cannot express."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
         choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
@@ -191,7 +191,7 @@ def _make_parameters_plain(operation: dict[str, Any]) -> None:
 
 
 def _describe_event_streams(document: dict[str, Any]) -> None:
-    """Describe server-sent events as text: the framework's ``itemSchema`` is a word of OpenAPI 3.2."""
+    """Describe server-sent events as text, because the framework's ``itemSchema`` needs OpenAPI 3.2."""
     for verbs in document["paths"].values():
         for operation in verbs.values():
             for answer in operation["responses"].values():
@@ -201,11 +201,11 @@ def _describe_event_streams(document: dict[str, Any]) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    """The entries of a JSON file of this package, by operation or model."""
+    """Read a JSON file of this package: entries by operation or model."""
     found: dict[str, Any] = orjson.loads(files(__package__).joinpath(name).read_bytes())
     return found
 
 
 def operation_id(route: APIRoute) -> str:
-    """The id of an operation: the name of its function, which is unique."""
+    """The id of an operation: its function's name, which is unique."""
     return route.name

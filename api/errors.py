@@ -1,6 +1,6 @@
-"""Errors as problem documents (RFC 9457), by one table from classes to statuses.
+"""Errors as problem documents (RFC 9457): a table from error classes to statuses.
 
-An error without a row is a 500 and a bug.
+An error that is not in the table is a bug, with status 500.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from workflows import AutomatonTooLarge, InvalidWorkflow, ModelRefused, UnsoundW
 
 MEDIA_TYPE = "application/problem+json"
 REPLAYED = MappingProxyType({"Idempotency-Replayed": "true"})
-"""The header of an answer that was given before."""
+"""The header of a replayed answer."""
 
 _RETRY_AFTER_S = 1
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INSUFFICIENT_STORAGE)
@@ -63,15 +63,15 @@ class Unauthorized(ApiError, code="unauthorized"):
 
 
 class Forbidden(ApiError, code="forbidden"):
-    """The key lacks the required scope, or access to the stream; the details name it."""
+    """The key lacks the required scope, or access to the stream; the details name the missing scope or stream."""
 
 
 class ForeignPage(ApiError, code="foreign-page"):
-    """A page of another site calls, through a browser on this machine, an API that requires no key."""
+    """Another site's page calls, through a browser on this machine, an API that requires no key."""
 
 
 class RateLimited(ApiError, code="rate-limited", is_retryable=True):
-    """Too many requests, or too many with a wrong key; the detail ``retry_after_s`` is the pause to make."""
+    """Too many requests, or too many wrong keys; the detail ``retry_after_s`` gives the pause to make."""
 
 
 class BodyTooLarge(ApiError, code="body-too-large"):
@@ -95,10 +95,10 @@ class MalformedBody(ApiError, code="malformed-body"):
 
 
 class WrongShape(ApiError, code="wrong-shape"):
-    """A request is not of the required form; ``errors`` has every fault with its place."""
+    """A request does not have the required form; ``errors`` lists every fault with its place."""
 
     def __init__(self, *faults: Fault | str) -> None:
-        """A fault as text is its place, a colon and the message."""
+        """Take faults as objects, or as text: the place, a colon, and the message."""
         listed = [fault if isinstance(fault, Fault) else Fault(*fault.split(": ", 1)) for fault in faults]
         super().__init__(
             "; ".join(f"{fault.where}: {fault.message}" for fault in listed),
@@ -107,35 +107,35 @@ class WrongShape(ApiError, code="wrong-shape"):
 
 
 class EventForm(ApiError, code="event-form"):
-    """The body is JSON, but not of the form of its media type."""
+    """The body is JSON, but does not have the form of its media type."""
 
 
 class NothingAccepted(ApiError, code="nothing-accepted"):
-    """None of the events of a request was accepted; the details give the reason of each, like a successful answer."""
+    """No event of a request was accepted; the details give the reason for each, as in a successful answer."""
 
 
 class KeyInUse(ApiError, code="idempotency-key-in-use", is_retryable=True):
-    """A request with that idempotency key is in progress; try again."""
+    """A request with this idempotency key is in progress; try again."""
 
 
 class TooMuchWork(ApiError, code="too-much-work"):
-    """The work of a request exceeds a limit of time, memory or the answer's size; the details name its setting."""
+    """The work of a request exceeds a limit of time, memory or answer size; the details name the setting."""
 
 
 class TooBusy(ApiError, code="too-busy", fault="external", is_retryable=True):
-    """Too many requests wait for a worker process."""
+    """Too many requests are waiting for a worker process."""
 
 
 class WorkFailed(ApiError, code="work-failed", fault="internal"):
-    """A worker process failed before it answered."""
+    """A worker process failed before it could answer."""
 
 
 class NotReady(ApiError, code="not-ready", fault="external", is_retryable=True):
-    """Something that the service needs is missing; the details name it."""
+    """A part that the service needs is missing; the details name the part."""
 
 
 class NotListening(ApiError, code="not-listening", fault="external"):
-    """The process of the API could not start to listen."""
+    """The API's process could not listen on its address."""
 
 
 STATUS: Mapping[type[ForestallError], HTTPStatus] = {
@@ -196,7 +196,7 @@ STATUS: Mapping[type[ForestallError], HTTPStatus] = {
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Make an application answer every error with a problem document."""
+    """Register handlers that answer every error with a problem document."""
     app.add_exception_handler(ForestallError, _on_known_error)
     app.add_exception_handler(RequestValidationError, _on_wrong_shape)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -204,7 +204,7 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def status_of(error: ForestallError) -> HTTPStatus:
-    """The status of an error: that of its nearest class in the table."""
+    """The status of an error: the status of its nearest class in the table."""
     for kind in type(error).__mro__:
         if kind in STATUS:
             return STATUS[kind]
@@ -247,7 +247,7 @@ def _document(
 
 
 def _instance() -> dict[str, str]:
-    """The member that names the request, by the id that its answer and the log have."""
+    """The member ``instance``, which names the request by the id that the answer and the log have."""
     request_id = structlog.contextvars.get_contextvars().get("request_id")
     return {"instance": f"urn:forestall:request:{request_id}"} if request_id else {}
 
@@ -269,7 +269,7 @@ def _on_wrong_shape(_: Request, error: Exception) -> JSONResponse:
 
 
 def wrong_shape(error: ValidationError, body: object) -> WrongShape:
-    """The error for a body, validated by hand, that does not have its model's form."""
+    """The error for a body that was validated by hand and does not have its model's form."""
     return WrongShape(*form_faults([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()], body))
 
 
@@ -310,6 +310,6 @@ def _on_bug(_: Request, error: Exception) -> JSONResponse:
 
 
 def bug_problem() -> JSONResponse:
-    """The problem document of a request that the service failed to answer; the server then closes the connection."""
+    """The problem document for a request that failed because of a bug; the server then closes the connection."""
     detail = "the service failed; its log says why"
     return _document(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", detail, headers={"Connection": "close"})

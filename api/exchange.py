@@ -1,6 +1,6 @@
-"""Each exchange of a request and an answer: its id, its line in the log, its time, and who may keep the answer.
+"""Request ids, log lines, time measurement and cache headers of all requests.
 
-A client may send an id of its own (``X-Request-Id``), which the answer, the log and problem documents repeat.
+A client may send its own id (``X-Request-Id``), which the answer, the log and problem documents repeat.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Exchange:
-    """Middleware around all others; ``times`` measures how long each request waits for its answer to begin."""
+    """The outermost middleware; ``times`` records how long each request waits until its answer begins."""
 
     def __init__(self, app: ASGIApp, times: HttpTimes) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class Exchange:
             return
         begin_s = time.perf_counter()
         request_id = _request_id(scope)
-        structlog.contextvars.bind_contextvars(request_id=request_id)  # a request has a context of its own
+        structlog.contextvars.bind_contextvars(request_id=request_id)  # each request has its own context
         state = scope.setdefault("state", {})
         has_begun = False
 
@@ -59,7 +59,7 @@ class Exchange:
 
         try:
             await self._app(scope, receive, answer)
-        except Exception as error:  # house: allow broad-except: the answer to a bug is measured, and has an id
+        except Exception as error:  # house: allow broad-except: answers to bugs are measured and have an id
             if not has_begun:
                 await bug_problem()(scope, receive, answer)
                 raise
@@ -69,25 +69,25 @@ class Exchange:
 
 
 def _has_left(error: Exception) -> bool:
-    """Whether the client has left an endless answer."""
+    """Whether an error means that the client has left an endless answer."""
     if isinstance(error, ExceptionGroup):
         return all(_has_left(one) for one in error.exceptions)
     return isinstance(error, anyio.BrokenResourceError)
 
 
 def _request_id(scope: Scope) -> str:
-    """The id that the client has sent, or a new one, which is added to the header of the request."""
+    """The client's request id, or a new one, which is added to the request's headers."""
     sent = Headers(scope=scope).get(REQUEST_ID, "")
     if _ID.fullmatch(sent):
         return sent
     name = REQUEST_ID.lower().encode()
-    made = f"{getrandbits(128):032x}"  # no secret, and without a system call
+    made = f"{getrandbits(128):032x}"  # need not be secret, and saves a system call
     scope["headers"] = [*(pair for pair in scope["headers"] if pair[0] != name), (name, made.encode())]
     return made
 
 
 def _complete(message: Message, scope: Scope, request_id: str) -> None:
-    """Add the header fields that all answers have; an answer without content has no type."""
+    """Add the headers of all answers; an empty answer has no content type."""
     headers = MutableHeaders(scope=message)
     headers[REQUEST_ID] = request_id
     if scope["path"].startswith(_API):

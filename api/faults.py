@@ -1,4 +1,4 @@
-"""The faults of a request that does not have its form: each with its place and, in words, what would be right."""
+"""Faults of a request's form: each has its place and says what would be right."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Fault:
 
 
 def form_faults(found: Sequence[Any], body: object) -> list[Fault]:
-    """The faults that a model found in a request, once each; the alternatives of one value are one fault.
+    """Convert the faults that a model found, each once; alternatives of one value become one fault.
 
-    ``body`` is the value that was read: parts of a place that it does not have are names of the models, and are left
+    ``body`` is the value that was read. Parts of a place that are not in the body are names of models, and are left
     out.
     """
     placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in found[:MOST_FAULTS]]
@@ -41,7 +41,7 @@ def form_faults(found: Sequence[Any], body: object) -> list[Fault]:
 
 
 def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
-    """The parts of a place that exist in the request, and the name of a missing member."""
+    """The parts of a place that are in the request, and the name of a missing member."""
     source, *parts = fault["loc"]
     yield str(source)
     if source != "body":
@@ -57,14 +57,14 @@ def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
 
 
 def _has(value: object, part: str | int) -> bool:
-    """Whether a JSON value has a member or an item."""
+    """Whether a JSON value has a member or item."""
     if isinstance(value, list):
         return isinstance(part, int) and part < len(value)
     return isinstance(value, Mapping) and part in value
 
 
 def _plain(message: str) -> str:
-    """A message without the words of the validator."""
+    """A message without the validator's own wording."""
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)
     if message.startswith(_SHOULD_BE + _OBJECT):
@@ -74,7 +74,7 @@ def _plain(message: str) -> str:
 
 
 def _joined(messages: Sequence[str]) -> str:
-    """The messages about one value; those that name an expected form are joined into one."""
+    """Join the messages about one value; messages that name an expected form become one."""
     should_be = [message.removeprefix(_SHOULD_BE) for message in messages if message.startswith(_SHOULD_BE)]
     others = [message for message in messages if not message.startswith(_SHOULD_BE)]
     wanted = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []

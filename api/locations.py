@@ -1,4 +1,4 @@
-"""Operations that create a resource, and its address: the header ``Location`` (RFC 9110)."""
+"""Operations that create a resource, and the header ``Location`` with its address (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LOCATION = {"Location": {"description": "Its address.", "required": True, "sche
 def creation(
     summary: str, again: str = "", model: object = None, status_code: int = status.HTTP_201_CREATED
 ) -> dict[str, Any]:
-    """The options of an operation that creates a resource, once for each ``Idempotency-Key``.
+    """Options of an operation that creates a resource, once per ``Idempotency-Key``.
 
-    ``again`` describes the answer (200) if the resource exists already, ``model`` is its form.
+    ``again`` describes the answer 200, for a resource that exists already; ``model`` is that answer's form.
     """
     responses: dict[int, Any] = {status_code: {"headers": _LOCATION}}
     if again:
@@ -28,5 +28,5 @@ def creation(
 
 
 def give_location(response: Response, *parts: str) -> None:
-    """Set the address of a created resource, given as the parts of its path."""
+    """Set the address of a created resource; ``parts`` are the segments of its path."""
     response.headers["Location"] = "/".join((VERSION, *(quote(part, safe="") for part in parts)))

@@ -1,4 +1,4 @@
-"""Methods that every path has (RFC 9110): HEAD where there is a GET, OPTIONS everywhere."""
+"""Methods that every path supports (RFC 9110): HEAD wherever GET is, and OPTIONS."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 class _HeadSent(OSError):
-    """Ends a streamed answer to HEAD, as if the client had disconnected."""
+    """Ends a streamed answer to HEAD as if the client had disconnected."""
 
 
 class HeadAsGet:
-    """Middleware for an application with GET only: HEAD has the same header fields and no content."""
+    """Middleware that answers HEAD by GET: the same headers, without content."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -38,7 +38,7 @@ class HeadAsGet:
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """The methods of all routes of a path; the framework's own answer names only those of the first route."""
+    """The methods of all routes of a path; the framework names only the first route's methods."""
     found = {
         method
         for method in _METHODS

@@ -1,7 +1,7 @@
-"""The pages on which people read and try the API: ``/docs`` (Swagger UI) and ``/redoc``.
+"""Pages for reading and trying the API: ``/docs`` (Swagger UI) and ``/redoc``.
 
-All their assets come from this server, so they work without the internet, and their policy lets the browser fetch
-nothing from elsewhere.
+This server provides all their assets, so the pages work without the internet, and their policy forbids the browser to
+fetch anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAGE_PATHS = frozenset(
     {DOCS, REDOC, ICON, *MANUAL_PATHS, *(f"{_ASSETS}/{name}" for name in (_SWAGGER_JS, _SWAGGER_CSS, _REDOC_JS, _ICON))}
 )
 
-_DESCRIPTION = "openapi.json"  # relative, as all addresses in the pages, so that they also work under a prefix
+_DESCRIPTION = "openapi.json"  # relative, like all addresses in the pages, so that a proxy may add a path prefix
 _KEPT_S = 86_400
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -45,7 +45,7 @@ _POLICY = (
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve the pages and their assets, and the manual."""
+    """Add the pages, their assets, and the manual."""
     add_manual(app)
     docs = get_swagger_ui_html(
         openapi_url=_DESCRIPTION,
@@ -88,7 +88,7 @@ def _address(asset: str) -> str:
 
 
 def _guarded(page: HTMLResponse) -> HTMLResponse:
-    """A page with a policy that allows only its own inline scripts and those of this server."""
+    """A page with a policy that allows only its inline scripts and this server's scripts."""
     text = bytes(page.body).decode()
     digests = (b64encode(sha256(script.encode()).digest()).decode() for script in _INLINE.findall(text))
     scripts = " ".join(("'self'", *(f"'sha256-{digest}'" for digest in digests)))

@@ -1,4 +1,4 @@
-"""Headers of pictures: the browser executes and fetches nothing of them."""
+"""Headers of pictures that forbid the browser to execute or fetch anything in them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The codes of problems by status, and the operations that may answer with each: one table for all operations.
+"""Problem codes by status, and the operations that may answer with each code: one table for all operations.
 
-An operation has traits: the first part of its path, its tags, ``+`` and the name of each parameter, ``body`` if it
-takes one, ``change`` unless it is a GET, and ``*``. A code belongs to the operations that have one of its traits. A
-test compares the codes with the classes of errors.
+An operation has traits: the first segment of its path, its tags, ``+name`` for each parameter, ``body`` if it takes a
+body, ``change`` unless it is a GET, and ``*``. A code applies to all operations with one of its traits. A test compares
+the codes with the classes of errors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Final
 
-_RULES = "patterns operators backtests"  # resources with the text of patterns or conditions
+_RULES = "patterns operators backtests"  # resources that contain the text of patterns or conditions
 
 _TRAITS: Final[Mapping[int, Mapping[str, str]]] = {
     400: {
@@ -142,10 +142,10 @@ _TRAITS: Final[Mapping[int, Mapping[str, str]]] = {
 
 
 def codes_of(status: int, traits: Set[str]) -> list[str]:
-    """The codes that an operation with some traits may have in its problems of a status."""
+    """The codes that an operation with these traits may answer with under a status."""
     return [code for code, wanted in _TRAITS.get(status, {}).items() if not traits.isdisjoint(wanted.split())]
 
 
 def all_codes() -> dict[str, int]:
-    """Each code of the table with its status."""
+    """All codes of the table, with their statuses."""
     return {code: status for status, codes in _TRAITS.items() for code in codes}

@@ -1,4 +1,4 @@
-"""The form of errors, and the errors that an operation may answer with."""
+"""The form of problem documents, and the problems that an operation may answer with."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ _READING = {"GET"}
 
 
 def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
-    """The problems that an operation may answer with, by one rule: its inputs determine its problems.
+    """The problems that an operation may answer with, derived from its inputs.
 
-    Every operation has the problems of authentication, form, rate and store. Parameters may be invalid, and may name a
+    Every operation has the problems of authentication, form, rate and store. Parameters may be invalid, or may name a
     missing resource; a change may conflict with stored resources; a body may be too large, or of the wrong type.
     """
     parameters = set(_parameters(route.dependant))
@@ -135,7 +135,7 @@ def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
 
 
 def name_codes(path: str, verb: str, operation: dict[str, Any]) -> None:
-    """Add to the described problems of an operation their codes, and an example of one of them."""
+    """Add codes, and an example with one of them, to the problems in an operation's description."""
     traits = {"*", path.removeprefix("/v1/").split("/")[0], *operation["tags"]}
     traits |= {f"+{one['name'].replace('-', '_')}" for one in operation.get("parameters", ())}
     traits |= {"body"} if "requestBody" in operation else set()

@@ -1,4 +1,4 @@
-"""HTTP on the wire: malformed requests are refused, and a client that does not finish a head is disconnected."""
+"""HTTP on the wire: refuses malformed requests, and disconnects clients that do not finish a request's head."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which closes a connection if the head of a request takes too long, or is too long.
+    """uvicorn's protocol with limits: closes a connection whose request head takes too long or is too long.
 
-    The timeout of a head begins with its first byte, or with the connection; it does not end the request before. The
-    parser itself limits neither a head nor what surrounds the parts of a body (RFC 9112, section 7.1), and adds the
-    fields of a trailer to those of the head. It takes the body of a request that offers an upgrade for another
-    protocol; the offer is ignored here (RFC 9110, section 7.8).
+    The timeout of a head begins with its first byte, or with the connection, and does not end a previous request. The
+    parser itself limits neither a head nor what surrounds the parts of a body (RFC 9112, section 7.1), and adds trailer
+    fields to the head's fields. An offer to upgrade to another protocol is ignored (RFC 9110, section 7.8), and the
+    request's body is read as usual.
     """
 
     head_timeout_s: ClassVar[float] = 30.0
     _head_timer: asyncio.TimerHandle | None = None
     _unfinished_bytes = 0
-    _is_repeated = False  # whether the parser reads a head for the second time
+    _is_repeated = False  # True while a new parser is fed the head again
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -48,11 +48,11 @@ class PatientProtocol(HttpToolsProtocol):
             return
         if self._unfinished_bytes > _LONGEST_PART:
             self.send_400_response(f"a head of more than {_LONGEST_PART} bytes")
-        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the rest of an unread body
+        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the rest of a body that was not read
             self._watch_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a malformed request, which the application never sees, with a problem document, and close."""
+        """Answer a malformed request with a problem document, and close the connection."""
         if self.transport.is_closing():
             return
         self.logger.info("refused what a client sent: %s", msg)
@@ -97,14 +97,14 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def _has_head(self) -> bool:
-        """Whether the head of the present request is complete."""
+        """Whether the head of the current request is complete."""
         return "method" in self.scope
 
     def _new_parser(self) -> HttpRequestParser:
         parser = HttpRequestParser(self)
         parser.set_dangerous_leniencies(
-            lenient_data_after_close=True,  # as uvicorn does
-            lenient_chunked_length=True,  # the application refuses two lengths
+            lenient_data_after_close=True,  # uvicorn's default
+            lenient_chunked_length=True,  # the application refuses requests with two lengths
         )
         return parser
 
@@ -120,7 +120,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(framing))
 
     def _require_framing(self) -> None:
-        """Refuse a request whose host or length is not known (RFC 9112, sections 3.2 and 6.3)."""
+        """Refuse a request without a definite host or length (RFC 9112, sections 3.2 and 6.3)."""
         names = [name for name, _ in self.headers]
         if self.parser.get_http_version() == "1.1" and names.count(b"host") != 1:
             raise ValueError("it must have one Host")
@@ -139,7 +139,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._head_timer = None
-        if self.cycle is not None and not self.cycle.response_complete:  # of the request before
+        if self.cycle is not None and not self.cycle.response_complete:  # the previous request is still being answered
             self._watch_head()
         elif not self.transport.is_closing():
             self.logger.info("a client took more than %s s to send the head of a request", self.head_timeout_s)
@@ -147,5 +147,5 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def protocol_with(head_timeout_s: float) -> type[PatientProtocol]:
-    """The protocol with a given timeout, for uvicorn's ``http``."""
+    """The protocol class with a given timeout, for uvicorn's option ``http``."""
     return type("Protocol", (PatientProtocol,), {"head_timeout_s": head_timeout_s})

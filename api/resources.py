@@ -1,4 +1,4 @@
-"""The operation that a request asks for, found among those of its resource."""
+"""Finds the operation of a request by method and resource, instead of searching all operations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from api.requests.bodies import replayed
 
 
 class Operations:
-    """Calls the operations of an application; other requests, and traced ones, take the framework's own way.
+    """Calls the operation of a request; the framework handles other requests, and traced ones.
 
-    The framework would compare a request with every operation of the application twice, a tenth of the CPU time of a
-    small request.
+    The framework would compare a request with every operation twice, which takes a tenth of a small request's CPU time.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -40,7 +39,7 @@ class Operations:
 
     @cached_property
     def _operations(self) -> Mapping[tuple[str, str], Sequence[RouteContext]]:
-        """The operations by method and resource."""
+        """Operations by method and resource."""
         found = defaultdict(list)
         for one in iter_route_contexts(self._app.routes):
             if isinstance(one.original_route, APIRoute):

@@ -1,4 +1,4 @@
-"""The use cases and stores with which requests are answered; opened by the application's lifespan."""
+"""Use cases and stores for the handlers; the application's lifespan opens them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from streams import Clock
 
 
 class Services:
-    """The use cases and stores of the handlers; ``context`` gives the ``traceparent`` of the current request."""
+    """The use cases and stores of the handlers; ``context`` returns the ``traceparent`` of the current request."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The page at ``/``: the service, whether it is ready, and links to its description; for programs an index in JSON."""
+"""The page at ``/``: the service, its readiness, and links to its description; for programs, an index in JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ margin: 3rem auto; padding: 0 1rem }} li {{ margin: .2rem 0 }} code {{ font-size
 
 
 def add_start_page(app: FastAPI) -> None:
-    """Serve the page, as HTML where the client prefers it."""
+    """Add the page; clients that prefer HTML get HTML, others JSON."""
 
     async def show_start(request: Request) -> Response:
         services: Services = request.state.services
@@ -78,7 +78,7 @@ def add_start_page(app: FastAPI) -> None:
 
 
 def _seen(services: Services) -> tuple[Sequence[str], str]:
-    """What is missing, and the streams, which are shown only where no key is required."""
+    """The missing parts, and the streams as HTML, which are shown only if no key is required."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
         return missing, "" if services.ring.is_demanded() else _streams(services)
@@ -87,7 +87,7 @@ def _seen(services: Services) -> tuple[Sequence[str], str]:
 
 
 def _streams(services: Services) -> str:
-    """The streams with the state of their transactions, and the rate of the last minute."""
+    """The streams with their open transactions, and the rate of the last minute, as HTML."""
     seen = pipeline_overview(services.stores, services.clock)
     opened = {one.name: f": open transactions {one.open_traces or 0:,}" for one in seen.streams}
     names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]

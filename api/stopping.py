@@ -1,4 +1,4 @@
-"""The stop of the process: endless answers must end once a stop is requested, because the process waits for them."""
+"""Ends endless answers when the process is asked to stop, as the process waits for all answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from starlette.applications import Starlette
 
 
 def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
-    """Let the application see when its server is asked to stop."""
+    """Let the application see when the server is asked to stop."""
     app.state.is_stopping = lambda: server.should_exit
 
 
 def stop_sign(request: Request) -> Callable[[], bool]:
-    """A function that returns whether the server of a request is to stop; always False without ``watch_stop``."""
+    """A function that returns whether the request's server is stopping; always False without ``watch_stop``."""
     found: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
     return found

@@ -1,7 +1,7 @@
-"""Validators of answers (RFC 9110): a tag that covers the whole body, and 304 to a client that has it already.
+"""Entity tags of answers (RFC 9110): each covers the whole body; 304 to a client that has the body already.
 
-The tag of a resource begins with that of its declaration, which conditional changes compare; a digest of the body
-follows, as the body has more than the declaration, such as the readers of a stream.
+A resource's tag begins with the tag of its declaration, which conditional changes compare. A digest of the body
+follows, as the body contains more than the declaration, such as the readers of a stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OF_BODY = re.compile(r"#[0-9a-f]{16}$")
 
 
 class Validators:
-    """Middleware that gives JSON answers to GET a tag of their whole body, and answers 304 where the client has it."""
+    """Middleware that gives JSON answers to GET an entity tag, and answers 304 if the client has the same tag."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

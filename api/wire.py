@@ -36,10 +36,10 @@ from streams import EventRejected, did_you_mean, format_time, parse_time
 Item = TypeVar("Item")
 
 LONGEST_NAME = 200
-"""Characters of a client's name that a message repeats."""
+"""Longest part of a client's name that a message repeats, in characters."""
 
 MOST_FAULTS = 100
-"""Faults of one request that its answer lists."""
+"""Greatest number of a request's faults that an answer lists."""
 
 _OWN_MESSAGE = "own-message"
 
@@ -61,7 +61,7 @@ Time: TypeAlias = Annotated[str, _DATE_TIME]
 """A time in an answer, as RFC 3339 text."""
 
 Text: TypeAlias = Annotated[str | None, BeforeValidator(lambda text: text or None)]
-"""A text in an answer; null where the record has an empty one."""
+"""A text in an answer; an empty text becomes null."""
 
 _CREATED = ("created_us", "registered_us", "uploaded_us")
 _UNITS = {"_ms": 1_000, "_us": 1_000_000}
@@ -74,12 +74,12 @@ Secret: TypeAlias = Annotated[
     Field(description="Shown only once; null in a repeated answer to the same Idempotency-Key."),
     _SHOWN_ONCE,
 ]
-"""A value that only the first answer to a request contains; it is not stored."""
+"""A value that only the first answer to a request contains; it is never stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Annotation of a text that is one of some names; like ``Literal``, but for names known when the program starts."""
+    """Annotation of a text with fixed values; like ``Literal``, but for values that are computed at start."""
 
     names: tuple[str, ...]
 
@@ -89,27 +89,28 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Annotation of a member that is an attribute of another name, or one of a part of the record: ``stats.dead``."""
+    """Annotation of a member that is read from another attribute, or from a part of the record: ``stats.dead``."""
 
     path: str
 
 
 class WireModel(BaseModel):
-    """A JSON object of the API: immutable, without fields that are not declared."""
+    """A JSON object of the API: immutable, without undeclared members."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
     def from_domain(cls, record: Any, /) -> Self:
-        """The wire form of a record, also where it is a member of another one."""
+        """The wire form of a record; also used if the record is a member of another record."""
         return cls.copying(record)
 
     @classmethod
     def copying(cls, record: object, **members: Any) -> Self:
-        """The wire form of a record, an object or a mapping: the given members, and for the others its attributes.
+        """The wire form of a record, an object or a mapping; ``members`` take precedence over its attributes.
 
-        An attribute has the name of its member, or the one that ``From`` gives; times and durations have their unit in
-        it: ``applied_at`` and ``time`` are ``applied_us`` and ``time_us`` as text, ``spent_s`` is ``spent_ms``.
+        An attribute has the member's name, or the name that ``From`` gives. Attributes of times and durations end with
+        their unit: ``applied_at`` and ``time`` are read from ``applied_us`` and ``time_us``, ``spent_s`` from
+        ``spent_ms``.
         """
         for name, paths in _paths(cls).items():
             if name not in members and (found := _read(record, name, paths)) is not _MISSING:
@@ -119,7 +120,7 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Add the names of the declared members to the message about an undeclared member; refuse other JSON types."""
+        """Name the declared members in the message about an undeclared member; refuse values of another JSON type."""
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)
         try:
@@ -134,10 +135,10 @@ class WireModel(BaseModel):
 
 
 class ChangesModel(WireModel):
-    """Changes of a resource (JSON merge patch): members that are left out stay, and null resets one to its default.
+    """Changes of a resource (JSON merge patch): omitted members stay, null resets a member to its default.
 
-    ``created``: the models of new resources, whose defaults these are; ``defaults``: those of members that only changes
-    have. Members without a default cannot be null.
+    ``created``: the models of new resources, which have these defaults; ``defaults``: defaults of members that only
+    changes have. Members without a default cannot be null.
     """
 
     created: ClassVar[tuple[type[BaseModel], ...]] = ()
@@ -169,7 +170,7 @@ class PartModel(WireModel, Generic[Item]):
 
 
 class PageModel(WireModel, Generic[Item]):
-    """A page of a list that grows."""
+    """A page of a growing list."""
 
     next: str | None = Field(
         description="Send as `after` for the next page, in the same order; null when the list ends here at present."
@@ -179,7 +180,7 @@ class PageModel(WireModel, Generic[Item]):
 
     @classmethod
     def from_domain(cls, page: Any, /, **lists: Sequence[Any]) -> Self:
-        """The wire form of a page; ``lists`` are further members, which consist of records as its items do."""
+        """The wire form of a page; ``lists`` are further members that are lists of records."""
         found: dict[str, list[Any]] = {}
         for name, records in {"items": page.items, **lists}.items():
             (model,) = get_args(cls.model_fields[name].annotation)
@@ -198,7 +199,7 @@ def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
 
 
 def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitErrorDetails]:
-    """The faults of members that were given as another JSON type, such as ``"5"`` for a number."""
+    """Faults of members that were given as another JSON type, such as ``"5"`` for a number."""
     fields = type(found).model_fields
     for name, read in vars(found).items():
         place = next((one for one in _names(name, fields[name]) if one in value), name)
@@ -212,14 +213,14 @@ def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitError
 
 
 def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
-    """The names by which a member may be given."""
+    """The names under which a member may be given."""
     other = field.validation_alias
     return tuple(map(str, other.choices)) if isinstance(other, AliasChoices) else (field.alias or name,)
 
 
 @cache
 def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
-    """The attributes from which each member of a model may come."""
+    """The attributes from which each member of a model may be read."""
     found = {}
     for name, field in model.model_fields.items():
         stem = name.removesuffix("_s").removesuffix("_at")

@@ -1,1 +1,1 @@
-"""Access: authentication, keys and scopes, and the streams that a key may touch."""
+"""Access: authentication, keys and scopes, and the streams that a key may access."""

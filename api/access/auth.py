@@ -1,7 +1,7 @@
-"""Authorization: a caller's key must have the scope of the operation, and may touch only its streams.
+"""Authorization: a caller's key needs the scope of the operation, and may access only its streams.
 
-The caller was authenticated by the middleware (``api.access.door``), before the body was read. Every operation gets its
-scope where ``api.app`` includes it.
+The middleware (``api.access.door``) authenticates the caller before the body is read. ``api.app`` assigns the scopes
+when it includes the operations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from service import Caller, Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A requested change, for the audit log; ``route`` is the operation's path with its parameters by name."""
+    """A requested change, for the audit log; ``route`` is the operation's path with placeholders for parameters."""
 
     method: str
     route: str
@@ -55,24 +55,24 @@ SECURITY_SCHEMES = {
         "name": "X-API-Key",
     },
 }
-"""How callers send their keys, for the description; as dependencies they would be resolved at each request."""
+"""Security schemes in the description of the API. As dependencies, each request would resolve them."""
 
 _READING = {"GET", "HEAD"}
-_NOT_AUDITED = ("ingest", "read")  # events would displace all other entries of the audit log
+_NOT_AUDITED = ("ingest", "read")  # many events would displace the other entries of the audit log
 
 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
-    """The scope of an operation: ``writing`` if it changes, else ``read``, unless its resource is for ``admin``."""
+    """The scope of an operation: ``writing`` for changes and resources of ``admin``, otherwise ``read``."""
     return "read" if methods <= _READING and writing != "admin" else writing
 
 
 def described_gate(scope: Scope) -> dict[str, Any]:
-    """The description of a scope, as a part of that of an operation."""
+    """The security requirement of a scope in an operation's description."""
     return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
 
 
 async def authorize(request: Request, wanted: SecurityScopes) -> None:
-    """Refuse an operation that the caller may not use, or a request that does not have the operation's form."""
+    """Check that the caller may use the operation, and that the request has the operation's form."""
     caller = caller_of(request)
     scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
     route = request.state.route = VERSION + request.scope["route"].path_format

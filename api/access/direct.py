@@ -1,6 +1,7 @@
-"""Requests of frequent operations, which are read without the framework.
+"""Direct routes: frequent operations whose usual requests are read without the framework.
 
-The framework resolves the dependencies of an operation for each request: a third of the CPU time of a small one.
+For each request the framework resolves the operation's dependencies; a small request spends a third of its CPU time on
+this.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _BODY_FIELDS = {"content-type": "application/json", "content-encoding": None}
 
 
 class DirectRoute(APIRoute):
-    """A route of an operation that requires the scope ``read``, has a model as its body, and needs the services."""
+    """A route that requires the scope ``read``, and whose operation takes a model as body and the services."""
 
     async def answer(self, request: Request) -> Response | None:
-        """Answer a usual request; None if the framework has to read it: it is unusual, or will be refused."""
+        """Answer a usual request; None for an unusual or faulty request, which the framework has to read."""
         caller, body, headers = caller_of(request), await request.body(), request.headers
         is_usual = caller.streams is None and caller.may("read") and not request.scope["query_string"]
         if not is_usual or not 0 < len(body) <= SMALL:

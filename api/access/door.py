@@ -1,7 +1,7 @@
-"""The authentication middleware: authenticates callers, limits rates and notes changes, around everything else.
+"""The authentication middleware: authenticates callers, limits rates, and records changes in the audit log.
 
-It runs before any byte of a body is read, and notes changes once they are answered. The caller is stored in the state
-of the request, as ``caller``.
+The middleware runs before any byte of a body is read, and records changes after their answers. It stores the caller in
+the request's state, as ``caller``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 
 class Door:
-    """Admits callers with a key, or all where no key is required; limits rates; notes changes in the audit log."""
+    """Admits callers with a key, or all callers if none is required; limits rates; records changes for the audit."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -99,7 +99,7 @@ class Door:
         token = _token(headers)
         if token is None:
             raise Unauthorized(_HOW)
-        if not is_token(token):  # it may be the key of the environment, which may be short enough to be guessed
+        if not is_token(token):  # it may be the key of the environment, which may be short enough to guess
             _require_allowance(self._wrong_keys.look(address), _TOO_MANY_WRONG)
         verdict = services.ring.verdict(token)
         if verdict.caller is None:
@@ -111,7 +111,7 @@ class Door:
 
 
 class _Answering:
-    """Sends an answer with the headers of the rate limit, after its change has been noted in the audit log."""
+    """Sends an answer with rate-limit headers, after the change has been recorded in the audit log."""
 
     def __init__(self, scope: Scope, send: Send, caller: Caller, allowance: Allowance | None) -> None:
         self._scope = scope
@@ -127,7 +127,7 @@ class _Answering:
         await self._send(message)
 
     async def end(self) -> None:
-        """Note the change of a request that a bug left without an answer; the answer is sent elsewhere."""
+        """Record the change of a request that failed without an answer; an outer middleware answers."""
         if not self._has_begun:
             await self._begin(HTTPStatus.INTERNAL_SERVER_ERROR)
 
@@ -156,7 +156,7 @@ class _Answering:
 
 
 def _token(headers: Headers) -> str | None:
-    """The API key of a request; the header for bearer tokens takes precedence."""
+    """The API key of a request; a bearer token takes precedence."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -164,14 +164,14 @@ def _token(headers: Headers) -> str | None:
 
 
 def _address(scope: Scope) -> str:
-    """The client's address; for IPv6 its network, as the client can use all addresses of the network."""
+    """The client's address; for IPv6 its network, all of whose addresses the client can use."""
     client = scope.get("client")
     return _limited(client[0]) if client else ""
 
 
 @lru_cache(maxsize=1_024)
 def _limited(host: str) -> str:
-    """The address of a host to which limits apply."""
+    """The address to which limits apply, for a host."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -188,7 +188,7 @@ def _require_allowance(allowance: Allowance, what: str) -> None:
 
 
 def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
-    """The header fields of draft-ietf-httpapi-ratelimit-headers."""
+    """Header fields as in draft-ietf-httpapi-ratelimit-headers."""
     if allowance is None:
         return {}
     return {
@@ -198,9 +198,9 @@ def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
 
 
 def _require_own_page(headers: Headers) -> None:
-    """Refuse requests that a page of another site sends through a browser on this machine.
+    """Refuse requests that another site's page sends through a browser on this machine.
 
-    Such a request names another host than this machine, or comes from a page of another host.
+    Such a request has a Host or Origin header that names another host.
     """
     for name, url in (("Host", f"//{headers.get('host', '')}"), ("Origin", headers.get("origin", ""))):
         if url not in ("", "//") and not _is_here(url):

@@ -1,12 +1,11 @@
-"""The reach of a key that is restricted to some streams.
+"""The reach of a restricted key: the streams that it may access.
 
-Every request must name a stream, and each stream that it names, in its path, its query or its body, must be one of the
-key's.
+Every request must name a stream, and each stream that it names, in path, query or body, must be one of the key's.
 
-One rule for all operations, present and future: the streams of named resources are looked up by the tables here, and
-a resource that is not in them belongs to no stream, so it requires an unrestricted key. A resource of another stream
-is answered as if it did not exist. Lists require their stream; lists without pages do not, and show the resources that
-the key may touch.
+One rule covers all present and future operations. The tables here look up the streams of named resources; a resource
+that is not in them belongs to no stream and requires an unrestricted key. A resource of another stream is answered as
+if it did not exist. Lists require their stream, except lists without pages, which show the resources that the key may
+access.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from service import (
 
 Owner: TypeAlias = Callable[[Services, str], str | None]
 
-# How the stream of a resource is looked up by its id or name, and the error if it does not exist; by
-# resource, which is the first part of the path, and name of the parameter.
+# By resource (the first part of the path) and name of the parameter: the function that looks up a resource's
+# stream by the resource's id or name, and the error if the resource does not exist.
 _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("alerts", "alert_id"): (lambda services, id_: str(services.stores.alerts.get(id_)["stream"]), UnknownAlert),
     ("backtests", "backtest_id"): (lambda services, id_: services.stores.backtests.get(id_).stream, UnknownBacktest),
@@ -57,16 +56,16 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
 }
 _STREAMS = frozenset({("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNED.keys()
-_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, beside the common ones
-_PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # of a resource that another parameter names
+_NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, besides the usual ones
+_PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # parts of a resource that another parameter names
 _OF_EVERYBODY = frozenset({"caller", "schemas"})
 _SHOWS_OWN = frozenset({"streams", "constraints", "webhooks", "sinks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
-    """Refuse a restricted caller's request that names another stream than the caller's, or none.
+    """Refuse a restricted caller's request that names a stream outside the caller's reach, or no stream.
 
-    ``Forbidden``; ``NotFound`` if it names by id a resource that does not exist, or belongs to another stream.
+    ``Forbidden``; ``NotFound`` if a resource named by id does not exist or belongs to another stream.
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
@@ -105,7 +104,7 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """The streams in the query, as far as the operation declares the parameter."""
+    """The streams in the query, if the operation declares these parameters."""
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -120,19 +119,19 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """The streams in a body of a declared form; of other bodies, which are files, only the query is checked."""
+    """The streams in a body with a declared model; of uploaded files, only the query is checked."""
     members = _members(route)
     if not members or not body:
         return
     try:
-        document = json.loads(body)  # parsed like the framework does
+        document = json.loads(body)  # parsed as by the framework
     except (ValueError, RecursionError):
         return
     if not isinstance(document, dict):
         return
     stream = document.get("name") if route.path == "/streams" else document.get("stream")
     if isinstance(stream, str) or ("stream" in members and "stream" in document):
-        yield stream if isinstance(stream, str) else None  # null is every stream, and what is no text is refused anyhow
+        yield stream if isinstance(stream, str) else None  # null means every stream; other types are refused later
     for pattern in _patterns_in(document, resource, _NAMING_PATTERNS.get(route.path, ())):
         _own(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
@@ -140,14 +139,14 @@ def _named_in_body(
 
 
 def _members(route: APIRoute) -> frozenset[str]:
-    """Names of the members of an operation's body; empty if its form is not declared."""
+    """Names of the members of an operation's body; empty without a declared model."""
     form: Any = None if route.body_field is None else route.body_field.field_info.annotation
     is_model = isinstance(form, type) and issubclass(form, BaseModel)
     return frozenset(form.model_fields) if is_model else frozenset()
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Names of registered patterns; a backtest names them in objects, and otherwise contains their text."""
+    """Names of registered patterns in a body; in a backtest, only objects name patterns, and a text is a pattern."""
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
@@ -163,7 +162,7 @@ def _names_file(value: object) -> bool:
 
 
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
-    """Whether a resource that is put exists; of a new one only the body names the stream."""
+    """Whether a resource to be put exists; for a new resource, only the body names the stream."""
     try:
         _OWNED[place][0](services, value)
     except NotFound:
@@ -172,7 +171,7 @@ def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
 
 
 def _own(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """The stream of a resource that is found by its id and that the caller may touch; else ``NotFound``."""
+    """The stream of a resource within the caller's reach, by its id; raises ``NotFound`` otherwise."""
     owner, missing = _OWNED[place]
     try:
         stream = owner(services, value)
@@ -184,7 +183,7 @@ def _own(services: Services, caller: Caller, place: tuple[str, str], value: str)
 
 
 def _owned_operator(services: Services, caller: Caller, kind: str, name: str) -> str:
-    """The stream of an operator that the caller may touch; else ``UnknownOperator``."""
+    """The stream of an operator within the caller's reach; raises ``UnknownOperator`` otherwise."""
     streams = [operator.stream for operator in services.stores.registry.operators(kind).all() if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
         raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)
@@ -192,7 +191,7 @@ def _owned_operator(services: Services, caller: Caller, kind: str, name: str) ->
 
 
 def _shows_own(method: str, path: str, services: Services) -> bool:
-    """Whether an operation is a list without pages, which shows the resources that the caller may touch."""
+    """Whether an operation is a list without pages, which shows the resources within the caller's reach."""
     resource = path.removeprefix("/")
     return method == "GET" and (resource in _SHOWS_OWN or services.operators.kind_of(resource) is not None)
 

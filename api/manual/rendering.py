@@ -1,4 +1,4 @@
-"""Pages of the manual: Markdown documents as HTML, with anchors, links among pages, and sections for the search."""
+"""Renders Markdown documents as pages of the manual: anchors, links among pages, and sections for the search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from markdown_it.token import Token
 _SOURCE: Final = Path(__file__).resolve().parents[2] / "docs"
 _SHIPPED: Final = Path(__file__).resolve().parent / "pages"
 FOLDER: Final = _SHIPPED if _SHIPPED.is_dir() else _SOURCE
-"""The documents: beside this module where the service is installed, else those of the repository."""
+"""Folder of the documents: next to this module in an installed service, otherwise the repository's."""
 
 INDEX: Final = "README"
 PICTURES: Final = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -30,7 +30,7 @@ _MARKS = re.compile(r"`|\*\*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page under one heading; ``lines`` are without marks."""
+    """The part of a page below one heading; ``lines`` are without markup."""
 
     heading: str
     anchor: str
@@ -45,7 +45,7 @@ class Section:
 
 @cache
 def addresses() -> Mapping[str, Path]:
-    """The documents by address; that of the index is empty."""
+    """Documents by address; the index has the empty address."""
     paths = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob("*.md"))
     return {
         "" if path.stem == INDEX and len(path.parts) == 1 else path.with_suffix("").as_posix(): path for path in paths
@@ -59,7 +59,7 @@ def pictures() -> Mapping[str, Path]:
 
 
 def rendered(path: Path, sections: Sequence[Section]) -> str:
-    """A document, whose sections are known, as HTML."""
+    """Render a document as HTML, given its sections."""
     tokens = _MARKDOWN.parse((FOLDER / path).read_text(encoding="utf-8"))
     known = frozenset(found.as_posix() for found in addresses().values())
     _mark_rows(tokens)
@@ -76,7 +76,7 @@ def rendered(path: Path, sections: Sequence[Section]) -> str:
 
 
 def sections_of(path: Path) -> list[Section]:
-    """The sections of a document, read by lines: parsing all documents for a search would take seconds."""
+    """Split a document into sections, line by line; parsing all documents for a search would take seconds."""
     found: list[Section] = []
     seen: Counter[str] = Counter()
     is_code = False
@@ -86,7 +86,7 @@ def sections_of(path: Path) -> list[Section]:
         if match is not None:
             heading = _plain(match[2])
             plain = _NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
-            anchor = f"{plain}-{seen[plain]}" if seen[plain] else plain  # as GitHub names them
+            anchor = f"{plain}-{seen[plain]}" if seen[plain] else plain  # as on GitHub
             seen[plain] += 1
             found.append(Section(heading=heading, anchor=anchor, level=len(match[1]), lines=[]))
         elif found and not line.startswith("<!--"):
@@ -95,12 +95,12 @@ def sections_of(path: Path) -> list[Section]:
 
 
 def _plain(line: str) -> str:
-    """A line without the marks of code, emphasis and links."""
+    """A line without markup of code, emphasis and links."""
     return _MARKS.sub("", _LINK.sub(r"\1", line)).strip()
 
 
 def _mark_rows(tokens: Sequence[Token]) -> None:
-    """Give rows of tables an anchor: their first cell, where it is a name, such as the code of a problem."""
+    """Give table rows an anchor if their first cell is a code, such as a problem's code."""
     for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
         parts = content.children or []
         if (row.type, cell.type) == ("tr_open", "td_open") and [part.type for part in parts] == ["code_inline"]:
@@ -108,7 +108,7 @@ def _mark_rows(tokens: Sequence[Token]) -> None:
 
 
 def _relink(link: Token, folder: Path, known: frozenset[str]) -> None:
-    """Let a link to another document lead to its page, and a link to any other file nowhere."""
+    """Turn a link to a document into a link to its page; remove links to other files."""
     target, sign, anchor = str(link.attrGet("href") or "").partition("#")
     if not target or "://" in target or target.startswith("mailto:"):
         return

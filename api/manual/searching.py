@@ -1,4 +1,4 @@
-"""The search of the manual: sections that have all words of a question, the most fitting first."""
+"""The search of the manual: finds sections with all words of a question, and ranks them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _MOST_WORDS: Final = 8
 _MOST_FOUND: Final = 30
 _MOST_COUNTED: Final = 5
 _AROUND: Final = 90
-_MARKS: Final = re.compile(r"`{3}\w*|\|[-|: ]*")  # of blocks and tables
-_RECORD: Final = 100  # records of decisions come after pages that say how something is used
+_MARKS: Final = re.compile(r"`{3}\w*|\|[-|: ]*")  # markup of code blocks and tables
+_RECORD: Final = 100  # penalty of decision records: pages that explain the use come first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A section that a search found, with a piece of its text."""
+    """A section that a search found, with an excerpt."""
 
     address: str
     title: str
@@ -29,14 +29,14 @@ class Hit:
 
 
 def search(pages: Mapping[str, Sequence[Section]], question: str) -> list[Hit]:
-    """The sections of pages with all words of a question, those with the words in title and heading first."""
+    """Find sections with all words of a question; words in titles and headings rank higher."""
     words = question[:MOST_CHARACTERS].lower().split()[:_MOST_WORDS]
     found = sorted(_scored(pages, words), key=lambda one: one[0]) if words else []
     return [hit for _, hit in found[:_MOST_FOUND]]
 
 
 def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Iterator[tuple[int, Hit]]:
-    """The sections with all words, each with its rank, the lowest first."""
+    """The sections with all words, each with a sort key (lowest first)."""
     for address, sections in pages.items():
         title = sections[0].heading.lower()
         for section in sections:
@@ -53,7 +53,7 @@ def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Ite
 
 
 def _piece(text: str, lower: str, words: Sequence[str]) -> str:
-    """The part of a text around the first of the words."""
+    """An excerpt around the earliest of the words."""
     places = [place for word in words if (place := lower.find(word)) >= 0]
     begin = max(0, min(places, default=0) - _AROUND)
     end = begin + 2 * _AROUND

@@ -64,10 +64,10 @@ placeholder="Search" aria-label="Search the manual"></form></header>
 
 
 def add_manual(app: FastAPI) -> None:
-    """Serve the manual."""
+    """Add the routes of the manual."""
 
     async def begin(_: Request) -> Response:
-        return RedirectResponse("manual/")  # relative, so that it also works under a prefix
+        return RedirectResponse("manual/")  # relative, so that it works below a proxy's path prefix
 
     async def show(request: Request) -> Response:
         address: str = request.path_params["address"]
@@ -94,7 +94,7 @@ def _sections() -> dict[str, list[Section]]:
 
 @cache
 def _framed(address: str) -> str:
-    """A page with its frame and the list of its headings."""
+    """A page in its frame, with a list of its headings."""
     sections = _sections()[address]
     parts = [one for one in sections if one.level == _LISTED_LEVEL]
     listed = "".join(f'<li><a href="#{escape(one.anchor)}">{escape(one.heading)}</a></li>' for one in parts)
@@ -103,7 +103,7 @@ def _framed(address: str) -> str:
 
 
 def _found(question: str) -> str:
-    """The page with the sections that have the words of a question."""
+    """The page with the search results for a question."""
     hits = search(_sections(), question) if question.strip() else []
     items = "".join(
         f'<p><a href="./{escape(hit.address)}">{escape(hit.title)}</a>'

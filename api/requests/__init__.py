@@ -1,1 +1,1 @@
-"""Requests before their operation: bodies, the check of their form, filters, conditions, idempotent creation."""
+"""Common processing of requests: bodies, checks of their form, filters, conditions, idempotent creation."""

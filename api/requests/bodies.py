@@ -1,4 +1,4 @@
-"""Request bodies: limited in size and time, read once, parsed with line and column of faults."""
+"""Request bodies: limited in size and time, read once, and parsed with line and column of faults."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _SLOWEST_BYTES_PER_S = 50_000
 
 
 class BodyLimit:
-    """Middleware that holds bodies up to a limit; answers 413 to larger ones, and 408 to bodies that arrive too slowly.
+    """Middleware that buffers bodies up to a limit; answers 413 to larger bodies, and 408 to slow ones.
 
     A body that is too large is read and discarded up to a few times the limit, because a client that is still sending
-    would not see the answer otherwise; beyond that the connection is closed. The connection is also closed after a
-    request that declares its length in two ways, as two readers may disagree where the next request begins (RFC 9112,
-    section 6.1). Bodies of some routes (``files``, each with a limit) go to a file, the request's ``body_file``, and
-    are not held. A body may take ``timeout_s``, and a second more for each 50 kB that have arrived.
+    would miss the answer otherwise; beyond that the connection is closed. The connection is also closed after a request
+    that declares its length in two ways, as two readers may disagree where the next request begins (RFC 9112, section
+    6.1). Bodies of some routes (``files``, each with a limit) are written to a file, the request's ``body_file``,
+    instead of the buffer. A body may take ``timeout_s``, plus a second for each 50 kB that have arrived.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class BodyLimit:
     async def _taken(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None
     ) -> bytes | None:
-        """The body, or empty if it goes to a file; None if the request was answered, or the client is gone."""
+        """Read the body; empty if written to a file, None if the request was answered or the client has left."""
         headers = Headers(scope=scope)
         try:
             _require_one_length(headers)
@@ -82,7 +82,7 @@ class BodyLimit:
             return None
 
     async def _read(self, headers: Headers, receive: Receive, limit: int, file: IO[bytes] | None) -> bytes:
-        """Read the body: ``BodyTooLarge``, ``BodyTooSlow``, or ``ClientDisconnect`` in the middle."""
+        """Read the body; raises ``BodyTooLarge``, ``BodyTooSlow``, or ``ClientDisconnect``."""
         patience_bytes = _THROWN_AWAY * limit
         declared = headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > patience_bytes:
@@ -115,7 +115,7 @@ def _require_one_length(headers: Headers) -> None:
 
 
 async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
-    """The next part of a body, and whether more follows: ``ClientDisconnect``, or ``BodyTooSlow`` if late."""
+    """The next chunk of a body, and whether more follow; raises ``ClientDisconnect``, or ``BodyTooSlow`` if late."""
     try:
         async with asyncio.timeout(max(0.0, timeout_s)):
             message = await receive()
@@ -130,7 +130,7 @@ async def _chunk(receive: Receive, timeout_s: float) -> tuple[bytes, bool]:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """An ASGI ``receive`` that returns the body first."""
+    """An ASGI ``receive`` that returns a body that was already read, and then the original messages."""
     is_given = False
 
     async def replay() -> Message:
@@ -144,7 +144,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def media_type(request: Request) -> str:
-    """The body's media type without parameters, in small letters; refuses a compressed body and one not in UTF-8."""
+    """The body's media type in lower case, without parameters; refuses bodies that are compressed or not UTF-8."""
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charset = next((part.partition("=")[2].strip(' "') for part in parameters if "charset=" in part), "utf-8")
     if charset not in ("utf-8", "utf8", "us-ascii"):
@@ -155,14 +155,14 @@ def media_type(request: Request) -> str:
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body that is not declared as JSON."""
+    """Refuse a body that is not declared to be JSON."""
     kind = media_type(request)
     if kind != "application/json" and (request.method, kind) != ("PATCH", "application/merge-patch+json"):
         raise UnsupportedMediaType(f"media type {kind!r} is not supported; send application/json")
 
 
 async def read_body(request: Request) -> bytes:
-    """The body as received."""
+    """The body, as bytes."""
     return await request.body()
 
 
@@ -171,7 +171,7 @@ MediaType = Annotated[str, Depends(media_type)]
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON body; integers beyond 64 bits stay integers, so that they can be refused as such."""
+    """Parse a JSON body; integers beyond 64 bits stay integers, so that they can be refused."""
     try:
         return decode_json(body)
     except orjson.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""The forms in which events are sent: single CloudEvents, batches, binary mode; plain objects; JSON lines."""
+"""The forms in which events are sent: CloudEvents (single, batch, binary mode), plain objects, JSON lines."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class SentEvents:
     """The events of a request.
 
     Attributes:
-        objects: Decoded JSON, one per event, in their order; a line that is not JSON is ``Unreadable``.
-        lines: If the body is JSON lines: the number of the line of each object, from 1.
+        objects: Decoded JSON, one value per event, in order; ``Unreadable`` for a line that is not JSON.
+        lines: For JSON lines, the line number of each object, from 1.
     """
 
     objects: Sequence[Any]
@@ -46,11 +46,11 @@ class SentEvents:
 def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> SentEvents:
     """Read the events of a request.
 
-    A body whose media type is one of CloudEvents is in structured mode; otherwise ``ce-specversion`` indicates binary
-    mode, where the attributes are header fields and the body is the data. ``BatchTooLarge`` for more than ``most``
-    lines; the length of an array is checked later, as it is read at once. ``MalformedBody`` if the body is not JSON;
-    JSON lines are checked one by one. ``EventForm`` if the body, or a header field, does not have the form of its media
-    type.
+    A body with a media type of CloudEvents is in structured mode; otherwise the header ``ce-specversion`` indicates
+    binary mode, in which header fields hold the attributes and the body holds the data. ``BatchTooLarge`` for more than
+    ``most`` lines; the length of an array is checked later, as an array is parsed at once. ``MalformedBody`` for a body
+    that is not JSON; JSON lines are checked one by one. ``EventForm`` if the body or a header field does not have the
+    form of the media type.
     """
     if media_type in (ONE, BATCH):
         return SentEvents(objects=_structured(body, media_type), shape="cloudevents")
@@ -79,7 +79,7 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> SentEvents:
-    """The values of all lines that are not empty; ``BatchTooLarge`` for more than ``most``."""
+    """Parse all lines that are not empty; ``BatchTooLarge`` for more than ``most``."""
     texts: list[bytes] = []
     numbers: list[int] = []
     counted, end, number = 0, 0, 1
@@ -111,7 +111,7 @@ def _line(text: bytes) -> Any:
 
 
 def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
-    """The JSON form of a CloudEvent in binary mode."""
+    """Convert a CloudEvent in binary mode to its JSON form."""
     attributes = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.startswith(_PREFIX)}
     event: dict[str, Any] = {name: _attribute(name, value) for name, value in attributes.items()}
     if not body:
@@ -122,7 +122,7 @@ def _binary(headers: Headers, media_type: str, body: bytes) -> dict[str, Any]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """The value of an attribute in a header field, without quotes and percent-encoding."""
+    """The value of an attribute in a header field, after quotes and percent-encoding are removed."""
     if not _ATTRIBUTE.fullmatch(name):
         raise EventForm(
             f"header.ce-{name}: attributes of CloudEvents have names of small letters and digits, not 'data'"

@@ -1,4 +1,4 @@
-"""Filters of lists: their values must be known, so that a typing error is not taken for an empty list."""
+"""Filters of lists. Unknown values are refused, so that a typing error does not look like an empty list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service import AlertFilter, Caller, InvalidCursor, Order
 
 
 class _OfStream(Protocol):
-    """A resource that belongs to a stream, or to no stream."""
+    """A resource with a stream, or None."""
 
     @property
     def stream(self) -> str | None: ...
@@ -40,7 +40,7 @@ def known_stream(
         ),
     ] = None,
 ) -> str | None:
-    """The stream by which a list is filtered."""
+    """The stream in the query, which filters a list."""
     if stream is not None:
         services.stores.registry.stream(stream)
     return stream
@@ -50,19 +50,19 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """The pattern by which alerts are filtered: a registered one, or a deleted one that has alerts."""
+    """The pattern in the query, which filters alerts: registered, or deleted but with alerts."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
         services.stores.registry.operator(pattern)
     return pattern
 
 
 def shown(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """The items of a list without pages that the caller may touch, of a stream if one is given."""
+    """The items of a list without pages within the caller's reach, optionally of one stream."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """The filter for the counters of a list: by stream if one is given."""
+    """The filter for a list's counters, optionally by stream."""
     return {} if stream is None else {"stream": stream}
 
 
@@ -82,19 +82,19 @@ def paging(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
-    """The wanted page of a list that grows, as options of a store's ``page``."""
+    """The requested page of a growing list, as options of a store's ``page``."""
     return {"after": after, "order": order, "limit": limit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The wanted part of a list of declared resources; without a limit it is the whole list."""
+    """The requested part of a list of declared resources; without a limit, the rest of the list."""
 
     after: str | None
     limit: int | None
 
     def of(self, items: Sequence[object], member: str) -> dict[str, Any]:
-        """The items after the cursor, which is the ``member`` of the last item before them, and the next cursor."""
+        """The items after the cursor, and the next cursor; a cursor is the ``member`` of the last item before."""
         names = [str(getattr(item, member)) for item in items]
         if self.after is not None and self.after not in names:
             raise InvalidCursor(f"after={self.after!r} is not, or no longer, in the list; leave it out")
@@ -107,7 +107,7 @@ def part(
     after: Annotated[str | None, Query(description="`next` of an earlier part, for the items after it.")] = None,
     limit: Annotated[int | None, Query(ge=1, le=1000, description="At most this number; default: all.")] = None,
 ) -> Part:
-    """The part that a request wants."""
+    """The requested part of a list."""
     return Part(after=after, limit=limit)
 
 

@@ -1,7 +1,7 @@
-"""The form of a request, checked for every operation alike, before its content is interpreted.
+"""Checks the form of requests, in the same way for all operations, before their content is interpreted.
 
-The query has only parameters that the operation declares, each once unless it is repeatable; the body is JSON without
-integers beyond 64 bits, and without members that are given twice.
+The query has only parameters that the operation declares, each once unless it is repeatable. The body is JSON without
+integers beyond 64 bits and without repeated members.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from api.wire import LONGEST_NAME
 
 _LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
-SMALL = 16_384  # bytes that are parsed at once; a thread for them would cost more
+SMALL = 16_384  # bytes; parsing so few in a thread would cost more
 
 
 async def require_form(request: Request, body: bytes) -> None:
-    """Refuse a request that does not have its operation's form; faults that its model finds are not checked here.
+    """Refuse a request that does not have its operation's form; the operation's model checks the body's content.
 
-    A body must be declared as JSON; a body that may be left out need not be declared.
+    A body must be declared as JSON; an optional body that is missing need not be declared.
     """
     route: APIRoute = request.scope["route"]
     fields = list(_query_fields(route.dependant))
     _require_known(request, frozenset(field.alias for field in fields))
     _require_single(request, [field.alias for field in fields if not _is_repeatable(field)])
     field = route.body_field
-    if field is None:  # none, or read by the operation itself, as events and files are
+    if field is None:  # no body, or the operation reads it itself, such as events and files
         return
     if body or "content-type" in request.headers or field.field_info.is_required():
         require_json(request)
@@ -53,15 +53,15 @@ def query_names(dependant: Dependant) -> frozenset[str]:
 
 
 def parse_document(body: bytes) -> Any:
-    """The value of a JSON body that is stored as it is.
+    """Parse a JSON body that is stored as it is.
 
-    ``WrongShape`` for an integer beyond 64 bits, which not every reader of JSON accepts, and for a member that is given
-    twice, of which readers take one or the other.
+    Raises ``WrongShape`` for an integer beyond 64 bits, which some JSON readers do not accept, and for a repeated
+    member, of which readers take the first or the last.
     """
     value = parse_json(body)
     for place in _beyond(value, "body"):
         raise WrongShape(f"{place}: an integer beyond 64 bits; write it with an exponent, or as text")
-    with suppress(RecursionError):  # a document nested so deeply is refused by its model
+    with suppress(RecursionError):  # the model refuses such deep nesting
         _MEMBERS.decode(body.decode(errors="surrogatepass"))
     return value
 
@@ -102,7 +102,7 @@ _MEMBERS = json.JSONDecoder(object_pairs_hook=_require_single_members, parse_int
 
 
 def _beyond(value: object, place: str) -> Iterator[str]:
-    """Paths of the integers beyond 64 bits in a value."""
+    """Places of integers beyond 64 bits in a value."""
     waiting = [(place, value)]
     while waiting:
         at, found = waiting.pop()

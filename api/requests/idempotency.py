@@ -1,8 +1,8 @@
 """Idempotent creation: a repeated request with an ``Idempotency-Key`` gets the first answer again.
 
-A route takes part with ``route_class=IdempotentRoute`` on its router and ``Depends(once)``, which comes after the
-check of the API key. Answers are stored for each caller separately, and only successful ones; members that are
-shown only once, such as a secret, are not stored with them.
+To take part, an operation has a router with ``route_class=IdempotentRoute`` and the dependency ``Depends(once)`` after
+the check of the API key. Answers are stored by caller, and only successful ones; members that are shown only once, such
+as a secret, are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIGEST_BYTES = 16
 
 
 class _AnsweredBefore(Exception):
-    """A request that was answered before; the stored answer is sent again."""
+    """A request was answered before; carries the stored answer."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -46,10 +46,9 @@ def once(
         Header(description="Your name for this request: a repetition within a day is not carried out again."),
     ] = None,
 ) -> None:
-    """Let a request with an idempotency key through once.
+    """Admit a request with an idempotency key only once.
 
-    ``IdempotencyKeyReused`` if the key was used before with another request, ``KeyInUse`` if the same request is in
-    progress.
+    ``IdempotencyKeyReused`` if the key was used with another request, ``KeyInUse`` if the same request is in progress.
     """
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:
@@ -71,7 +70,7 @@ def once(
 
 
 class IdempotentRoute(APIRoute):
-    """A route that replays stored answers as decided by ``once``, and stores its answers for this."""
+    """A route that replays the stored answers that ``once`` finds, and stores new answers."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -94,7 +93,7 @@ class IdempotentRoute(APIRoute):
 
 
 def forget(request: Request, body: bytes) -> None:
-    """Let a request be made again whose worker process was ended; the worker had its ``asked_token``."""
+    """Admit a request again after its worker process was killed; ``asked_token`` identifies the worker's attempt."""
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None:
         services: Services = request.state.services
@@ -113,11 +112,11 @@ def _asked(request: Request, body: bytes, idempotency_key: str) -> Asked:
 
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
-    """Store the answer to an idempotent request, without its secrets; the answer to a failed one is not stored."""
+    """Store the successful answer to an idempotent request, without secrets; otherwise admit the request again."""
     asked: Asked = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers
-    with suppress(StoreUnavailable):  # the request has taken effect: its caller must get the answer
+    with suppress(StoreUnavailable):  # the request has taken effect, so the caller must get the answer
         if response is None or response.status_code >= 300:
             answers.release(asked)
             return
@@ -129,7 +128,7 @@ def _settle(request: Request, response: Response | None, secrets: frozenset[str]
 
 
 def _without(secrets: frozenset[str], body: bytes) -> bytes:
-    """A body whose secrets are replaced by null."""
+    """A body with secrets replaced by null."""
     return orjson.dumps(orjson.loads(body) | dict.fromkeys(secrets)) if secrets else body
 
 

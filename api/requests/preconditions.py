@@ -30,7 +30,7 @@ def condition(
         str | None, Header(description="`*`: only create; do not change an existing resource.")
     ] = None,
 ) -> Condition:
-    """The condition of a change; ``WrongShape`` if a header is not a list of entity tags."""
+    """The condition of a change; raises ``WrongShape`` if a header is not a list of entity tags."""
     return Condition(matches=_tags("If-Match", if_match), none_matches=_tags("If-None-Match", if_none_match))
 
 
@@ -38,12 +38,12 @@ Preconditions = Annotated[Condition, Depends(condition)]
 
 
 def give_tag(response: Response, record: Record) -> None:
-    """Set the entity tag of the record that an answer shows."""
+    """Set the entity tag of the record in the answer."""
     response.headers["ETag"] = f'"{tag_of(record)}"'
 
 
 def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
-    """The tags of a header; weak ones, which never match for a change, are left out."""
+    """The tags in a header, without weak tags, which never match for a change."""
     if text is None:
         return None
     if text.strip() == "*":

@@ -1,1 +1,1 @@
-"""Handlers, one module per resource: parse, call ``service``, render."""
+"""Handlers, one module per resource: parse the request, call ``service``, render the answer."""

@@ -31,7 +31,7 @@ def wanted_times(
         Moment | None, Query(description="Only alerts with `created_at` before this time.")
     ] = None,
 ) -> dict[str, int | None]:
-    """The ranges of event time and of the time of discovery by which alerts are chosen."""
+    """Ranges of event time and of the time of detection, which filter alerts."""
     times = {"since": since, "until": until, "created_since": created_since, "created_until": created_until}
     return {f"{name}_us": None if time is None else parse_time(time) for name, time in times.items()}
 

@@ -1,4 +1,4 @@
-"""Announcements of a sender: events that will not come any more, and ends of transactions."""
+"""Announcements by senders: events that will not come any more, and ends of transactions."""
 
 from __future__ import annotations
 

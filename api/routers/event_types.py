@@ -48,14 +48,14 @@ def get_event_type(stream: str, event_type: TypeName, services: Served, response
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
-    """Stream and event type in the path; ``WrongShape`` for a type whose path would be that of versions."""
+    """Stream and event type in the path; ``WrongShape`` for a type that ends like the path of versions."""
     if event_type.endswith("/versions"):
         raise WrongShape("path.event_type: a type with a schema does not end with /versions; rename the type")
     return stream, event_type
 
 
 def read_schema(body: RawBody, media_type: MediaType) -> dict[str, Any]:
-    """The schema in the body.
+    """Read the schema in the body.
 
     Raises:
         UnsupportedMediaType: The body is not declared as JSON.

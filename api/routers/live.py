@@ -1,4 +1,4 @@
-"""Alerts and other results as they are found, by server-sent events."""
+"""Live alerts and other results, by server-sent events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def seated(services: Served) -> AsyncIterator[None]:
     """Count the caller as a listener until the answer ends.
 
     Raises:
-        TooManyListeners: The maximum number of clients listen already.
+        TooManyListeners: The maximum number of clients are listening already.
     """
     with services.live.seat():
         yield
@@ -45,7 +45,7 @@ def wanted_feed(
         str, Query(description=f"Kinds of results, with commas between them: {', '.join(_FOLLOWED)}.")
     ] = "alert,correction",
 ) -> ResultsFeed:
-    """The results that a request follows."""
+    """The kinds and the stream that a request follows."""
     wanted = [kind.strip() for kind in kinds.split(",")]
     if unknown := [kind for kind in wanted if kind not in _FOLLOWED]:
         raise WrongShape(f"query.kinds: {unknown[0]!r} is not a kind of results; there are {', '.join(_FOLLOWED)}")
@@ -59,7 +59,7 @@ def first_cursor(
         str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept alert.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener begins: the cursor in its request, or the end of the list.
+    """The cursor after which a listener begins: from the request, or the end of the list.
 
     Raises:
         InvalidCursor: The text is not a cursor.
@@ -108,7 +108,7 @@ def first_cursor_of_results(
         str | None, Query(description="Start after this `id` of an event; `0`: with the oldest kept results.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener begins: the cursor in its request, or the end of the lists.
+    """The cursor after which a listener begins: from the request, or the end of the lists.
 
     Raises:
         InvalidCursor: The text is not a cursor of these kinds.

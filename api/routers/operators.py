@@ -1,4 +1,4 @@
-"""Operators of the kinds that are registered as documents: one router for each kind, all of one form."""
+"""Operators that are registered as documents: one router per kind, all of the same form."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
         "no longer runs",
     ),
 }
-"""The effect of each action, and its result."""
+"""Effect and result of each action, in words."""
 
 _QUESTION = {"by": ["region"], "where": {"user": "ann"}, "values": ["n"], "window": "20 min"}
 
 
 def operator_router(kind: DocumentKind) -> APIRouter:
-    """The operations of a kind, under ``/<plural>``: register, list, look up, change the state, delete."""
+    """The operations of a kind under ``/<plural>``: register, list, look up, change state, delete."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
     _add_register(router, kind)
     _add_put(router, kind)
@@ -178,7 +178,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
 
 
 def asking_router(kind: DocumentKind) -> APIRouter:
-    """The operation that asks operators of a kind, which changes nothing."""
+    """The operation that asks operators of a kind for current values."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=DirectRoute)
 
     @router.post(
@@ -284,8 +284,8 @@ def _answer(record: RegisteredOperator, services: Served, response: Response) ->
 
 
 def _described(kind: DocumentKind) -> dict[str, Any]:
-    """The description of a body: the members that all kinds share, and those of this kind."""
-    own = {name: value for name, value in kind.schema.items() if name != "examples"}  # those have all members
+    """The description of a request body: members common to all kinds, and members of this kind."""
+    own = {name: value for name, value in kind.schema.items() if name != "examples"}  # its examples have all members
     schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, own]}
     example = {"example": kind.schema["examples"][0]} if "examples" in kind.schema else {}
     return {"requestBody": {"content": {"application/json": {"schema": schema, **example}}}}

@@ -38,7 +38,7 @@ def get_plan(services: Served) -> PlanModel:
 health_router = APIRouter(tags=["health"])
 
 
-_OPEN: dict[str, Any] = {"security": []}  # no key is required
+_OPEN: dict[str, Any] = {"security": []}  # requires no key
 
 
 @health_router.get("/health", summary="Is the process up?", openapi_extra=_OPEN)

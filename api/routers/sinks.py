@@ -1,4 +1,4 @@
-"""Sinks beside webhooks: register, list, look up, change, delete; test, list deliveries, send again."""
+"""Sinks, receivers other than webhooks: register, list, look up, change, delete; test, list deliveries, redeliver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/sinks", tags=["sinks"], route_class=IdempotentRoute)
 
 
 def sink_of(sink_id: str, services: Served) -> RegisteredWebhook:
-    """The sink of a path."""
+    """The sink in the path."""
     return services.stores.webhooks.of_kind(sink_id, is_sink=True)
 
 

@@ -110,5 +110,5 @@ def delete_stream(
 
 
 def _checked(wanted: NewStream | StreamChanges) -> bool | None:
-    """Whether events are to be checked against schemas; None where the request does not say."""
+    """Whether to check events against schemas; None if the request does not set it."""
     return wanted.schemas == "check" if "schemas" in wanted.model_fields_set else None

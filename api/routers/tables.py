@@ -50,7 +50,7 @@ def read_upload(
         ),
     ] = None,
 ) -> TableUpload:
-    """The rows of a request, in a file, with their key and types."""
+    """Read the rows in the request's file, with their key and types."""
     if media_type not in MEDIA_TYPES:
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send one of {', '.join(MEDIA_TYPES)}")
     types: dict[str, Any] = {}

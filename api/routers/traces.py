@@ -1,4 +1,4 @@
-"""Transactions: which are open; the events of one, the state of each pattern, which types may come next."""
+"""Transactions: lists of open ones; for a single one its events, the state of each pattern, and possible next types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def described_cases(
         ),
     ] = None,
 ) -> Mapping[str, Any]:
-    """The members of the filter that describe the state of open transactions."""
+    """Filter members that describe the state of open transactions."""
     return {"pattern": pattern, "state": state, "last_type": last_type, "waits_for": waits_for}
 
 
@@ -55,15 +55,15 @@ def wanted_cases(
     key: Annotated[str | None, Query(min_length=1, description="Only the transaction of this correlation key.")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> CaseFilter:
-    """The filter of a list of open transactions."""
+    """The requested filter of a list of open transactions."""
     return CaseFilter(stream=stream, older_than=older_than, key=key, limit=limit, **described)
 
 
 def checked_question(services: Served, wanted: Annotated[CaseFilter, Depends(wanted_cases)]) -> Mapping[str, Any]:
-    """The filter as the question to the shards.
+    """Convert the filter to a question to the shards.
 
     Raises:
-        ServiceError: The filter names an unknown stream or pattern, or is not valid.
+        ServiceError: The filter names an unknown stream or pattern, or is invalid.
     """
     return services.open_cases.checked(wanted)
 

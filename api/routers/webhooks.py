@@ -1,4 +1,4 @@
-"""Webhooks: register, list, look up, change, delete; rotate secrets, test, list deliveries, send again."""
+"""Webhooks: register, list, look up, change, delete; rotate secrets, test, list deliveries, redeliver."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ALL_GIVEN_UP = RedeliveryRequest()
 
 
 def webhook_of(webhook_id: str, services: Served) -> RegisteredWebhook:
-    """The webhook of a path."""
+    """The webhook in the path."""
     return services.stores.webhooks.of_kind(webhook_id, is_sink=False)
 
 
@@ -117,9 +117,9 @@ def rotate_secret(
 
 
 def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., RegisteredWebhook], *names: str) -> None:
-    """Add the operations on deliveries that receivers of all kinds share; ``names`` are those of the operations.
+    """Add the operations on deliveries that all kinds of receivers share; ``names`` are the operations' names.
 
-    ``receiver`` is the word for the receiver; ``lookup`` finds it by the parameter of the path.
+    ``receiver`` is the word for the receiver; ``lookup`` finds the receiver by the path's parameter.
     """
     place, found = f"/{{{receiver}_id}}", Depends(lookup)
 

@@ -67,7 +67,7 @@ def upload_options(
         ),
     ] = None,
 ) -> ModelEnvelope:
-    """The options of an upload whose body is the model itself."""
+    """Options in the query of an upload whose body is the model itself."""
     mapping: dict[str, str | None] = {}
     for pair in pairs or []:
         task, sign, event_type = pair.partition("=")
@@ -81,7 +81,7 @@ def upload_options(
 def read_upload(
     name: str, body: RawBody, media_type: MediaType, options: Annotated[ModelEnvelope, Depends(upload_options)]
 ) -> ModelUpload:
-    """The model of a request, with its options."""
+    """Read the model of a request, with its options."""
     return _upload(name, body, media_type, options)
 
 
@@ -229,12 +229,12 @@ def draw_workflow(
 
 
 def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> ModelUpload:
-    """The upload that a request describes.
+    """Read the upload in a request.
 
     Raises:
         UnsupportedMediaType: The media type of the body is not supported.
-        MalformedBody: The body is declared as JSON and cannot be parsed.
-        WrongShape: The body is a JSON object with a model, but has another form, or the query has options too.
+        MalformedBody: The body is declared as JSON but cannot be parsed.
+        WrongShape: The body is a JSON object of another form than model and options, or the query has options, too.
     """
     if media_type in _XML:
         return _model_upload(name, body, media_type, options)

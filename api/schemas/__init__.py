@@ -1,1 +1,1 @@
-"""Wire models: what requests and answers look like, one module per resource."""
+"""Wire models: the forms of requests and answers, one module per resource."""

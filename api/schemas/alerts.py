@@ -95,7 +95,7 @@ class SuppressedAlertList(ResultList[SuppressedAlertModel, SuppressedAlertCount]
 
 
 class ListedAlert(AlertModel):
-    """An alert in a list."""
+    """An alert in lists."""
 
     created_at: Time | None = Field(
         None, description="When the service found it, by its clock; null in alerts of earlier releases."
@@ -116,7 +116,7 @@ class AlertDetail(ListedAlert):
 
     @classmethod
     def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
-        """The wire form of a stored alert and its marks."""
+        """The wire form of a stored alert with its mark and notes."""
         marks = {"acknowledged": mark, "notes": notes}
         return cls.copying(alert, **{name: some for name, some in marks.items() if some})
 

@@ -158,7 +158,7 @@ class BacktestModel(WireModel):
 
     @classmethod
     def from_domain(cls, backtest: Backtest, **members: Any) -> Self:
-        """The wire form of a backtest; ``members`` are those of a subclass."""
+        """The wire form of a backtest; ``members`` are further members of a subclass."""
         question = backtest.question
         compared: Pruning = "off" if question["prune"] == "off" else "on"
         return cls.copying(

@@ -34,7 +34,7 @@ class CalendarModel(CalendarVersion):
 
     @classmethod
     def from_table(cls, report: TableReport, **members: Any) -> Self:
-        """The wire form of a calendar from its table; ``members`` are those of a subclass."""
+        """The wire form of a calendar from its table; ``members`` are further members of a subclass."""
         name = report.record.name.removeprefix(PREFIX)
         return cls.copying(report.record, name=name, users=report.users, **members)
 

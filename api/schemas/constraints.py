@@ -45,7 +45,7 @@ class SettingsModel(WireModel):
 
 
 class ProcessModel(WireModel):
-    """The workflow behind a constraint set."""
+    """The workflow that a constraint set includes."""
 
     name: str = Field(description="The workflow that the stream follows.")
     version: int

@@ -31,7 +31,7 @@ class ReplayedList(WireModel):
 
     @classmethod
     def from_domain(cls, replayed: Replayed) -> Self:
-        """The wire form of several outcomes."""
+        """The wire form of several results."""
         items = [ReplayModel.copying(outcome, id=id_) for id_, outcome in replayed.outcomes.items()]
         return cls(items=items, left=replayed.left)
 
@@ -63,13 +63,13 @@ class DeadLetterModel(WireModel):
 
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """The wire form of a stored dead letter."""
+        """The wire form of a stored dead letter and the result of sending it again."""
         replay = None if outcome is None else ReplayModel.copying(outcome, id=letter["id"])
         return cls.copying(letter, replay=replay)
 
     @classmethod
     def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """The dead letter as in lists, with its event cut."""
+        """The dead letter as in lists, with its event cut to a maximum length."""
         event = letter.get("event")
         if event is not None and len(event) > _LISTED_CHARS + 1:
             letter = {**letter, "event": event[:_LISTED_CHARS] + "…"}

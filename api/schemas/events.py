@@ -1,4 +1,4 @@
-"""Events on the wire. The events themselves are read by ``streams``; these are the examples and the answer."""
+"""Answers to sent events on the wire, and examples of events, which ``streams`` reads."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class IntakeModel(WireModel):
 
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
-        """The wire form of an intake report; rejected events that came as lines have line numbers."""
+        """The wire form of an intake report; with ``lines``, rejected events have their line numbers."""
         placed = [{} if lines is None else {"line": lines[one.index]} for one in report.rejected]
         found = [RejectedModel.copying(one, **line) for one, line in zip(report.rejected, placed, strict=True)]
         return cls.copying(report, rejected=found)

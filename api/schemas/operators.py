@@ -1,4 +1,4 @@
-"""Operators of the kinds that are registered as documents, on the wire."""
+"""Operators that are registered as documents, on the wire."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OperatorQuestion(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The members that were given."""
+        """The given members of the question."""
         return self.model_dump(exclude_unset=True, exclude_none=True)
 
 
@@ -119,7 +119,7 @@ class OperatorAnswerModel(WireModel):
 
     @staticmethod
     def json_of(answer: OperatorAnswer) -> bytes:
-        """The wire form of an answer as JSON; groups are written as they are, and not checked one by one."""
+        """The wire form of an answer as JSON; groups are written without checking them one by one."""
         members = dict(answer.members)
         time = moment(members.pop("time_us"))
         found = {**members, "time": time, "positions": answer.positions}

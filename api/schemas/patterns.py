@@ -53,7 +53,7 @@ class IncidentRules(WireModel):
 
 
 class ResolvesModel(WireModel):
-    """The incidents that the alerts of a pattern close: those of another pattern with the same values."""
+    """The incidents that alerts of this pattern close: incidents of another pattern with the same values."""
 
     pattern: str = Field(description="The pattern whose incidents are closed.")
     by: list[str] = Field(
@@ -154,7 +154,7 @@ class PatternModel(WireModel):
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, **members: Any) -> Self:
-        """The wire form of a pattern; ``members`` are those of a subclass."""
+        """The wire form of a pattern; ``members`` are further members of a subclass."""
         return cls.copying(
             pattern,
             constraints="on" if pattern.is_guarded else "off",
@@ -188,7 +188,7 @@ class CheckedPattern(PatternModel):
 
     @classmethod
     def from_report(cls, report: PatternReport, **members: Any) -> Self:
-        """The wire form of a pattern with its warnings; ``members`` are those of a subclass."""
+        """The wire form of a pattern with its warnings; ``members`` are further members of a subclass."""
         definition = pattern_to_json(report.parsed)
         return cls.from_domain(report.pattern, definition=definition, warnings=report.warnings, **members)
 
@@ -349,7 +349,7 @@ class DryMatch(WireModel):
 
 
 class DryEnding(WireModel):
-    """In how many transactions the pattern could no longer match for one reason."""
+    """The number of transactions in which the pattern could no longer match for one reason."""
 
     form: str
     reason: str

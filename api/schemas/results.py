@@ -215,7 +215,7 @@ class TimeoutList(ResultList[TimeoutModel, TimeoutCount]):
 
 
 class EndingModel(WireModel):
-    """The first event after which a pattern can no longer match in a transaction, which may be its own end event."""
+    """The first event after which a pattern can no longer match in a transaction; it may be the end event."""
 
     id: str
     stream: str
@@ -235,7 +235,7 @@ class EndingModel(WireModel):
 
 
 class EndingCount(WireModel):
-    """In how many transactions a pattern could no longer match for one reason."""
+    """The number of transactions in which a pattern could no longer match for one reason."""
 
     stream: str
     pattern: str
@@ -255,7 +255,7 @@ class EndingReason(WireModel):
 
 
 class EndingSummary(WireModel):
-    """In how many transactions a pattern could no longer match, and why."""
+    """The number of transactions in which a pattern could no longer match, in all and by reason."""
 
     stream: str
     pattern: str
@@ -265,7 +265,7 @@ class EndingSummary(WireModel):
 
     @classmethod
     def of(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The summary of the counters of one pattern."""
+        """Summarise the counters of one pattern."""
         by_form: Counter[str] = Counter()
         for count in counts:
             by_form[count["form"]] += count["count"]
@@ -287,7 +287,7 @@ class EndingSummaries(WireModel):
 
     @classmethod
     def from_domain(cls, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """The summaries of all counters, which are sorted by stream and pattern."""
+        """Summarise all counters, which must be sorted by stream and pattern."""
         groups = groupby(counts, key=itemgetter("stream", "pattern"))
         return cls(items=[EndingSummary.of(stream, pattern, list(own)) for (stream, pattern), own in groups])
 

@@ -77,7 +77,7 @@ class MappingModel(WireModel):
 
 
 KeyModel: TypeAlias = str | dict[str, str]
-"""Where a key is: one path, or one by event type."""
+"""Place of a key: one path, or a path by event type."""
 
 
 class LatenessModel(WireModel):
@@ -119,13 +119,13 @@ class AheadModel(WireModel):
 
 
 NewLateness: TypeAlias = Annotated[float, Field(ge=0)] | Literal["auto"] | LatenessModel | None
-"""Short forms are a number of seconds, and ``auto``."""
+"""Lateness in a request; short forms are a number of seconds, and ``auto``."""
 NewAhead: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | AheadModel | None
-"""Short forms are a number of seconds, and ``none``."""
+"""Limit of times ahead of the clock in a request; short forms are a number of seconds, and ``none``."""
 
 
 def _documents_form(value: Any) -> Any:
-    """A lateness with limits as documents write it, ``{"auto": {…}}``, in the form of the API."""
+    """Convert a lateness that is written as in documents, ``{"auto": {…}}``, to the form of the API."""
     if isinstance(value, dict) and value.keys() == {"auto"} and isinstance(value["auto"], dict):
         return {
             "mode": "auto",
@@ -139,12 +139,12 @@ LatenessGiven: TypeAlias = Annotated[NewLateness, BeforeValidator(_documents_for
 
 
 def _either(name: str) -> AliasChoices:
-    """The names of a duration: in the API, and in documents."""
+    """The names of a duration in the API and in documents."""
     return AliasChoices(name, name.removesuffix("_s"))
 
 
 class _StreamMembers(WireModel):
-    """The members that a stream is declared with, and has in answers, in the same form."""
+    """Members that a stream has in the same form in declarations and answers."""
 
     name: str = Field(description="Letters, digits, '.', '_' and '-'; at most 100.")
     key: KeyModel = Field(
@@ -206,7 +206,7 @@ class StreamModel(_StreamMembers):
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, use: SchemaUse, **members: Any) -> Self:
-        """The wire form of a declaration and its use of schemas; ``members`` are those of a subclass."""
+        """The wire form of a declaration and its use of schemas; ``members`` are further members of a subclass."""
         return cls.copying(
             declaration,
             schemas="check" if use.is_checked else "off",
@@ -351,7 +351,7 @@ class StreamRemoval(WireModel):
 
     @classmethod
     def of(cls, stream: str, uses: Sequence[StreamUse], *, dry_run: bool) -> Self:
-        """The wire form."""
+        """The wire form of the uses of a stream."""
         return cls(stream=stream, dry_run=dry_run, items=[StreamUseModel.from_domain(use) for use in uses])
 
 

@@ -105,7 +105,7 @@ class NewWebhook(NewReceiver):
 
 
 def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
-    """The draft of a receiver, from the members of all kinds of receivers; ``sink``: the members of its kind."""
+    """The draft of a receiver from the members of its model; ``sink`` has the members that only its kind has."""
     known = {one.name for one in fields(WebhookDraft)} - {"sink"}
     found = {name: getattr(model, name) for name in type(model).model_fields if name in known}
     digest = None if model.digest is None else model.digest.model_dump()

@@ -138,7 +138,7 @@ class WorkflowVersion(WireModel):
 
     @classmethod
     def from_record(cls, record: RegisteredWorkflow, **members: Any) -> Self:
-        """The wire form of a version; ``members`` are those of a subclass."""
+        """The wire form of a version; ``members`` are further members of a subclass."""
         states, letters = record.summary.states, len(record.summary.events)
         return cls.copying(
             record,
@@ -191,7 +191,7 @@ class DerivedConstraints(WireModel):
 
     @classmethod
     def of(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
-        """The wire form of the constraints of some kinds (empty: all kinds): all of them, or only the cover."""
+        """The wire form of constraints of some kinds (empty: all kinds); all of them, or only the cover."""
         extraction, cover = derived.extraction, frozenset(derived.cover)
         chosen = [
             constraint

@@ -1,7 +1,7 @@
-"""Bounded work: requests of unknown cost, answered by workers within limits of time, memory and the answer's size.
+"""Bounded work: worker processes answer requests of unknown cost, within limits of time, memory and answer size.
 
-A process that exceeds a limit is killed and replaced; the answer to the request names the limit. A process is also
-killed when its client disconnects. The operations that are answered this way are marked with ``bounded``.
+A process that exceeds a limit is killed and replaced, and the answer names the limit. A process is also killed if its
+client disconnects. ``bounded`` marks the operations that are answered in this way.
 """
 
 from api.work.jobs import Job

@@ -1,4 +1,4 @@
-"""The operations that worker processes answer, and the answers to requests that exceed a limit."""
+"""Lets worker processes answer bounded operations, and answers requests that exceed a limit."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 
 def bounded(endpoint: _Endpoint) -> _Endpoint:
-    """Mark an operation whose work is not known to be small."""
+    """Mark an operation whose work may be large."""
     setattr(endpoint, _MARK, True)
     return endpoint
 
 
 def is_bounded(route: APIRoute) -> bool:
-    """Whether the operation of a route is marked."""
+    """Whether a route's operation is marked as bounded."""
     return bool(getattr(route.endpoint, _MARK, False))
 
 
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 class BoundedWork:
-    """Middleware that lets worker processes answer the marked operations, given by path and method."""
+    """Middleware that lets worker processes answer the bounded operations, given by path and method."""
 
     def __init__(self, app: ASGIApp, pool: WorkPool, limits: WorkSettings, routes: Sequence[Route]) -> None:
         self._app = app
@@ -76,11 +76,11 @@ class BoundedWork:
         await send({"type": "http.response.body", "body": answer.body})
 
     def _is_bounded(self, scope: Scope) -> bool:
-        is_near = get_route_path(scope).startswith(self._heads)  # most requests are not, and cost no comparison
+        is_near = get_route_path(scope).startswith(self._heads)  # rules out most requests without matching routes
         return is_near and any(route.matches(scope)[0] is Match.FULL for route in self._routes)
 
     async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
-        """The answer; None if the client disconnected first."""
+        """Have a worker answer; None if the client disconnects first."""
         work = asyncio.ensure_future(self._pool.answer(job))
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -99,7 +99,7 @@ async def _gone(receive: Receive) -> None:
 
 
 def _sent(scope: Scope) -> dict[str, Any]:
-    """The parts of a scope that are sent to another process."""
+    """The parts of a scope that are sent to a worker process."""
     sent = {name: scope[name] for name in _SENT if name in scope}
     return {**sent, "query_string": scope["query_string"], "headers": list(scope["headers"]), "extensions": {}}
 

@@ -1,4 +1,4 @@
-"""The worker processes: started when needed, killed when they take too long."""
+"""The pool of worker processes, which are started when needed and killed when they take too long."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from api.work.jobs import Answer, Job, Limit
 from api.work.worker import run_worker
 from service import Settings
 
-_FAILED = 1  # exit status of a process that an exception ended
+_FAILED = 1  # exit status of a process that an exception has ended
 _OUT_OF_TIME = -signal.SIGXCPU
 _REAPED_S = 1.0
-_THREADS_EACH = 4  # a thread that waits for a killed process is not free yet
+_THREADS_EACH = 4  # threads that wait for killed processes are still in use
 
 _T = TypeVar("_T")
 
 
 class WorkPool:
-    """Processes that answer requests, each one at a time.
+    """Worker processes, each of which answers one request at a time.
 
-    They are forked from a process that has loaded everything and does nothing else, so that a new one starts at once.
-    ``make`` makes the application that answers, in the worker; a function that can be imported.
+    They are forked from an idle process that has loaded everything, so that a new worker starts at once. ``make``
+    creates the answering application in the worker, and must be importable.
     """
 
     def __init__(self, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
@@ -49,7 +49,7 @@ class WorkPool:
     async def answer(self, job: Job) -> Answer:
         """Have a worker answer a request; cancelling this call ends the work.
 
-        ``TooBusy`` if too many requests wait already, ``WorkFailed`` if the process failed.
+        ``TooBusy`` if too many requests are waiting, ``WorkFailed`` if the process failed.
         """
         await self._sit_down()
         try:
@@ -73,12 +73,12 @@ class WorkPool:
             self._waiting -= 1
 
     async def __aenter__(self) -> Self:
-        """Start a process before it is needed, in the background."""
+        """Start a worker in the background, before it is needed."""
         self._beginning = asyncio.create_task(self._begin())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End all processes."""
+        """Kill all worker processes."""
         await self._beginning
         while self._idle:
             self._idle.pop().kill()
@@ -112,21 +112,21 @@ class WorkPool:
         process.start()
         theirs.close()
         with suppress(EOFError, OSError):
-            ours.recv()  # it is ready, and its time begins; one that failed reports it at its first request
+            ours.recv()  # sent once ready; a worker that failed to start reports the error at its first request
         return _Worker(process=process, connection=ours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Worker:
-    """A process, and the connection to it."""
+    """A worker process, and the connection to it."""
 
     process: ForkServerProcess
     connection: Connection
 
     def ask(self, job: Job) -> Answer:
-        """Have the process answer a request; if the process dies, it counts as having exceeded its memory or time.
+        """Have the process answer a request; if the process dies, a limit of memory or time counts as exceeded.
 
-        ``WorkFailed`` if it failed for another reason.
+        ``WorkFailed`` if the process failed for another reason.
         """
         try:
             self.connection.send(job)
@@ -140,6 +140,6 @@ class _Worker:
         return answer
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, and wait for its end."""
         self.process.kill()
         self.process.join()

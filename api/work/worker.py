@@ -1,4 +1,4 @@
-"""A worker process: the same application, without the authentication middleware, for one request at a time."""
+"""A worker process: the application without the authentication middleware, for one request at a time."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from streams import ForestallError
 from streams.compiling import progress_of, run_exercise
 
 _STATUS = Path("/proc/self/status")
-_KEPT_STATE = ("change", "route")  # read by middleware afterwards
-_WORN = 0.5  # a process that has grown by this share of its limit is replaced
+_KEPT_STATE = ("change", "route")  # members of the state that middleware reads later
+_WORN = 0.5  # growth, as a share of the memory limit, after which a process is replaced
 _CPU_FACTOR = 2
 
 log = structlog.get_logger(__name__)
 
 
 def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], settings: Settings) -> None:
-    """Answer requests until the other end of a connection closes.
+    """Answer requests until the other end of the connection closes.
 
-    The connection takes None once this process is ready; then it brings a ``Job``, takes its ``Answer``, and so on.
+    This process sends None once it is ready; then it receives a ``Job`` and sends its ``Answer``, in turns.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process at the other end decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides
     configure_logs(settings.log_level)
     _load_kernels()
     asyncio.run(_answer_all(connection, make(settings), settings.work))
 
 
 def _load_kernels() -> None:
-    """Load the kernels of patterns, if they are compiled: a first dry run on a busy machine spent its time on this."""
+    """Load the kernels of patterns if compiled; otherwise a first dry run on a busy machine would use up its time."""
     if progress_of([PatternKind.exercise]).is_complete:
         run_exercise(PatternKind.exercise)
 
 
 class _Bounds:
-    """Limits of this process, as far as its platform has them: of memory since its start, and of the time of each job.
+    """Limits of this process, as far as the platform supports them: memory since its start, and CPU time of each job.
 
-    Memory is what a process may write (``RLIMIT_DATA``), as the address space holds much that is never used. A job that
-    continues after its client has disconnected is ended by ``RLIMIT_CPU``.
+    The memory limit covers writable memory (``RLIMIT_DATA``), as much of the address space is never used.
+    ``RLIMIT_CPU`` ends a job that continues after its client has disconnected.
     """
 
     def __init__(self, limits: WorkSettings) -> None:
@@ -66,18 +66,18 @@ class _Bounds:
 
     @property
     def is_worn(self) -> bool:
-        """Whether too little of the memory is left for the next job."""
+        """Whether too little memory is left for another job."""
         return _data_bytes() - self._begin_bytes > _WORN * self._limits.max_memory_bytes
 
     def begin(self) -> None:
-        """Set the limit of time for a new job."""
+        """Set the limit of CPU time for a new job."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         most_s = int(used.ru_utime + used.ru_stime + _CPU_FACTOR * self._limits.max_time_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.RLIM_INFINITY))
 
 
 def _data_bytes() -> int:
-    """Writable memory of this process; 0 where the platform does not report it."""
+    """Writable memory of this process in bytes; 0 if the platform does not report it."""
     if not _STATUS.exists():
         return 0
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmData:"))
@@ -129,7 +129,7 @@ async def _answered(app: FastAPI, job: Job, opened: Mapping[str, Any] | None) ->
         await app({**job.scope, "app": app, "state": state}, receive, send)
     except MemoryError:
         return Answer(beyond=Limit.MEMORY)
-    # house: allow broad-except: the application has answered it with 500; the next request is independent of it
+    # house: allow broad-except: the application has answered 500, and the next request is independent
     except Exception:
         if not sent:
             raise
