@@ -2,7 +2,7 @@
 
 Purpose: the external form of an event (CloudEvents or plain JSON), the internal form (a columnar batch), the
 declaration of a stream, the records of the event log, event time, and the root of the error tree. Promises: values are
-immutable, the order of rows is the order of the log, and nothing here knows who reads a batch.
+immutable, the order of rows is the order of the log, and no module here depends on the readers of a batch.
 """
 
 from lazy_loader import attach_stub

@@ -29,13 +29,13 @@ ARRIVALS_VERSION = 2
 """Format version of batches with arrival numbers."""
 
 ENDED = ""
-"""Type of a row that is not an event: its key gets no more events, so its trace ends there. No event has an empty type.
+"""Type of a row that ends the trace of its key instead of being an event. No event has an empty type.
 
 Only batches of derived streams have such rows; their keys are known as hashes.
 """
 
 RETRACTED = ".retracted"
-"""Suffix of the type of a derived event that takes another one back."""
+"""Suffix of the type of a derived event that retracts an earlier event."""
 
 _VERSION_KEY = b"forestall.batch"
 SCHEMA = pa.schema(
@@ -63,12 +63,12 @@ class EventBatch:
 
     Attributes:
         columns: Arrow record batch of ``SCHEMA``: id, type (dictionary), time (us, UTC), key, key_hash, data (the
-            attributes as one JSON object per row). Of a *compact* batch, ids may be whole numbers and keys a
-            dictionary: ``plain`` has texts.
+            attributes as one JSON object per row). In a *compact* batch, ids may be whole numbers and keys a
+            dictionary; ``plain`` converts both to texts.
         attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
             float64 or string, one value per row. A path that is missing here is read from ``data``.
         arrivals: Numbers that rise in the order in which the events of the stream arrived; None: not known.
-        tables: The tables that lookups of the events read; None: there are none. Not part of the wire form.
+        tables: The tables in which the events are looked up; None: no tables. Not part of the wire form.
     """
 
     columns: pa.RecordBatch
@@ -133,7 +133,7 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Rows of a type that end traces, in the given order."""
+        """Rows that end the traces of keys, in the given order; ``kind`` is the type of the rows."""
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
@@ -152,7 +152,7 @@ class EventBatch:
 
     @cached_property
     def is_ended(self) -> NDArray[np.bool_]:
-        """Mask of the rows that are not events but end the trace of their key."""
+        """Mask of the rows that end the trace of their key instead of being events."""
         names = self.type_names
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
@@ -224,7 +224,7 @@ class EventBatch:
             return order
         tied = np.flatnonzero(
             np.append(is_same, False) | np.insert(is_same, 0, False)
-        )  # places of rows whose time another row has too
+        )  # places of rows with a time that several rows share
         rows = order[tied]
         ids = np.array(self.columns.column("id").take(column_of(rows)).to_pylist(), np.str_)
         order[tied] = rows[np.lexsort((ids, times_us[rows]))]

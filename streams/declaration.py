@@ -131,8 +131,8 @@ class StreamDeclaration(TimedStream):
         key: Path of the correlation key: ``subject`` or ``data.<path>`` in a CloudEvent, any path in plain JSON. Or a
             path by event type, ``*`` being every other type; an event of a type without a path is rejected.
         keys: Further correlation keys by name: paths of attributes, with or without ``data`` before them, each possibly
-            by event type. Patterns may be matched on the traces of a further key; events without a text or an integer
-            at its path are in none of them.
+            by event type. Patterns may be matched on the traces of a further key; an event without a text or an
+            integer at the path is in no trace of that key.
         event_types: The allowed types; empty: any. Events of other types are dead-lettered.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
@@ -141,10 +141,10 @@ class StreamDeclaration(TimedStream):
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. None: it advances with events only.
         max_ahead: The seconds that the time of an event may be ahead of the wall clock when a service accepts it;
-            ``none``: any number. None: ``USUAL_AHEAD_S``.
+            ``none``: no limit. None: ``USUAL_AHEAD_S``.
         duplicates: What to do with an event whose id the stream has accepted before: drop and count it, or accept it
             again.
-        derived: Whether the stream's events come from operators only; these decide the keys and the order.
+        derived: Whether all events of the stream come from operators, which also decide the keys and the order.
     """
 
     key: KeyForm = "subject"
@@ -192,7 +192,7 @@ class StreamDeclaration(TimedStream):
     def key_paths(self) -> tuple[Path, ...]:
         """Names of the correlation key in ``WHERE [..]``, besides ``key``: its paths, with and without ``data``.
 
-        A path of a key by event type is not a name of the key if another key has it too.
+        A path of a key by event type is not a name of the key if another key has the same path.
         """
         return _names_among(self.key, self.keys.values())
 

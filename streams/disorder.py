@@ -199,7 +199,7 @@ class LatenessDecider:
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
     """A shard's report to the decider about the events since its last report.
 
-    Rules and bound are those at this place of the log; ``number`` is that of the last change that the shard knows, 0
-    before the first.
+    ``rules`` and ``bound_us`` hold at this place of the log. ``number`` is that of the last change that the
+    shard knows; 0: no change yet.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

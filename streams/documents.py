@@ -31,7 +31,7 @@ _HALF = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]
 
 
 class UnreadableText(Exception):
-    """A text is not a document; ``problems`` are lines, None if unknown, each with what is wrong."""
+    """A text is not a document; ``problems`` are pairs of a line (None: unknown) and the fault in words."""
 
     def __init__(self, *problems: tuple[int | None, str]) -> None:
         super().__init__(*problems[:MAX_PROBLEMS])
@@ -68,7 +68,7 @@ class WrittenDocument:
 
     @cached_property
     def root(self) -> yaml.Node:
-        """The document as nodes; those of JSON have no marks if YAML cannot follow it, for example a long key."""
+        """The document as YAML nodes. Nodes of JSON have no marks if YAML rejects the text, as for a long key."""
         if self._known_root is not None:
             return self._known_root
         try:
@@ -101,13 +101,13 @@ def decoded_text(content: bytes | str, max_bytes: int) -> str:
 
 
 def read_document(text: str) -> WrittenDocument:
-    """The only document of a JSON or YAML text.
+    """Read a JSON or YAML text that has exactly one document.
 
     Raises:
-        UnreadableText: The text is not such a document, with all problems as far as they can be found together.
+        UnreadableText: The text is not one document; the error lists all problems that one reading finds.
     """
     if text.lstrip()[:1] in ("[", "{"):
-        with suppress(RecursionError, ValueError):  # YAML may begin with a bracket too, and says where it is too deep
+        with suppress(RecursionError, ValueError):  # may be YAML, whose reader also names the line of a depth error
             return _json_document(text)
     roots = list(composed(text))
     if len(roots) != 1:
@@ -180,7 +180,7 @@ def _json_document(text: str) -> WrittenDocument:
         lists = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
         level = [child for one in lists for child in one]
     if level or repeated:
-        list(composed(_like_yaml(text)))  # finds their lines
+        list(composed(_like_yaml(text)))  # raises with the lines, where YAML finds the faults
         raise UnreadableText(*repeated, *([(None, _TOO_DEEP)] if level else []))
     half = _HALF.search(text)
     if half is not None and re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False, default=str)):
@@ -190,7 +190,7 @@ def _json_document(text: str) -> WrittenDocument:
 
 
 def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
-    """A value of JSON as a node, with the marks of its like in YAML as far as they have one form."""
+    """A JSON value as a YAML node, with the marks of ``like``, the parsed node, where both have the same structure."""
     mark = None if like is None else like.start_mark
     likes = like.value if isinstance(like, yaml.CollectionNode) else ()
     likes = likes if isinstance(value, dict | list) and len(likes) == len(value) else ()

@@ -210,7 +210,7 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
             f"'late' of a stream declaration is {shown(late)}; write {' or '.join(get_args(Late))}", field="late"
         )
     durations = {
-        name: _seconds(value, name)  # also by its name in the API, so that answers are declarations
+        name: _seconds(value, name)  # also under the API's name: answers are declarations
         for name in ("idle_timeout", "quiet_after")
     }
     ahead, lateness = ahead_of(value.get("max_ahead")), lateness_of(value.get("lateness"))
@@ -230,7 +230,7 @@ def lateness_of(value: object) -> Lateness | None:
 
 
 def lateness_json(lateness: Lateness | None) -> dict[str, Any] | None:
-    """The form of a lateness in the API, which is one for all: ``mode``, and the members of that mode."""
+    """A lateness in the uniform form of the API: ``mode``, and the members of that mode."""
     if not isinstance(lateness, AutoLateness):
         return None if lateness is None else {"mode": "fixed", "seconds": lateness}
     return {"mode": AUTO, **{_unit_named(part.name): getattr(lateness, part.name) for part in fields(lateness)}}

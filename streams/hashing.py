@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 MAX_SHARDS = 1024
 _EXACT = 2**53
 EVERY_KEY = 0
-"""Used instead of a key's hash for a row that concerns many keys, so that each shard has such a row of its own."""
+"""The hash in a row that concerns many keys; every shard then has its own copy of the row."""
 
 
 def key_of(value: object) -> str | None:

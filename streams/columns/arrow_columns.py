@@ -1,7 +1,7 @@
 """Conversion between NumPy numbers and Arrow columns.
 
-Nothing is copied and pandas is not used: Arrow's own conversions ask pandas for the kind of values, and importing it
-takes longer than most commands.
+Nothing is copied and pandas is not used: Arrow's own conversions import pandas, which takes longer than most
+commands.
 """
 
 from __future__ import annotations

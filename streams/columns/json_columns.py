@@ -20,7 +20,7 @@ _OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 
 
 def json_objects(columns: Sequence[tuple[str, pa.Array]], rows: int) -> pa.Array:
-    """JSON objects as bytes, one for each row, from the names and values of their members; none: ``{}``."""
+    """JSON objects as bytes, one for each row, from the names and values of their members (no members: ``{}``)."""
     if not columns:
         borders = np.arange(0, 2 * rows + 1, 2, dtype=np.int32)
         return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(borders), pa.py_buffer(b"{}" * rows)])

@@ -92,7 +92,7 @@ def compile_kernels(
 
 
 def compile_missing(exercises: Sequence[str]) -> None:
-    """Compile the missing kernels of exercises in this process, perhaps beside others; see ``compile_kernels``."""
+    """Compile the missing kernels of exercises in this process; other processes may do the same."""
     if not _is_done(exercises):
         from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
 
@@ -100,7 +100,7 @@ def compile_missing(exercises: Sequence[str]) -> None:
 
 
 def kernels_folder() -> Path:
-    """The folder of compiled kernels of this release for this machine, whether it exists or not."""
+    """The path of the compiled kernels of this release for this machine; the folder may be missing."""
     return Path(_keeping().kernels_folder())
 
 

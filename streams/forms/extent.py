@@ -13,7 +13,7 @@ _DEEPEST = 100
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _NINES = bytes.maketrans(b"012345678", b"9" * 9)
 _LONG_INTEGER = b"9" * 19
-_MOST_CHARACTERS = 20  # of an integer of 64 bits
+_MOST_CHARACTERS = 20  # of an integer of 64 bits with its sign
 
 
 def decode_json(text: bytes) -> object:
@@ -26,7 +26,7 @@ def decode_json(text: bytes) -> object:
         return value
     try:
         return json.loads(text, parse_int=_integer)
-    except RecursionError:  # too deeply nested for this parser only
+    except RecursionError:  # too deep for json; ``check_extent`` judges the depth
         return value
 
 

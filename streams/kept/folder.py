@@ -25,14 +25,14 @@ _GONE = ".gone-"
 
 
 def kept_top() -> Path:
-    """The top folder of everything kept, whether it exists or not; ``OSError`` without a home directory."""
+    """The path of the top folder, which may be missing; ``OSError`` without a home directory."""
     # house: allow environment: numba's own variable, which says where compiled things are
     named = os.environ.get("NUMBA_CACHE_DIR", "")
     return Path(named).resolve() if named else _cache_folder() / "forestall"
 
 
 def kept_folder(kind: str) -> Path:
-    """The folder of one kind of files, whether it exists or not."""
+    """The path of the folder of one kind of files; the folder may be missing."""
     return kept_top() / kind
 
 

@@ -9,12 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGES_PREFIX = "".join(f"{part}." for part in __name__.split(".")[:-3])
-"""What names of this program's packages begin with: nothing in the repository, ``forestall._packages.`` in a wheel."""
+"""Prefix of the names of this program's packages: empty in the repository, ``forestall._packages.`` in a wheel."""
 
 
 @cache
 def packages_with_kernels() -> tuple[str, ...]:
-    """The packages of this program that have kernels: those beside this one, which comes first."""
+    """The packages of this program that have kernels, ``streams`` first."""
     top = Path(__file__).parents[2]
     found = (source.parents[1] for source in top.glob("*/kernels/__init__.py"))
     names = (folder.name for folder in found if (folder / "py.typed").is_file())
@@ -22,9 +22,9 @@ def packages_with_kernels() -> tuple[str, ...]:
 
 
 def kernel_digest() -> str:
-    """Sixteen hexadecimal digits over the sources of all kernels, as they were when this process began.
+    """Digest of the sources of all shipped kernels, read once per process: sixteen hexadecimal digits.
 
-    Compiled kernels are kept under this digest, so none of another release or of an earlier source is ever loaded.
+    Compiled kernels are kept under this digest, so no kernel of another release or an earlier source is ever loaded.
     """
     return _digest_with(None)
 
@@ -32,7 +32,7 @@ def kernel_digest() -> str:
 def digest_for(module: str, file: str) -> str:
     """The digest under which kernels of a module are kept: ``kernel_digest`` for shipped kernels.
 
-    ``PACKAGE.kernels.TOPIC`` of another package also has the kernels of its own package.
+    For a module ``PACKAGE.kernels.TOPIC`` of any other package, the digest also covers the kernels of that package.
     """
     package, *inner = module.removeprefix(PACKAGES_PREFIX).split(".")
     is_other = package not in packages_with_kernels() and len(inner) > 1 and inner[0] == "kernels"

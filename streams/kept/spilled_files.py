@@ -42,7 +42,7 @@ class SpilledFiles:
         self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
-        """Another process gets the same folder, or a scratch folder of its own."""
+        """Pickle only the given folder, so that another process makes its own scratch folder."""
         return SpilledFiles, (self._given,)
 
     @property

@@ -46,7 +46,7 @@ def inlined(function: Function) -> Function:
 
 
 def apart(function: Function) -> Function:
-    """A routine that is never inlined: rare code, so that its callers stay short and in registers."""
+    """A routine of rare code that is never inlined, so that its callers stay short and use registers."""
     return _routine(function, forceinline=False, pipeline_class=_ApartCompiler)
 
 
@@ -91,7 +91,7 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """The code generator; once the code is generated, a substitute, because nothing is left to be set in memory."""
+        """The code generator; once finalized, a substitute without effect, as a routine has no machine code."""
         return _NothingToSet() if self._finalized else self._codegen
 
 

@@ -57,8 +57,8 @@ class KeptKernel(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for a signature; None: this process has to compile it, and holds the lock if there is one.
 
-        Numba's cache first imports and registers everything that the compiler needs, which takes longer than all else.
-        Kept code counts no references, so it needs none of that; the compiler registers it itself.
+        Numba's cache first imports and registers everything that the compiler needs, which takes longer than the load.
+        Kept code counts no references and needs none of this; the compiler registers what it needs when it runs.
         """
         if not self._enabled or not self._open():
             return None
@@ -135,7 +135,7 @@ def entry_name(function: Callable[..., Any]) -> str:
 
 
 def kernels_folder() -> Path:
-    """The folder of compiled kernels of these sources for this machine, whether it exists or not."""
+    """The path of the compiled kernels of these sources for this machine; the folder may be missing."""
     return _folder(kernel_digest())
 
 

@@ -1,8 +1,8 @@
 """Kernels of the index over a table's keys: open addressing with linear probing over the bytes of texts.
 
 The number of slots is a power of two, at least twice the number of keys. A slot holds a row number plus 1 in its lower
-bits, as many as a slot's number has, and bits of the key's hash above them; 0 is empty. So most other keys are passed
-by without reading them. Keys are the bytes of one Arrow column of texts: ``borders`` has one offset more than keys.
+bits, as many as a slot's number has, and bits of the key's hash above them; 0 is empty. So most other keys are skipped
+without reading their bytes. Keys are the bytes of one Arrow column of texts: ``borders`` has one offset more than keys.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def find_keys(
     """The row of each sought key, -1 without one; the sought keys are a column of texts like the table's.
 
     Each step is done for all keys before the next one, so that the processor waits for many places of a large table at
-    once; steps of some of the keys are preceded by a list of them, as branches cannot be foreseen. ``room``
-    and ``some`` have a number per key; the result has no meaning.
+    once. A step for some of the keys first lists these keys, because the processor could not predict the branches.
+    ``room`` and ``some`` are work space, one number per key. Rows go to ``rows``; the returned number has no meaning.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(rows.shape[0]):

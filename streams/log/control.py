@@ -240,7 +240,7 @@ class ConstraintsOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class TableOn(ControlRecord):
-    """Later lookups read this version of a table; the record belongs to no stream, and concerns all."""
+    """Later lookups read this version of a table; the record belongs to no stream and concerns all streams."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_ON
 
@@ -287,7 +287,7 @@ class Tick(ControlRecord):
     """The stream's event time has reached a time.
 
     Attributes:
-        time_us: The newest time of the stream, from which its lateness is not subtracted yet.
+        time_us: The newest time of the stream, before its lateness is subtracted.
         cause: Events of another shard, or the wall clock of a quiet stream.
     """
 
@@ -302,8 +302,7 @@ class TraceEnd(ControlRecord):
     """The trace of a key ends here.
 
     Attributes:
-        time_us: When the trace ended, in event time; at most the newest time that the shard knows, which is also used
-            for None.
+        time_us: Event time of the end, at most the newest time that the shard knows; None: that newest time.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.TRACE_END
@@ -351,7 +350,7 @@ class Ask(ControlRecord):
     """A question about the state at this place of each shard; it changes nothing.
 
     Attributes:
-        route: Name of the further key where they run; empty for the correlation key.
+        route: Name of the further key by which the asked operators run; empty for the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -408,10 +407,10 @@ def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KeysClosed(ControlRecord):
-    """Inputs of an operator finish keys; a decider decides it from the observations of all shards.
+    """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
 
-    The record belongs to the stream of the operator. ``refused`` says why the operator cannot continue, because it
-    would hold more than it may; None: it can.
+    The record belongs to the stream of the operator. ``refused``: why the operator has to stop, which would hold more
+    than is allowed; None: the operator continues.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED

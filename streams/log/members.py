@@ -93,7 +93,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a body, in the annotation of the field that has its value.
+    """Describes how a field of a ``Body`` is read and written as a member of JSON; part of the field's annotation.
 
     Attributes:
         read: Reads the member with a name.

@@ -11,7 +11,10 @@ LAYOUT_KEY = "forestall:layout"
 """The Redis hash with the number of shards of the log, and where each begins."""
 
 NOTED_KEY = "forestall:log:noted"
-"""The number of the indexer's latest batch: the sink writes no other. Absent: Spark's micro-batches are written."""
+"""The Redis key with the number of the indexer's latest batch, the only one that the sink writes.
+
+The key is missing while Spark's micro-batches are written.
+"""
 
 TASKS_JOB_KEY = "forestall:tasks:job"
 """The Redis key with the identity of the job whose tasks may hold shards; without it no continuous tasks run."""
@@ -27,10 +30,10 @@ STREAMS_KEY = "forestall:streams"
 """The Redis hash with the declarations of streams."""
 
 ROUTES_KEY = "forestall:routes"
-"""The Redis hash with the further keys of each stream; ``-`` for one that was removed."""
+"""The Redis hash with the further keys of each stream; ``-`` for a removed stream."""
 
 STREAM_TIMES_KEY = "forestall:stream-times"
-"""The Redis hash with the progress of each stream's event time."""
+"""The Redis hash with the newest event time of each stream, and when its events were appended."""
 
 DERIVED_PROMISES_KEY = "forestall:derived:promises"
 """The Redis hash with the time before which each shard adds no more events to a derived stream."""

@@ -49,15 +49,14 @@ class RowLayout:
     Attributes:
         top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
             is a member of the object itself, and dots in its name make nested objects.
-        texts: Columns of CSV that are texts whatever they look like; also those of ``top`` except the time.
-        id: Column of the event's id, which is generated if missing; or several columns, from which the stream makes the
-            id.
+        texts: Columns of CSV that are texts also if all cells look like numbers; among them ``top`` except the time.
+        id: Column of the event's id, which is generated if missing; or several columns that the stream joins to one id.
         time: Column of the event's time; whole microseconds stay numbers.
         max_row_bytes: Larger rows are faulty.
         data: Path of the attributes, if ``top`` is set.
         mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
             name.
-        written: Without a mapping: how files are written.
+        written: Options for the form of files, if there is no mapping.
         key: Place of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
     """
 

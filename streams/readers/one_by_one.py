@@ -1,7 +1,7 @@
 """Iterates over the events of a file, for files that should not be kept in memory.
 
 JSON lines and Parquet are read row by row, in the order of the file; CSV and XES are read as a whole, as by
-``read_events``. Unlike there, ids may repeat.
+``read_events``. Unlike with ``read_events``, ids may repeat.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int
                 return []
             inside = {_next_line(stream, size * number // count) for number in range(1, count)}
     except OSError:
-        return []  # reading it reports the error
+        return []  # the reader reports the error
     return list(pairwise(sorted({0, size} | inside)))
 
 
@@ -56,6 +56,6 @@ def _next_line(stream: io.BufferedReader, place: int) -> int:
     stream.readline()
     while True:
         begin = stream.tell()
-        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # within a file these bytes are not a mark
+        if stream.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:  # else a span would seem to begin with a mark
             return begin
         stream.readline()

@@ -54,9 +54,9 @@ def batch_of_table(
 
 
 def columns_read(known: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
-    """The columns, among those of a table, from which its events with some attributes (``read``) are read; None: all.
+    """The columns of a table that are needed to read its events with the attributes ``read``; None: all columns.
 
-    If a needed one is missing, all are read: it may be a member of another column, or a message lists them.
+    If a needed column is missing, all are read: it may be a member of a struct, or an error has to list the columns.
     """
     if read is None:
         return list(known)
@@ -242,7 +242,7 @@ def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
         return column
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_integer(kind):
         return column.cast(pa.string())
-    if pa.types.is_null(kind) or (pa.types.is_floating(kind) and not len(column)):  # of pandas, without rows
+    if pa.types.is_null(kind) or (pa.types.is_floating(kind) and not len(column)):  # a column of pandas without rows
         return column.cast(pa.string())
     raise EventRejected(
         f"column {name!r} has values of the type {kind}; the {what} of an event is a text or a whole number", field=what

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 Us = NDArray[np.int64]
 
 PREFIX = "calendar:"
-"""The name of a calendar as a table; no name of a table has a colon."""
+"""Prefix of the name under which a calendar is stored as a table; other tables have no colon in their names."""
 
 OPENS = "opens"
-"""The column of the beginnings of intervals, which are the key."""
+"""The column with the beginning of each interval; the key of the table."""
 
 NEVER = np.int64(np.iinfo(np.int64).max)
-"""The deadline that a calendar does not have: the time, or the deadline, is outside its years."""
+"""Marks a missing deadline: the time, or its deadline, is outside the years of the calendar."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class BusinessHours:
     """The business hours of a calendar.
 
     Attributes:
-        zone: Of its clocks, in which texts without a zone are read.
-        closes: Their ends, each after its beginning and at most the next one.
-        begins: Beginnings of the business days, without repeats.
+        zone: Time zone of the calendar, in which texts without a zone are read.
+        opens, closes: Begin and end of each interval of business time, ascending; an end is at most the next begin.
+        begins, ends: Begin and end of each business day, without repeats.
     """
 
     zone: str
@@ -40,7 +40,7 @@ class BusinessHours:
 
     @classmethod
     def of_intervals(cls, zone: str, opens: Us, closes: Us, begins: Us, ends: Us) -> BusinessHours:
-        """The hours of at least one interval; an interval has the beginning and the end of its day."""
+        """The hours of at least one interval; ``begins`` and ``ends`` have the day of each interval, so days repeat."""
         is_first = np.append([True], begins[1:] != begins[:-1])
         return cls(zone, opens, closes, begins[is_first], ends[is_first])
 

@@ -33,7 +33,7 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _USUAL_YEARS = (2000, 2050)
 _MOST_YEARS = 200
 _MOST_EXCEPTIONS = 10_000
-_MOST_INTERVALS = 24  # of a day
+_MOST_INTERVALS = 24  # per day
 _MOST_ROWS = 100_000
 _MOST_HOLIDAYS = 100_000
 _INTERVAL = re.compile(r"\s*(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})\s*")
@@ -51,8 +51,8 @@ class Calendar:
     """A declared calendar.
 
     Attributes:
-        hours: Of the weekdays, Monday first.
-        exceptions: The hours of single days, in place of those of the weekday or the holiday.
+        hours: Intervals of each weekday, Monday first.
+        exceptions: Intervals of single days, which replace the usual hours, or the closure of a holiday.
     """
 
     zone: str
@@ -72,9 +72,9 @@ class Calendar:
 
 
 def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) -> Calendar:
-    """Read the declaration of a calendar; ``public_holidays`` lists those of ``holidays`` from one year to another.
+    """Read the declaration of a calendar; ``CalendarRefused`` names the faulty member.
 
-    ``CalendarRefused`` names the member.
+    ``public_holidays`` returns the days that the member ``holidays`` means, from a first year to a last one.
     """
     if unknown := [name for name in document if name not in _MEMBERS]:
         raise _refused(str(unknown[0]), f"there is no such member; members are {', '.join(_MEMBERS)}")
@@ -101,7 +101,7 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """The calendar as the first version of a table in the cache folder; refused with no interval, or too many."""
+    """The calendar as the first version of a table in the cache folder; refused without intervals, or with too many."""
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)

@@ -1,4 +1,4 @@
-"""The tables that hold at a place of the log: of each name one version, or in runs over past events several by time."""
+"""The tables at a place of the log: one version of each name; in runs over past events several, by event time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from streams.tables.form import VALUE_TYPES, TableForm, TableVersion
 from streams.tables.mapped import MappedTable, key_texts
 
 Row: TypeAlias = Sequence[Any] | None
-"""The values of a changed row in the order of the columns; None: it was removed."""
+"""The values of a changed row in the order of the columns; None: the row was removed."""
 
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A version with its rows, and the rows that were changed since by their keys."""
+    """A version of a table with its rows; ``changes`` has the rows that were changed since, by key."""
 
     version: TableVersion
     table: MappedTable
@@ -49,7 +49,7 @@ class OpenTable:
         return hours_of(self.table.columns)
 
     def found(self, column: str | None, keys: pa.Array) -> pa.Array:
-        """The value of a column for each key, or whether it has a row; see ``Tables.looked_up``."""
+        """The value of a column for each key, or whether the key has a row; see ``Tables.looked_up``."""
         if column is not None and column not in self.version.form.columns:
             return pa.nulls(len(keys))
         rows = self.table.find(keys)
@@ -85,32 +85,32 @@ class OpenTable:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a place of the log; a change makes another value, so batches keep the tables they were read with.
+    """The tables at a place of the log; immutable, so a batch keeps the tables that it was read with.
 
     Attributes:
-        versions: Of each name one version, or those that hold from an event time on, in the order of these times.
+        versions: By name, one version; or several, ordered by the event time from which each is read.
     """
 
     files: TableFiles = field(default_factory=TableFiles)
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """The tables after a new version, which replaces the others unless it holds from an event time on."""
+        """The tables with a new version, which replaces the others unless it is read from an event time on only."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
-        )  # saved states sort the columns by name
+        )  # a saved state sorts the columns by name; the file has their order
         earlier = () if version.since_us is None else self.versions.get(version.name, ())
         return self._with(version.name, (*earlier, opened))
 
     def with_row(self, name: str, key: str, row: Row) -> Self:
-        """The tables after a change of one row."""
+        """The tables with one row changed."""
         require_table(self.versions, name)
         *earlier, last = self.versions[name]
         return self._with(name, (*earlier, OpenTable(last.version, last.table, {**last.changes, key: row})))
 
     def without(self, name: str) -> Self:
-        """The tables after one was removed."""
+        """The tables without the table of a name."""
         return type(self)(self.files, {other: some for other, some in self.versions.items() if other != name})
 
     def _with(self, name: str, versions: tuple[OpenTable, ...]) -> Self:
@@ -149,9 +149,9 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """The hours of a calendar, with the rows, of ``size``, that read them; none if it is unknown.
+        """Each version of a calendar, with the rows (of ``size`` rows) that read this version; none if it is unknown.
 
-        The times choose versions as those of ``looked_up`` do.
+        ``times_us`` choose the versions as in ``looked_up``.
         """
         versions = self.versions.get(PREFIX + calendar, ())
         if times_us is None or len(versions) == 1:
@@ -187,7 +187,7 @@ def require_table(known: Mapping[str, Any], name: str) -> None:
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check a lookup with a number of keys; column None: whether the key has a row; keys None: of every row."""
+    """Check a lookup: the table has the column, and as many keys as given; the members are those of ``Lookup``."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 

@@ -14,15 +14,15 @@ class CalendarRefused(StreamError, code="calendar-refused"):
 
 
 class TableUnknown(StreamError, code="table-unknown"):
-    """A table is named that does not exist; the message lists those that do."""
+    """No table has the given name; the message lists the existing tables."""
 
 
 class CalendarUnknown(TableUnknown, code="calendar-unknown"):
-    """A calendar is named that does not exist; the message lists those that do."""
+    """No calendar has the given name; the message lists the existing calendars."""
 
 
 class TableColumnUnknown(StreamError, code="table-column-unknown"):
-    """A column is named that the table does not have, or the number of keys is not the table's."""
+    """The table has no column of the given name, or another number of keys."""
 
 
 class TableMissing(StateLost, code="table-missing"):

@@ -1,7 +1,7 @@
 """The files of tables in the cache folder of this user and machine, found by the digest of their content.
 
-A table's rows are an Arrow file, its index is made beside it once. Processes map both into memory, so that all of them
-share one copy. Files that are missing are fetched from the store, and files unused for 30 days are removed.
+A table is an Arrow file of its rows and a file of its index, which is made once. Processes map both into memory and so
+share one copy. Missing files are fetched from the store, and files unused for 30 days are removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streams.tables.form import TableForm
 from streams.tables.mapped import MappedTable, form_in, keys_in, slots_of
 
 Fetch: TypeAlias = Callable[[str, BinaryIO], bool]
-"""Writes the content with a digest into a file; whether the store has it."""
+"""Writes the content with a digest into a file; returns whether the store has this content."""
 
 STORED = "forestall:table:"
 """Prefix of a table's key in the store, before its digest; the value is a list of compressed pieces."""
@@ -38,7 +38,7 @@ _CODEC = "zstd"
 
 
 def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
-    """The function that gets tables from a store whose lists are read by key and place."""
+    """A ``Fetch`` from a store; ``read`` returns the element of a stored list by key and index."""
 
     def fetch(digest: str, file: BinaryIO) -> bool:
         place = 0
@@ -61,7 +61,7 @@ def pieces_of_file(path: Path) -> Iterator[bytes]:
 class TableFiles:
     """Opens tables by digest.
 
-    ``fetch``: gets the content of missing files; None: the folder must have them.
+    ``fetch``: writes the content of a missing file; None: all files must exist.
     """
 
     def __init__(self, fetch: Fetch | None = None) -> None:

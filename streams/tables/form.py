@@ -25,11 +25,11 @@ VALUE_TYPES: Mapping[ValueType, pa.DataType] = {
 MOST_COLUMNS = 200
 _MOST_NAME = 200
 _KEYS = ("text", "integer")
-_KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # as conditions compare them
+_KIND: Mapping[str, str] = {"integer": "number", "time": "number"}  # conditions compare these types as numbers
 
 
 def names_fault(names: Sequence[str]) -> str | None:
-    """Why a table cannot have columns with these names, or None: they are too many, or one is repeated."""
+    """The fault of the names of a table's columns, in words: too many, or repeated; None: they are valid."""
     if len(names) > MOST_COLUMNS:
         return f"the rows have {len(names)} columns; a table has at most {MOST_COLUMNS}"
     repeated = [name for at, name in enumerate(names) if name in names[:at]]
@@ -37,9 +37,9 @@ def names_fault(names: Sequence[str]) -> str | None:
 
 
 class Lookup(NamedTuple):
-    """A lookup in a table by a number of keys; column None: whether the row exists.
+    """A lookup in a table, with the number of ``keys`` that are given; None: every row is read.
 
-    Without a number of keys, every row is read.
+    ``column`` None: the lookup asks only whether the row exists.
     """
 
     table: str
@@ -51,7 +51,7 @@ class Lookup(NamedTuple):
 class TableWish:
     """What the owner of a table declares: its key, and types of columns; other types are inferred from the rows.
 
-    A key that is None is the first column.
+    ``key`` None: the first column is the key.
     """
 
     key: tuple[str, ...] | None
@@ -108,7 +108,7 @@ class TableForm:
                 )
 
     def require(self, table: str, column: str | None, keys: int | None) -> None:
-        """Refuse a lookup of an unknown column, or with another number of keys; None: of no column, or of every row."""
+        """Refuse a lookup of an unknown column, or with a wrong number of keys; see ``Lookup`` for None."""
         if column is not None and column not in self.columns:
             advice = did_you_mean(column, list(self.columns))
             raise TableColumnUnknown(
@@ -119,7 +119,7 @@ class TableForm:
             raise TableColumnUnknown(f"the table {table!r} is looked up by {wanted}: {', '.join(self.key)}; got {keys}")
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """Why a column that is looked up has values of another kind in a later form, or None."""
+        """The fault, in words, if a column that is looked up has values of another kind in a later form; else None."""
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None

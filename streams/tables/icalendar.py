@@ -10,8 +10,8 @@ from streams.showing import shown
 from streams.tables.errors import CalendarRefused
 
 MOST_CHARACTERS = 1 << 18
-_MOST_DAYS = 366  # of one event
-_FIRST_YEAR = 1900  # of an event that is repeated
+_MOST_DAYS = 366  # of one calendar event
+_FIRST_YEAR = 1900  # in which a repeated event may begin
 _DATE = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _LENGTH = re.compile(r"\+?P(\d{1,3})([DW])(?:T(?:0+[HMS])+)?")
@@ -39,7 +39,7 @@ def days_of(text: str, first: date, last: date) -> Iterator[date]:
         elif (name, value.upper()) == ("END", "VEVENT"):
             yield from _days_of_event(event, begun, first, last)
             event = None
-        elif name in _BORDERS:  # of an alarm, which has a DURATION of its own
+        elif name in _BORDERS:  # an inner component such as an alarm, which has its own DURATION
             depth += _BORDERS[name]
         elif depth == 0:
             event[name] = value

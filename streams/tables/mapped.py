@@ -36,14 +36,14 @@ class MappedTable:
 
     @classmethod
     def of_rows(cls, form: TableForm, rows: pa.RecordBatch, slots: NDArray[np.uint32]) -> Self:
-        """The table of a file."""
+        """The table of a file's mapped rows and index."""
         return cls(form, rows.columns[: len(form.columns)], keys_in(form, rows), slots)
 
     @classmethod
     def of_keys(cls, form: TableForm, columns: Sequence[pa.Array], keys: pa.Array) -> Self:
-        """A table in memory; its keys are different."""
+        """A table in memory; ``keys`` are distinct."""
         slots, _ = slots_of(keys)
-        slots.flags.writeable = False  # as of a mapped file: numba compiles for one kind
+        slots.flags.writeable = False  # as in a mapped file, so that numba compiles one signature only
         return cls(form, columns, keys, slots)
 
     @cached_property
@@ -120,7 +120,7 @@ def _has_own_texts(form: TableForm) -> bool:
 
 
 def _bytes_and_borders(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """The bytes of a column of texts, and its offsets from 0 on; both read-only, as numba compiles for one kind."""
+    """The bytes of a column of texts, and its offsets from 0 on; read-only, so that numba compiles one signature."""
     borders = borders_of(texts)
     borders = borders if borders[0] == 0 else borders - borders[0]
     data = np.frombuffer(bytes_of(texts), np.uint8)

@@ -39,7 +39,7 @@ class Portion:
     """Some rows of a file.
 
     Attributes:
-        first: Number of the first row among the ``unit`` of the file: lines, or rows of Parquet.
+        first: Number of the first row in the file, counted in ``unit``: lines, or rows of Parquet.
     """
 
     form: TableForm

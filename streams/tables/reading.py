@@ -85,7 +85,7 @@ def keep_named(name: str, path: Path, wish: TableWish) -> TableVersion:
 
 
 def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
-    """Keep the rows of a table, whose keys are different; returns version 0 of a table without a name."""
+    """Keep rows with distinct keys as a table; returns version 0 of a table without a name."""
     with draft_file() as draft:
         _write(rows_of(form, rows.columns), draft)
         digest, _ = keep_draft(draft)
@@ -97,8 +97,8 @@ def read_row(
 ) -> tuple[str, tuple[Any, ...] | None]:
     """The key of a row as ``key_texts`` makes it, and its values in the order of the columns; None: it is removed.
 
-    ``parts`` are those of the key, in the order of its columns. Refused if parts are missing, or a value has not the
-    type of its column.
+    ``parts`` are the values of the key's columns, in their order. Refused if parts are missing, or a value does not
+    have the type of its column.
     """
     if len(parts) != len(form.key) or not all(parts):
         wanted = ", ".join(form.key)

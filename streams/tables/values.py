@@ -126,7 +126,7 @@ def _in_utf8(texts: pa.Array) -> pa.Array:
 
 
 def _from_text(text: str, kind: ValueType) -> Any:
-    """The value that a text is in CSV; the text itself if it is none of the kind."""
+    """The value of a CSV text in a type; the text itself if it is not written in that type."""
     if kind == "integer" and _INTEGER.fullmatch(text):
         return int(text)
     if kind == "number" and _NUMBER.fullmatch(text):
