@@ -3,8 +3,8 @@
 A shard sees only its own events, and its behaviour must follow from its log. So each shard *observes*: with the results
 of a step it returns a small summary of the step's events. Beside the sink of the results there is one *decider* for
 each decision. It merges the summaries of all shards and writes its decision as a control record for every shard.
-Nothing acts on an observation before this record, so a replay of the log gives the same results, whatever the decider
-would decide by then.
+Nothing acts on an observation before this record, so a replay of the log gives the same results, even where the decider
+would decide differently by then.
 """
 
 from __future__ import annotations

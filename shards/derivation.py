@@ -40,7 +40,7 @@ class Derivation:
         return any(self._places[target, MAIN].is_timed for target in self.feeds.downstream(stream))
 
     def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
-        """Those of some places whose streams are derived, or feed others within the shard."""
+        """The given places whose streams are derived, or feed other streams within the shard."""
         known = [key for key in keys if key in self._places]
         return [key for key in known if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
 

@@ -206,5 +206,5 @@ class Feeds:
 
 
 def _marks(feed: Feed) -> list[bool]:
-    """Whether a feed is merged and inner, as saved; what is false at the end is left out."""
+    """Whether a feed is merged and inner, as saved: trailing values that are false are left out."""
     return [feed.is_merged, True] if feed.is_inner else [True] * feed.is_merged

@@ -94,7 +94,7 @@ class InlineShards:
         return self._fed[stream]
 
     def feed_and_decide(self, stream: str, batch: EventBatch, routes: Mapping[str, AttributePath]) -> list[RowBlock]:
-        """Feed posted events, and decide after each block of events of the stream, however they are fed."""
+        """Feed posted events, and decide after each block of events of the stream; a block may span several calls."""
         rows: list[RowBlock] = []
         first = 0
         while first < len(batch):

@@ -23,7 +23,7 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
 
 
 def records_of(tables: Tables) -> Iterator[TableRecord]:
-    """The records that make these tables of none."""
+    """The records that turn no tables into these tables."""
     for opened in (one for versions in tables.versions.values() for one in versions):
         version = opened.version
         yield TableOn(version)

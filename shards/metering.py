@@ -1,4 +1,4 @@
-"""Metering: what hosts cost and make, measured around their calls.
+"""Metering of hosts: processor time and numbers of results, measured around each call.
 
 The operators of a host share its engine, so only the host has a cost; rows are counted for each operator.
 """
@@ -18,11 +18,12 @@ _Item = TypeVar("_Item")
 
 @dataclass(slots=True)
 class Cost:
-    """What a host has cost; older costs count less (``halve``).
+    """The cost of a host so far; older costs count less (``halve``).
 
     Attributes:
-        cpu_ns: Processor time for them, for passing time and for the results, in nanoseconds.
-        rows_out: Results by the name of their operator; an empty name: of the host itself.
+        rows_in: Number of events that were processed.
+        cpu_ns: Processor time for these events, for passing time and for making results, in nanoseconds.
+        rows_out: Number of results by operator name; an empty name: results of the host itself.
     """
 
     rows_in: float = 0.0
@@ -34,7 +35,7 @@ class Cost:
         self.rows_out[operator] = self.rows_out.get(operator, 0.0) + rows
 
     def halve(self) -> None:
-        """Count everything so far by half."""
+        """Halve all counts."""
         self.rows_in, self.cpu_ns = self.rows_in / 2, self.cpu_ns / 2
         self.rows_out = {name: rows / 2 for name, rows in self.rows_out.items()}
 
@@ -47,7 +48,7 @@ class Metering:
         self._costs: dict[Host, Cost] = {}
 
     def cost(self, host: Host) -> Cost | None:
-        """What a host has cost so far; None: it was not called."""
+        """The cost of a host so far; None: the host was not called."""
         return self._costs.get(host)
 
     def process(self, host: Host, batch: EventBatch) -> Output:

@@ -54,8 +54,8 @@ class Origin:
     """The place in the log from which results come.
 
     Attributes:
-        newest: For each key, at most this many of the newest early terminations are reported one by one, and the others
-            are counted by reason; None: all are reported.
+        newest: For each per-key matcher, at most this many of the newest early terminations are reported one by one;
+            the others are counted by reason. None: all are reported.
     """
 
     shard: int
@@ -116,7 +116,7 @@ Decided: TypeAlias = tuple[int, Mapping[str, Any]]
 
 
 class Output:
-    """A host's output for some events, or for passing time; by default it has nothing."""
+    """A host's output for some events, or for passing time; empty by default."""
 
     __slots__ = ()
 
@@ -125,16 +125,16 @@ class Output:
         return iter(())
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        """Events of derived streams that keep the keys of their sources, in the order of their making.
+        """Events of derived streams that keep the keys of their sources, in the order in which they were made.
 
         At most one batch per stream. The boundaries of source batches change neither the events nor their order. A row
         of the type ``streams.ENDED`` is not an event: it marks that its key has no more events, so its trace ends
-        there. All derived events are results of the kind ``derived``; events with other keys are nothing else.
+        there. Each derived event is also a result of the kind ``derived``; one with another key is a result only.
         """
         return iter(())
 
     def events_of(self, results: str, event_type: str) -> EventBatch | None:
-        """The results of one kind (``ResultKind.plural``) as events of a type, in the order of their making.
+        """The results of one kind (``ResultKind.plural``) as events of a type, in the order in which they were made.
 
         The boundaries of source batches change neither the events nor their order. None: there are none.
         """
@@ -179,10 +179,10 @@ class Traces(NamedTuple):
 
 
 class Running(ABC):
-    """Running operators: what a host and a single operator (``shards.hosts.keyed_host``) have in common.
+    """The interface that a host and a single operator (``shards.hosts.keyed_host``) share.
 
-    The state is a function of the calls. How events are cut into batches changes no result. What a kind does not need
-    has a default: no output, no numbers.
+    The state is a function of the calls. How events are cut into batches changes no result. Methods that not every kind
+    needs have a default: no output, no numbers.
     """
 
     __slots__ = ()
@@ -215,7 +215,7 @@ class Running(ABC):
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
         """Events for this host that carry the keys a decider has closed; None: the record does not concern the host.
 
-        The place puts the events into the order of the others. The output that follows at once is the next one.
+        The place then processes these events like others, and passes time; these calls return the output.
         """
         return None
 
@@ -368,7 +368,7 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """The operator as a later round repeats it for its derived events: without results that do not name it."""
+        """The operator for a later round that repeats it for its derived events: no results under other names."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:

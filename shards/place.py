@@ -132,7 +132,7 @@ class Place:
 
     @property
     def costs(self) -> dict[str, tuple[Cost, Collection[str]]]:
-        """What each host with operators has cost, and their names, by kind."""
+        """The cost of each host with operators, and the names of its operators, by kind."""
         found = {kind: (self.metering.cost(host), host.names) for kind, host in self._hosts.items() if host.names}
         return {kind: (cost, names) for kind, (cost, names) in found.items() if cost is not None}
 
@@ -319,7 +319,7 @@ class Place:
             yield from self._released(entry, self._buffer.see(time_us))
 
     def advance_time(self, entry: Entry, watermark_us: int) -> Iterator[Step]:
-        """Advance time to the watermark: release the waiting events before it, then let time pass for the hosts."""
+        """Advance time to the watermark: release the waiting events up to it, then pass time for the hosts."""
         if self._buffer is None:
             for host in self._hosts.values():
                 yield from self._step(entry, self.metering.advance_time(host, watermark_us))
@@ -407,7 +407,7 @@ class Place:
             self._buffer.load(head["order"], sections[_WAITING])
 
     def _step(self, entry: Entry, output: Output) -> Iterator[Step]:
-        """The output of a host, and what the hosts make of it."""
+        """The output of a host, then the outputs of hosts that ``hear`` it."""
         yield entry, output
         for host in self._hosts.values() if output is not NO_OUTPUT else ():
             if (heard := host.hear(output)) is not NO_OUTPUT:
@@ -426,7 +426,7 @@ class Place:
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
-        """Take in batches with late events, and treat these by the stream's policy."""
+        """Take in batches with late events, and treat late events by the stream's policy."""
         policy = self.declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])

@@ -20,7 +20,7 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 class Policy(Protocol):
     """Chooses among shards that have entries, and within the step of a shard among places that have some.
 
-    Policies that choose alike are equal: a process keeps its states as long as its options are.
+    Policies that choose alike are equal: a process keeps its states while its options, the policy included, are equal.
     """
 
     name: ClassVar[str]
@@ -32,7 +32,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class OldestFirst:
-    """The one whose first entry is the oldest: least latency. Within a shard that is the order of the log."""
+    """Chooses the shard or place whose first entry is the oldest: least latency; in a shard, the order of the log."""
 
     name: ClassVar[str] = "oldest-first"
 
@@ -43,8 +43,8 @@ class OldestFirst:
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
     """Blocks of entries of one place, each to be matched together, in the order of a policy.
 
-    A block has consecutive entries. If streams are derived from some of the places, entries of other streams may be in
-    between. A stream that is derived from several ones depends on the order of their places only if an event comes
+    A block has consecutive entries; if streams are derived from some of the places, a block has all entries of a place.
+    A stream that is derived from several ones depends on the order of their places only if an event comes
     later than its stream has promised; then the blocks come in the order of the log.
     """
     blocks = [list(block) for _, block in groupby(decoded, _place_of)]

@@ -26,7 +26,7 @@ from streams import EventBatch, ForestallError, column_of, text_digests
 ID_LENGTH = 32
 
 _COLUMNS = ("ids", "bodies", "subjects", "counters")
-_ROW_EVENTS = 1_000  # so that no row is much larger than others
+_ROW_EVENTS = 1_000  # bounds the size of a row
 
 
 class OutputRow(NamedTuple):

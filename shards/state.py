@@ -108,7 +108,7 @@ class ShardState:
         self.shard = shard
         self.position = position
         self._places = dict(places or {})
-        self._routes: dict[str, dict[str, None]] = {}  # by stream: its records must not cost a pass over all places
+        self._routes: dict[str, dict[str, None]] = {}  # by stream, so that no record needs a pass over all places
         for stream, route in self._places:
             self._routes.setdefault(stream, {})[route] = None
         self._derivation = Derivation(self._places, feeds)
@@ -125,7 +125,7 @@ class ShardState:
     def limit_endings(self, most: int | None) -> None:
         """Report only the newest early terminations among events that are matched together, and count the others.
 
-        The limit is per place and correlation key; None means all, the initial value. Not part of the saved state.
+        The limit is per place and per-key matcher; None means all, the initial value. Not part of the saved state.
         """
         self._newest = most
 
@@ -147,7 +147,7 @@ class ShardState:
 
     @property
     def costs(self) -> dict[str, dict[str, tuple[Cost, Collection[str]]]]:
-        """What each host has cost, and its operators; by stream as in ``measures``, and by kind."""
+        """The cost of each host, and the names of its operators; by stream as in ``measures``, and by kind."""
         return {_label(key): found for key, place in self._places.items() if (found := place.costs)}
 
     @property
@@ -301,7 +301,7 @@ class ShardState:
             part, is_first = ShardState.load(body, self._kinds, self.tables.files), shard == self.shard
 
             def is_kept(hashes: NDArray[np.uint64], home: int = shard) -> NDArray[np.bool_]:
-                is_stranger = shard_of(hashes, shards) != self.shard  # the own key of an event that has no usable one
+                is_stranger = shard_of(hashes, shards) != self.shard  # a key made for an event without a usable one
                 at_home: NDArray[np.bool_] = shard_of(hashes, new_shards) == home
                 return np.where(is_stranger, home == self.shard, at_home)
 
@@ -374,7 +374,7 @@ class ShardState:
         try:
             place = self._routed(decoded[-1][0])
         except ControlRecordError as error:
-            if self._stops.reads(decoded[-1][0].stream):  # their key was used by a stopped operator only
+            if self._stops.reads(decoded[-1][0].stream):  # only a stopped operator used the key
                 return []
             return [dead_letter(self.shard, entry, error) for entry, _ in decoded]
         rows = [dead_letter(self.shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]

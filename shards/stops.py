@@ -32,10 +32,10 @@ STOPPED = "stopped"
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """The note that a shard gets before an entry, from which on some operators see nothing.
+    """The note that a shard gets before an entry: some operators see neither this entry nor later ones.
 
-    ``until``: position of the last control record that stops them; ``records``: JSON list of these, each with stream,
-    kind, and body as text.
+    ``until``: position of the last control record of the pause; ``records``: JSON list of its records, each with
+    stream, kind, and body as text.
     """
     body = orjson.dumps([until, orjson.loads(records)])
     return StoredEntry(position=entry.position, kind=STOPPED, stream=entry.stream, body=body)
@@ -60,7 +60,7 @@ class Stops:
         return frozenset(self._pending)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
-        """The operators that a note stops at a position; none if already stopped, or their pause is past."""
+        """The operators that a note stops; none if they are stopped already, or the position is past their pause."""
         until, records = orjson.loads(note.body)
         if until in self._pending or position_order(until) <= position_order(position):
             return []

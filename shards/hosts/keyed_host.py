@@ -1,4 +1,4 @@
-"""A host for kinds whose operators are independent of each other: what all such kinds have in common is here.
+"""The host of kinds whose operators are independent of each other.
 
 A kind implements ``KeyedOperator``, with one state per key, or ``Operator``, which keeps its keys as it likes. The host
 starts, stops, saves and loads operators, ends traces, and divides states when shards are divided.
@@ -156,7 +156,7 @@ class KeyedHost(Host):
         self._kind, self._declaration, self._route, self._operator = kind, declaration, route, operator
         self._operators: dict[str, Operator] = {}
         self._tables = Tables()
-        self._changes: tuple[Output, ...] = ()  # of versions that continue, until ``started`` returns them
+        self._changes: tuple[Output, ...] = ()  # outputs of versions that continue, until ``started`` returns them
         sections = {} if saved is None else saved.sections
         for number, (name, version, text, head) in enumerate(() if saved is None else saved.head[self.saved_as]):
             source = (Input(declaration.name, route),)
@@ -270,7 +270,7 @@ class KeyedHost(Host):
             one.verify()
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of the operator with the ``name`` to the ``question``, at the time ``until_us`` or later."""
+        """The answer of the operator ``name``; the other members are the arguments of ``Operator.answer``."""
         one = self._operators.get(question["name"])
         if one is None:
             raise ControlRecordError(f"no {self._kind} {question['name']!r} runs on {self._declaration.name!r} here")

@@ -43,7 +43,7 @@ class Variant:
         name: Distinct among the variants of a plan.
         records: Control records as they would be in the log before the first event, each with its stream.
         counterparts: Maps its operators to the first variant's operators that their results are compared with, by name;
-            an operator that is missing here is compared with the operator of the same name.
+            an operator without an entry is compared with the operator of the same name.
         alike: When alerts equal those of the first variant.
     """
 
@@ -180,7 +180,7 @@ class RoundPlan:
         return {name: path for variant in self.variants for name, path in variant.routes.get(stream, {}).items()}
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
-        """The streams that a round ends for a variant, in their order; streams to read again are among them."""
+        """The streams that a round finishes for a variant, repeated ones included, in processing order."""
         own, again = set(self.rounds[number]), self.repeated(number, variant)
         return tuple(one for one in self.variants[variant].streams if one in own or one in again)
 
@@ -259,7 +259,7 @@ class RoundPlan:
         return found
 
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
-        """The inputs of joins that wait for this round, and what feeds their streams within the shard."""
+        """The inputs of joins that wait for this round, and the operators that feed their streams within the shard."""
         own: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
         feeds = list(_feeds(variant))

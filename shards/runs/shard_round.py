@@ -82,7 +82,7 @@ class RoundRows:
 
 
 class FedPlace(NamedTuple):
-    """Where events that are fed come from.
+    """The origin of events that are fed.
 
     Attributes:
         route: Name of the further key by which they are keyed; empty for the correlation key.
@@ -126,9 +126,9 @@ class ShardRound:
                 yield variant, stream, EventBatch.joined(events)
 
     def begin(self) -> Iterator[RoundRows]:
-        """The dead letters of the control records before the first event; those of later rounds are known.
+        """The dead letters of the control records before the first event; only the first round reports them.
 
-        Decisions that carry a time come here too, among merged events that wait for the end of the round.
+        Decisions with a time of their own are applied here too, as merged events wait for the end of the round.
         """
         yield from self._taken((variant, one.begun) for variant, one in enumerate(self._states) if not self._number)
         yield from self._applied(one for one in self._plan.decisions if not one.is_of_source)
@@ -149,14 +149,14 @@ class ShardRound:
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
-        """Apply the changes of the tables up to a number of them."""
+        """Apply the first ``number`` changes of the tables, except those that were applied before."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
         for one in due:
             yield from self._taken((variant, state.say("", one)) for variant, state in enumerate(self._states))
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
-        """Apply the decisions about a posted stream up to a cut."""
+        """Apply the decisions at the first ``epoch`` cuts of a posted stream, except those that were applied before."""
         cuts = self._plan.cuts.get(stream, ())[self._epochs[stream] : epoch]
         self._epochs[stream] = max(epoch, self._epochs[stream])
         if cuts:

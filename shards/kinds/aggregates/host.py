@@ -72,7 +72,7 @@ class AggregateResults(DerivedOutput):
 
 
 class RunningAggregate(Operator):
-    """An aggregate at the place of its stream, or of the events that were brought together for it."""
+    """An aggregate at the place of its stream, or at the place of its re-keyed events."""
 
     waits_for_time = True  # events leave windows, and windows end, as time passes
 
@@ -106,7 +106,7 @@ class RunningAggregate(Operator):
         was_suspended = self._run.is_suspended
         if self._is_moved:
             events = moved_columns(self._body, batch)
-            if are_revocable(batch) and not self._run.is_revocable:  # the first events: all are revocable, or none
+            if are_revocable(batch) and not self._run.is_revocable:  # at the first batch; all are revocable, or none
                 self._run = self._begin(is_revocable=True)
         else:
             events = self._reader.columns(batch, self.declaration)
@@ -174,7 +174,7 @@ class RunningAggregate(Operator):
         return QuestionIndex(held_window(self._body)) if self._body.ask else None
 
     def _hold(self, events: EventColumns) -> None:
-        """Let the index have the events that count; a suspended aggregate has none."""
+        """Add events to the index for questions, which is empty while the aggregate is suspended."""
         if self._index is None:
             return
         if self._run.is_suspended:

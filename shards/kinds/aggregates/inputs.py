@@ -1,4 +1,4 @@
-"""Inputs of aggregates whose groups are not those of the stream's key: they bring the events of a group together."""
+"""Inputs of aggregates that do not group by the stream's key: they re-key events, so that a group is in one shard."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class MovedEvents(Output):
 class AggregateInput(Operator):
     """The input of an aggregate at the place of its stream.
 
-    Events of a derived stream may be retracted, by their ids alone, so their groups are kept as long as they can be in
-    a window.
+    A retraction names an event of a derived stream by its id only, so the groups of such an event are kept as long as
+    it can be in a window.
     """
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:

@@ -1,4 +1,4 @@
-"""Events of a stream as columns of an aggregate, also on their way to the shard of their group.
+"""Converts events to the columns of an aggregate, and to re-keyed events on their way to the shard of their group.
 
 Aggregates and patterns know nothing of each other: conditions and arguments are read here, in the condition language of
 patterns.
@@ -52,7 +52,7 @@ _ALL = "all"
 _OF_TEXTS = ("distinct", "first", "last", "min", "max")
 _MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events
 _MOST_HASHES = 1_000_000
-_PLACED = 16  # characters in front of the id of a re-keyed event
+_PLACED = 16  # characters before the id in a re-keyed event: its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class EventReader:
     _by: tuple[EventExpression, ...]
     _arguments: tuple[EventExpression | None, ...]
     _asked: tuple[EventExpression, ...]
-    _hashes: dict[Sequence[Scalar], int] = field(default_factory=dict)  # of groups of texts
+    _hashes: dict[Sequence[Scalar], int] = field(default_factory=dict)  # by group; groups of texts only
 
     @classmethod
     def of(cls, body: AggregateBody) -> EventReader:
@@ -83,7 +83,7 @@ class EventReader:
 
     @property
     def lookups(self) -> frozenset[Lookup]:
-        """The lookups in reference tables, and the columns by which rows are groups."""
+        """The lookups in reference tables, those of the columns that make rows to groups included."""
         every = [self._where, *self._by, *self._arguments, *self._asked]
         found = {lookup for one in every if one is not None for lookup in one.lookups}
         if (table := self.body.rows_of) is not None:
@@ -129,7 +129,7 @@ class EventReader:
         )
 
     def _hash(self, group: Sequence[Scalar]) -> int:
-        """The hash of a group; only those of texts are kept, as numbers may be equal and have other hashes."""
+        """The hash of a group; cached for texts only, because equal numbers may have different hashes."""
         known = self._hashes.get(group)
         if known is None:
             known = group_hash(group)
@@ -174,7 +174,7 @@ def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
 
 
 def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
-    """Events on their way to the shard of their group, keyed by the group or its row; ids begin with their place."""
+    """Events re-keyed by their group or its row, on their way to its shard; an id begins with a place."""
     size = len(events)
     is_gone = np.zeros(size, np.bool_) if events.ops is None else events.ops & RETRACTS != 0
     places = is_gone if events.arrivals is None else events.arrivals  # without arrivals, retractions come last
@@ -195,7 +195,7 @@ def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body:
 def _forms(
     events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody
 ) -> Iterator[Mapping[str, Any]]:
-    """What is moved of each event besides its id and time."""
+    """The attributes of each re-keyed event."""
     size = len(events)
     arguments = dict(zip(body.arguments, [one.to_list() for one in events.arguments], strict=True))
     values = tuples_of([arguments.get(one.argument, [True] * size) for one in body.values], size)
@@ -211,7 +211,7 @@ def _forms(
 
 
 def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
-    """Events that were moved."""
+    """The columns of re-keyed events, as ``moved_events`` made them."""
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
     groups = [one["group"] for one in forms]
@@ -236,7 +236,7 @@ def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
 
 
 def are_revocable(batch: EventBatch) -> bool:
-    """Whether events that were moved may be retracted."""
+    """Whether re-keyed events may be retracted."""
     return _REVOCABLE in batch.type_names
 
 
@@ -261,7 +261,7 @@ def _quoted(name: str) -> str:
 
 
 def _ops(batch: EventBatch, declaration: StreamDeclaration) -> NDArray[np.uint8]:
-    """What the rows of a batch are."""
+    """The flags of each row of a batch: it counts, retracts an event, ends a transaction."""
     ops = []
     for name in batch.type_names:
         if declaration.derived and name.endswith(RETRACTED):
@@ -278,7 +278,7 @@ def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
 
 
 def _shown(batch: EventBatch) -> list[dict[str, Any]]:
-    """What derived events show of events."""
+    """The source events as derived events show them."""
     ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
     names = [batch.type_names[code] for code in batch.type_codes.tolist()]
     columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)

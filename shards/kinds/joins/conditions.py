@@ -39,7 +39,7 @@ class JoinExpression:
         return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """See ``joins.returns.Expression``; the times of totals are texts, and are compared in microseconds."""
+        """See ``joins.returns.Expression``; times in totals are texts, which are compared in microseconds."""
         given = [
             ([parse_time(one) if isinstance(one, str) else one for one in some], places)
             if one.function == "time"

@@ -129,7 +129,7 @@ class RunningJoin(Operator):
         self._run.drop(~is_kept(keys), keys)
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """Merged events by which inputs finish keys up to their closing keys; a refused join stops for good."""
+        """Merged events that finish the keys of inputs up to their closing keys; a refused join stops for good."""
         body = self._run.body
         if record.refused is not None and body.waits:
             self._run.refuse(record.refused)
@@ -193,7 +193,7 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 
 
 def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
-    """The dead letter about cut results: the newest event of the last combination that is emitted."""
+    """The dead letter about results beyond the limit; it has the newest event of the last emitted combination."""
     most = run.body.results.per_event
     error = ResultLimitReached(
         f"at {_words_of(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join "

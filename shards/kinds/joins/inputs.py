@@ -57,9 +57,9 @@ from streams import (
 
 _CLOSING = np.int8(MARKS.index(CLOSED))
 _RETRACTING = np.int8(MARKS.index(RETRACTED))
-_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # followed by the same with the mark of a last event
+_REVOCABLE = np.int8(MARKS.index(REVOCABLE))  # the next mark is the same for a last event
 _UNKEYED = np.int8(MARKS.index(UNKEYED))
-_NOTHING = np.int8(-1)  # for types that do not concern an input
+_NOTHING = np.int8(-1)  # mark of types that the input ignores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ class JoinInputHost(Host):
     def process(self, batch: EventBatch) -> Output:
         if not len(batch):
             return NO_OUTPUT
-        if not self._ends_with_traces:  # a change of the join has stopped all inputs that need them, not the first one
+        if not self._ends_with_traces:  # not in ``stop``: a changed join stops its inputs and starts new ones
             self.trace_ends.stop()
         batch, now_us = self.trace_ends.marked(batch, self.newest_us)
         self.newest_us = int(now_us[-1])
@@ -260,7 +260,7 @@ class JoinInputHost(Host):
         self.trace_ends.keep(is_kept)
 
     def measures(self) -> Mapping[str, int]:
-        """The number of rows handed on within the shard, and of events refused as their keys are no whole numbers."""
+        """The number of rows handed on within the shard, and of events whose keys are no whole numbers."""
         refused = {"refused": sum(self.refused.values())} if self.refused else {}
         return {"handed_on": sum(self.counts.values()), **refused}
 
@@ -328,12 +328,12 @@ class JoinInputHost(Host):
         version, body = self.running[name]
         if "keyless" in body:
             batch = _without_key(body, batch)
-        is_here = body["path"] is None  # else the events of one key come from several shards
+        is_here = body["path"] is None  # re-keyed: the events of one key come from several shards
         ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
         of_types = np.array([_mark_of(kind, body, ends) for kind in batch.type_names], np.int8)
         rows = np.concatenate([np.flatnonzero((of_types != _NOTHING)[batch.type_codes]), np.array(finished, np.intp)])
         is_closing = np.arange(len(rows)) >= len(rows) - len(finished)
-        order = np.argsort(rows, kind="stable")  # of one row: the event, then that its key is finished
+        order = np.argsort(rows, kind="stable")  # in a row: first the event, then the end of its key
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
         chosen, is_closing = batch.take(rows[order]), is_closing[order]
@@ -409,9 +409,9 @@ def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Ar
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-keyed rows, by the value at a path, their places in ``batch``, and which are events without a usable key.
+    """Re-key rows by the value at a path; returns them, their indices in ``batch``, and a mask of unusable keys.
 
-    Such an event gets a key of its own. Rows without a key that are no events of the input (``is_event``) are dropped.
+    An event (``is_event``) without a usable key gets a key of its own. Other rows without one are dropped.
     """
     columns = batch.columns
     found = [attributes_of(one) for one in columns.column("data").to_pylist()]

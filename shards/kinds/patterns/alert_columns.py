@@ -40,7 +40,7 @@ _EVENTS_AT_ONCE = 32_768  # bound events; columns of this size stay in processor
 
 
 def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundRows]:
-    """The alerts of the matches of one correlation key, in their order.
+    """The alerts of the matches of one per-key matcher, in their order.
 
     ``route``: name of the further key, if any.
     """

@@ -45,7 +45,7 @@ from streams import (
 
 _WINDOW = next(number for number, word in DECIDED_BY.items() if word == "window")
 _NO_PLACE = -1
-_LAST = "~"  # in the order of ids behind hexadecimal digits
+_LAST = "~"  # sorts after hexadecimal digits, in the order of ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,8 @@ class _Found:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
         keys: Keys of the events whose patterns have KEY; None: the value is not a key, or the event has the key of its
             trace.
-        places: int64 (found, 2): index of the batch's event that decided it and 1, or of the next event after a
-            decision by time and 0.
+        places: int64 (found, 2): the index of the event in the batch that decided it, and 1; for a decision by time the
+            index of the next event, and 0.
     """
 
     patterns: Sequence[RunningPattern]
@@ -88,7 +88,7 @@ class DerivedEvents:
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[FoundRows]:
-        """A row for each event, and the events with keys of their own."""
+        """A result row for each event; then the events with keys of their own, for the log."""
         if self._all is not None:
             yield from self._all.rows(self._stream)
             yield from itertools.starmap(FoundRows.rekeyed, self._all.batches(is_rekeyed=True))
@@ -225,7 +225,7 @@ class _Events:
         return events._taken(_order(places, times_us, patterns, pattern, ids))
 
     def chosen(self, keep: NDArray[np.bool_]) -> _Events:
-        """The events of a mask."""
+        """The events that a mask keeps."""
         return self if keep.all() else self._taken(np.flatnonzero(keep))
 
     def _taken(self, rows: NDArray[np.intp]) -> _Events:
@@ -250,7 +250,7 @@ class _Events:
         return _type_names(tuple(usual)).take(column_of(self.pattern + len(usual) * self.is_retraction))
 
     def rows(self, stream: str) -> Iterator[FoundRows]:
-        """A row for each of them."""
+        """A result row for each event."""
         part = self.chosen(self.is_good)
         if not len(part.pattern):
             return
@@ -273,7 +273,7 @@ class _Events:
         yield FoundRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Ids and JSON objects of the rows, made one at a time; few cost less than as columns."""
+        """Ids and JSON objects of the rows, made one at a time, which is faster than columns for few rows."""
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
         found: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
@@ -321,11 +321,12 @@ class _Events:
 
 
 class QuietAlerts(DerivedEvents):
-    """The alerts of patterns with ``suppress``, ``incident`` or ``resolves``, complete, as events of inner streams.
+    """The alerts of patterns with ``suppress``, ``incident`` or ``resolves`` as events of inner streams.
 
-    At a place, what closes incidents comes after the alerts of the same time: its ids are in order behind all others.
+    The data of an event is the whole alert. Alerts that close incidents come last among alerts of the same time and
+    place, because their ids sort after all others.
 
-    ``suppressions`` are by name of the pattern; ``alerts_of`` makes the alerts of a per-key matcher.
+    ``suppressions`` has the rules by pattern name; ``alerts_of`` makes the alerts of a per-key matcher.
     """
 
     def __init__(

@@ -317,7 +317,7 @@ class PatternHost(Host):
 def _parted(
     found: MatchOutput, quiet: Mapping[str, Suppression]
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
-    """Matches to report, derived events, and alerts for the places of their groups; corrections are in all."""
+    """Matches to report, derived events, and alerts for the places of their groups; each has the corrections."""
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
     sent: list[LaneOutput] = []

@@ -194,7 +194,7 @@ class PatternKind(DocumentKind):
 
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
-    """The attributes whose values decide about the shard of an alert; None: the key of its events."""
+    """The attributes whose values choose the shard of an alert; None: the key of its events does."""
     own = pattern.body.get(SUPPRESSION)
     return tuple(own["by"]) if own and own["is_rekeyed"] else None
 

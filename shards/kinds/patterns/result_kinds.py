@@ -44,7 +44,7 @@ SUPPRESSED = replace(
     timed_by="",
     metric=ResultMetric(name="suppressed_alerts", meaning="Suppressed alerts.", labels=_BY_PATTERN),
 )
-"""An alert that an earlier alert of its group suppresses: the alert with ``suppressed_by``, the id of the other."""
+"""An alert that an earlier alert of its group suppresses; ``suppressed_by`` is the id of the earlier alert."""
 
 OPENED = ResultKind(
     name="opened-incident",

@@ -76,7 +76,7 @@ class PatternResults:
         return self._routed(map(self._timeout, output.timeouts()))
 
     def alerts(self, lane: LaneOutput) -> Iterator[Result]:
-        """The alerts of the matches of one correlation key."""
+        """The alerts of the matches of one per-key matcher."""
         if not lane.has_few_matches:
             yield from alerts_of(lane, self.stream, self.route)
         elif len(lane.matches):
@@ -84,7 +84,7 @@ class PatternResults:
             yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in found)
 
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
-        """The early terminations; with ``newest``, at most this many of each correlation key, the last ones."""
+        """The early terminations; with ``newest``, only this many of the last ones per per-key matcher."""
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
                 columns = lane.columns_of_endings(newest)
@@ -108,7 +108,7 @@ class PatternResults:
         return map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
-        """The results of the rarer kinds."""
+        """Counted early terminations, deviations, corrections, losses and suspensions."""
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
@@ -179,7 +179,7 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """Counts of early terminations by pattern and reason; the first one of a count determines the id."""
+        """Counts of early terminations by pattern and reason; the first one in a count determines its id."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
@@ -289,7 +289,7 @@ class PatternResults:
 
 
 def _row_of(one: Timeout | Correction) -> dict[str, Any]:
-    """The member with the row of FOR EACH ROW, if the pattern has rows."""
+    """The member ``row`` of a result, if its pattern has FOR EACH ROW; else empty."""
     return {} if one.row is None else {"row": one.row}
 
 

@@ -110,7 +110,7 @@ class Rules:
         return None
 
     def _explain(self, asked: _Question) -> Explanation:
-        """Explain an early termination by its event, or from the start of the trace if tables noticed it only later."""
+        """Explain an early termination by its event, or from the start of the trace if it was found only later."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, asked.query, asked.state)
@@ -121,7 +121,7 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """The event with its own type; the matcher gives unnamed types no type of their own."""
+    """The class of an event with the type of the event; the matcher has one class for all types that no rule names."""
     return event if event.type == event_type else replace(event, type=event_type)
 
 

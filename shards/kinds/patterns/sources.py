@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 SUPPRESSION = "suppression"
-"""The kind of the part, and the member of a pattern's definition."""
+"""The kind of the part, and the name of the member with its rules in a pattern's definition."""
 
 
 RESOLUTION = "resolution"
 """The type of the events of an inner stream that close incidents."""
 ACKNOWLEDGE: Literal["acknowledge"] = "acknowledge"
-"""The type of those by which a person acknowledges an incident."""
+"""The type of events of an inner stream by which a person acknowledges an incident."""
 CLOSE: Literal["close"] = "close"
-"""The type of those by which a person closes an incident."""
+"""The type of events of an inner stream by which a person closes an incident."""
 
 
 def alerts_stream(pattern: str) -> str:

@@ -83,7 +83,7 @@ class SuppressingOperator(Operator):
     def _decided(
         self, identity: str, body: bytes, time_us: int, key_hash: int
     ) -> tuple[ResultKind, bytes, Sequence[Change]]:
-        """Kind and body of the row of an alert, and what it changes."""
+        """Kind and body of the row of an alert, and the changes of incidents that the alert causes."""
         alert = orjson.loads(body)
         group = self._suppression.group_of(alert)
         suppressor = None
@@ -97,7 +97,7 @@ class SuppressingOperator(Operator):
         return (ALERT, body, changes) if suppressor is None else (SUPPRESSED, _marked(body, suppressor), changes)
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Drop groups whose last alert suppresses none any more, and close incidents that had no alert for long."""
+        """Drop groups whose last alert no longer suppresses others, and close incidents that had no alert for long."""
         self._last.expire(watermark_us)
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(watermark_us)))
 

@@ -32,7 +32,7 @@ class Suppression:
             one group.
         lasts_us: How long an alert that passed suppresses later alerts of its group; 0: not at all.
         is_rekeyed: Whether the alerts of a group may have different keys.
-        closes_after_us: For how long a group has no alerts when its incident closes; None: there are no incidents.
+        closes_after_us: Time without alerts of a group after which its incident closes; None: no incidents.
     """
 
     by: tuple[str, ...]
@@ -122,7 +122,7 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
     The alerts of incidents are always re-keyed by their group, so that alerts of other patterns find them.
 
     Raises:
-        OperatorRefused: A member has another form, names what alerts do not have, or contradicts another one.
+        OperatorRefused: A member has a wrong form, names a value that alerts do not have, or contradicts another one.
     """
     suppression = read_suppression(document.get(_SUPPRESS), routed)
     incident = _members(INCIDENT, document.get(INCIDENT), "close_after", "{by: [customer], close_after: 2 h}")
