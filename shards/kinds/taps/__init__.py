@@ -1,3 +1,3 @@
-"""Taps: results of patterns and constraints as events of derived streams."""
+"""Taps: operators that make events of early terminations, timeouts or deviations of a stream."""
 
 from shards.kinds.taps.kind import TapKind

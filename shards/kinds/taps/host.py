@@ -11,7 +11,7 @@ from streams import EventBatch
 
 
 class Tap(Operator):
-    """Makes events of the results of one kind, as the host of patterns at its place emits them."""
+    """A tap at one place: it makes events of the results of one kind that the host of patterns there emits."""
 
     def hear(self, output: Output) -> Output:
         one = self.definition

@@ -1,4 +1,4 @@
-"""Taps as a kind of operators."""
+"""Taps as a kind of operator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class TapKind(DocumentKind):
-    """The kind of taps: results of a stream become events of the derived stream with the name of the tap."""
+    """The kind of taps: the results of one kind of a stream become events of the derived stream with the tap's name."""
 
     name: ClassVar[str] = "tap"
     plural: ClassVar[str] = "taps"
@@ -66,10 +66,9 @@ class TapKind(DocumentKind):
 
     def explain(self, definition: Definition) -> Sequence[str]:
         body, (source,) = definition.body, definition.inputs
-        made = (
-            f"The {body['results']} of the stream {source.stream!r} become events {body.get('type', definition.name)}"
-        )
-        return (f"{made} with the keys of their transactions, in the same step.", "It keeps no state.")
+        kind = body.get("type", definition.name)
+        made = f"The {body['results']} of the stream {source.stream!r} become events of the type {kind!r}"
+        return (f"{made}, with the keys of their transactions, in the same step.", "It keeps no state.")
 
     def notices(
         self,

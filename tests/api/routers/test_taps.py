@@ -17,7 +17,7 @@ def test_what_a_tap_feeds_is_used_as_of_patterns(http, orders, check_problem):
     check_problem(http.delete("/v1/streams/orders"), 409, "stream-in-use")
     check_problem(http.delete("/v1/streams/stopped"), 409, "stream-in-use")
     explained = http.get("/v1/taps/stopped/explanation").json()["sentences"]
-    assert explained[0].startswith("The endings of the stream 'orders' become events stopped")
+    assert explained[0].startswith("The endings of the stream 'orders' become events of the type 'stopped'")
     circle = {"name": "orders.more", "of": "stopped", "results": "deviations"}
     assert http.post("/v1/taps", json=circle).status_code == 201
     check_problem(http.post("/v1/taps", json={**STOPPED, "of": "orders.more"}), 400, "derivation-refused")
