@@ -1,4 +1,4 @@
-"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+"""Exports of the package; `__init__.py` loads each name on first use."""
 
 from .continuous.query import finish_blocks as finish_blocks, start_continuous as start_continuous
 from .continuous.turns import begin_continuous as begin_continuous, begin_micro_batches as begin_micro_batches

@@ -54,4 +54,4 @@ class KafkaUnreachable(PipelineError, code="kafka-unreachable", fault="external"
 
 
 class KafkaGap(PipelineError, code="kafka-gap", fault="external"):
-    """Records that must be read are gone from the topic: continuing would skip them."""
+    """Records that must be read are no longer in the topic, so continuing would skip them."""

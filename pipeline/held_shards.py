@@ -56,10 +56,10 @@ from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, 
 from streams import Ask, StateLost, log_key, position_order
 from streams.tables import TableFiles, Tables, fetching
 
-_ENDINGS_TOLD = 1_000  # per micro-batch: after a backlog there are as many as events, and the newest are listed
+_ENDINGS_TOLD = 1_000  # per micro-batch; after a backlog each event may cause one, and only the newest are listed
 _ENTRY_BYTES = 200
-_SHARED_S = 0.5  # of matching
-_SHARED_TIMES = 16  # of the time to hand over
+_SHARED_S = 0.5  # of matching before a handover is due
+_SHARED_TIMES = 16  # multiple of the last handover's time, added to ``_SHARED_S``
 _UNSAVED = struct.Struct("<q")  # header of a handed over state: bytes matched since the last snapshot
 
 log = structlog.get_logger(__name__)
@@ -67,7 +67,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOptions:
-    """The options of held shards: where states are found and stored.
+    """The options of held shards: where their states are found and stored.
 
     Attributes:
         handover: Folder on each machine for states on their way from one process to the next; None: no handover.
@@ -85,8 +85,8 @@ class HeldOptions:
 class _Held:
     """A state in this process, and the cost of matching the log's entries since the last snapshot and handover.
 
-    ``size_bytes`` is that of the state when it was last written or read; 0: unknown. ``shared_s`` is what the last
-    handover took.
+    ``size_bytes`` is the state's size when it was last written or read; 0: unknown. ``shared_s`` is the time that the
+    last handover took.
     """
 
     state: ShardState
@@ -99,7 +99,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """A copy of a state to be stored; ``after`` is where the step that led to it began."""
+    """A copy of a state to be stored; ``after`` is the position at which the step that led to this state began."""
 
     shard: int
     after: str
@@ -113,8 +113,8 @@ class HeldShards:
     """The states of shards, advanced by micro-batches.
 
     Args:
-        options: Where states are.
-        is_aside: Let a thread store states; else they are stored when a step ends, for the next one's process.
+        options: Where states are stored, and how shards run.
+        is_aside: Let a thread store states; otherwise they are stored at the end of a step, before its result is used.
     """
 
     def __init__(self, options: HeldOptions, *, is_aside: bool = False) -> None:
@@ -132,7 +132,7 @@ class HeldShards:
         self._held: dict[int, _Held] = {}
         self._begun: set[int] = set()  # shards whose micro-batch has begun and is not finished
         self._finished: dict[int, str] = {}  # by shard: the end of the last micro-batch that this process has finished
-        self._work: dict[int, Work] = {}  # by shard: since its last report
+        self._work: dict[int, Work] = {}  # by shard: the work since its last report
         self._incomplete: set[int] = set()  # shards whose state has lost a file
         self._aside = ThreadPoolExecutor(1, "storing") if is_aside else None
         self._storing: Future[None] | None = None
@@ -140,11 +140,11 @@ class HeldShards:
     def advance(
         self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
     ) -> list[RowBlock]:
-        """Rows of a micro-batch's part of one shard as ``step`` gives them, with a ``report`` at the end."""
+        """Rows of a micro-batch's part of one shard, as ``step`` returns them, with a ``report`` at the end."""
         return [*self.step(shard, after, entries, stops), self.report(shard)]
 
     def step(self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None) -> list[RowBlock]:
-        """Rows of a micro-batch's part of one shard; the state at its end is retained.
+        """Match one shard's part of a micro-batch; returns the rows, and retains the state at the end.
 
         The part begins after the position ``after``; its entries are in the order of the log, and not empty. ``stops``
         is the number of the shard's stops as the entries were read; None: unknown, so the stops are read.
@@ -180,10 +180,10 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """A row of the kind ``stats`` on the steps of a shard since its last report; there was at least one.
+        """A row of the kind ``stats`` on the steps of a shard since its last report, of which there was at least one.
 
-        It costs about as much as matching an event, so a caller with small steps asks about once a second, and once
-        when it stops.
+        A report costs about as much as matching an event, so a caller with small steps requests one about once a
+        second, and one when it stops.
         """
         held = self._held[shard]
         costs = None if held.costs is None else held.costs.due()
@@ -194,15 +194,15 @@ class HeldShards:
         return self._held_at(shard, after).state.answer(stream, asked)
 
     def load(self, shard: int, epoch: int | None = None) -> None:
-        """Find a shard's state at the end of its results, as its next micro-batch will; else ``LogDamaged``.
+        """Load a shard's state at the end of its results, as its next micro-batch would; else ``LogDamaged``.
 
-        ``epoch``: that of the lease under which this process advances the shard; None: there are no leases.
+        ``epoch``: the epoch of the lease under which this process advances the shard; None: there are no leases.
         """
         self._records.lease(shard, epoch)
         written = written_up_to(self._server, self._options, shard)
         position = max(written, beginnings(self._server, self._options)[shard], key=position_order)
         if last_position(self._server, log_key(shard), position) != position:
-            return  # the query refuses this with its reason
+            return  # the query will refuse this with the reason
         try:
             self._held_at(shard, position)
         except StateLost as error:
@@ -220,11 +220,11 @@ class HeldShards:
         self._quarantine.forget(shard)
 
     def settle(self) -> None:
-        """Wait until a state that is being stored is complete; the next step raises its error, if it has one."""
+        """Wait until a state that is being stored is complete; the next step raises the error of a failed write."""
         wait(() if self._storing is None else (self._storing,))
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """The state of a shard at a position; this object does not retain it."""
+        """The state of a shard at a position, which this object does not retain."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state
@@ -235,7 +235,7 @@ class HeldShards:
         return self._all(shard, after, entries)
 
     def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
-        """Match all entries together; if this raises an unexpected error, match them individually."""
+        """Match all entries together; after an unexpected error, match them one by one."""
         state, wanted = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
             return state.advance(wanted)
@@ -250,7 +250,7 @@ class HeldShards:
     def _one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
-        """Match entries one by one; set aside those that raise, or ended the process in an earlier attempt."""
+        """Match entries one by one; set aside entries that raise, or that ended the process in an earlier attempt."""
         done: list[StoredEntry] = []
         rows: list[RowBlock] = []
         for entry in entries:
@@ -262,7 +262,7 @@ class HeldShards:
         return rows
 
     def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
-        """Match an entry after the finished ones; if it raises, set it aside and rebuild the state."""
+        """Match an entry after the finished ones; if matching raises, set the entry aside and rebuild the state."""
         held = self._held.get(shard) or self._held_at(shard, after)
         wanted = self._screened(shard, [entry])
         try:
@@ -278,7 +278,7 @@ class HeldShards:
             return again.advance(self._screened(shard, [entry]))
 
     def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries as they are applied: notes replace quarantined entries, and stop notes are inserted."""
+        """The entries as the shard applies them: notes replace quarantined entries, and stop notes are inserted."""
         return self._stops.noted(shard, self._quarantine.screened(shard, entries))
 
     def _held_at(self, shard: int, after: str) -> _Held:
@@ -310,7 +310,7 @@ class HeldShards:
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
-        """Whether a retained state lies between two positions and has all stops placed before it."""
+        """Whether a retained state is between two positions and includes all stops that were placed before it."""
         if not _is_between(first, state.position, last):
             return False
         with suppress(StateLost):
@@ -319,7 +319,7 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """The newest handed over state up to a position, if it is later than another position.
+        """The newest handed over state between two positions.
 
         A state whose entry is missing in the log is older than a loss of data in Redis, and is not used.
         """
@@ -433,7 +433,7 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, begun: float) -> None:
-        """Store a copy of a state; one that names files before the step ends, because others are removed then."""
+        """Store a copy of a state; if the state names files, before the step ends, which removes other files."""
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)
@@ -448,7 +448,7 @@ class HeldShards:
     def _write(self, held: _Held, copy: _Copy, begun: float) -> None:
         """Write a snapshot if it is due, and leave the state for other processes.
 
-        The newest handed over state before the step stays, in case of a retry.
+        The newest handed over state from before the step is kept for a retry.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:
@@ -472,5 +472,5 @@ def _cost(entries: Sequence[StoredEntry]) -> int:
 
 @lru_cache(maxsize=1)
 def held_shards(options: HeldOptions) -> HeldShards:
-    """The states of this process; a call with other options starts afresh."""
+    """The held shards of this process; a call with other options begins without states."""
     return HeldShards(options)

@@ -49,7 +49,7 @@ class JobOptions:
 
     @property
     def held(self) -> HeldOptions:
-        """The options that say where the states of shards are found and stored."""
+        """The options of held shards: where their states are found and stored."""
         return HeldOptions(log=self.log, handover=self.handover, kinds=self.kinds)
 
 

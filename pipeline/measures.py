@@ -1,4 +1,4 @@
-"""Measures of a shard's work in a micro-batch: one of the shard's rows; the driver sums them up."""
+"""Measures of a shard's work in a micro-batch, sent as one of the shard's rows; the driver sums them up."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SHOWN = (
 )
 _OF_AUTO = ("lateness_us",)
 _COSTS_S = 1.0
-_MOST_OPERATORS = 200  # that a report names, of one host
+_MOST_OPERATORS = 200  # of one host, in a report
 
 
 @dataclass(slots=True)
 class Work:
-    """What a shard has matched from a position on: entries, their bytes, and the seconds spent.
+    """The work of a shard from a position on: entries, their bytes, and the seconds spent.
 
-    The seconds are those of getting the state, matching the entries, and saving the state.
+    The seconds are counted for getting the state, matching the entries, and saving the state.
     """
 
     after: str
@@ -91,9 +91,9 @@ def _costs(found: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> d
 
 
 def stats_row(state: ShardState, work: Work, state_bytes: int, costs: Mapping[str, Any] | None = None) -> RowBlock:
-    """The row of the kind ``stats``; it describes one attempt at some steps and is never stored.
+    """The row of the kind ``stats``, which describes one attempt at some steps and is never stored.
 
-    ``state`` is the state after these steps, ``costs`` are those of ``Costs.due``.
+    ``state`` is the state after these steps, ``costs`` is the result of ``Costs.due``.
     """
     body: dict[str, Any] = {
         "shard": state.shard,

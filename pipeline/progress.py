@@ -20,7 +20,7 @@ from shards import REKEYED, RESULT_KINDS, STATS, OutputRow
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning")
 _COMMITTING = ("walCommit", "commitOffsets")
 _SUMMED = ("entries", "bytes", "load_s", "match_s", "keep_s")
-_REMEMBERED = 8  # micro-batches without Spark's report of their end
+_REMEMBERED = 8  # written micro-batches whose end Spark has not reported
 
 _Sink = Callable[[Sequence[OutputRow], int], None]
 BatchReport = Callable[["BatchProgress"], None]
@@ -44,8 +44,8 @@ class BatchProgress:
         state_bytes: Bytes that these shards have written of their states; None if not reported.
         open_traces: Open traces in these shards; None if not reported.
         held: Bound events in these shards; None if not reported.
-        watermark_lag_s: By stream, the time from the watermark of the slowest of these shards to the end of the
-            micro-batch; only streams that have a watermark.
+        watermark_lag_s: By stream with a watermark, the time from the watermark of the slowest of these shards to the
+            end of the micro-batch.
     """
 
     batch: int
@@ -84,10 +84,10 @@ class BatchMeter:
         self._sink = sink
         self._report = report
         self._seen: dict[int, SinkTime] = {}
-        self._events: dict[int, int] = {}  # by shard, since its state began
+        self._events: dict[int, int] = {}  # matched events by shard, since its state began
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Pass all rows on and note their statistics."""
+        """Pass all rows on to the sink, and note their statistics."""
         begun = time.perf_counter()
         self._sink(rows, epoch_id)
         sink_ms = 1_000 * (time.perf_counter() - begun)
@@ -112,7 +112,7 @@ class BatchMeter:
         return self._seen.pop(epoch_id)
 
     def committed(self, spark_progress: str) -> None:
-        """Note that a micro-batch is committed, and report it; takes the JSON of Spark's ``StreamingQueryProgress``."""
+        """Report a committed micro-batch; takes the JSON of Spark's ``StreamingQueryProgress``."""
         progress = orjson.loads(spark_progress)
         seen = self._seen.pop(progress["batchId"], None)
         if seen is not None:

@@ -1,4 +1,4 @@
-"""Quarantine: entries that break the matcher are recorded and skipped, so that each breaks it only once.
+"""The quarantine: entries that break the matcher are recorded and skipped, so that each breaks it only once.
 
 An entry is set aside for one of two reasons. If matching it raises an unexpected error, it is set aside at once. If it
 ends the whole process (out of memory, a crash in native code), it is found by counting the attempts at a micro-batch:
@@ -6,9 +6,9 @@ after ``_TRIES`` attempts it is matched entry by entry, with a count for each, a
 of attempts is set aside. The record is stored beside the log, so a process that matches these entries again, after a
 crash or from an older snapshot, skips the same ones.
 
-A process that continues from its own last micro-batch neither counts nor reads the record again, so a step that
-succeeds needs no call. If an entry ends such a process, the process that takes over has not matched the micro-batch
-before, counts its attempts, and so finds the entry one attempt later. The record is read with the stops of the shard
+A process that continues from its own last micro-batch neither counts attempts nor reads the record again, so a step
+that succeeds needs no call. If an entry ends such a process, the next process has not matched the micro-batch before
+and counts its attempts, so the entry is found an attempt later. The record is read together with the stops of the shard
 (``pipeline.records``), and an entry is only added to it while the results of its micro-batch are not written.
 """
 
@@ -35,7 +35,7 @@ class Quarantine:
         self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
-        """Begin a shard's micro-batch; returns whether to watch its entries one by one, after many attempts.
+        """Begin a shard's micro-batch; returns whether many attempts failed, so that entries are watched one by one.
 
         ``continues``: this process has finished the micro-batch that ends at ``after``, and no attempt has failed.
         """
@@ -45,7 +45,7 @@ class Quarantine:
         return self._count(_field(shard, after)) > _TRIES
 
     def forget(self, shard: int) -> None:
-        """Drop what is known of a shard, which another process advances from now on."""
+        """Forget a shard, which another process advances from now on."""
         self._counted.pop(shard, None)
         self._unwritten = {one: reason for one, reason in self._unwritten.items() if one[0] != shard}
 
@@ -65,8 +65,8 @@ class Quarantine:
     def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:
         """Record an entry of the micro-batch after a position as quarantined; the first reason stays.
 
-        If another process has the shard, or the results are written, only this process skips the entry: its results
-        are not used.
+        If another process holds the shard, or the results are written, only this process skips the entry, and its own
+        results are not used.
         """
         known = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
         if entry.position not in known.quarantined:

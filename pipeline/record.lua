@@ -1,7 +1,8 @@
 --! keys: records, epochs, results
 --! args: shard, epoch, after, facts*
--- Records facts about a shard beside its log, names and values in turn, each once. Nothing where the lease's epoch has
--- risen ('': there are no leases), or results of entries after the position ``after`` are written. Returns 1; 0.
+-- Records facts about a shard beside its log, names and values in turn, each once. Adds nothing and returns 0
+-- if the lease's epoch has risen ('': there are no leases), or results of entries after the position ``after`` are
+-- written; otherwise returns 1.
 local function parts(position)
   local ms, n = string.match(position, '(%d+)-(%d+)')
   return tonumber(ms), tonumber(n)

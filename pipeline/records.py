@@ -1,7 +1,7 @@
 """Records about a shard beside its log: its stops, their places, and its quarantined entries.
 
-They hold for every process that matches the shard's entries again, so one is only added while the results that it
-concerns are not written, by the process that holds the shard's lease (continuous tasks), or by any (micro-batches).
+Every process that matches the shard's entries again obeys the same records. So a record is only added while the results
+that it concerns are not written; by the holder of the shard's lease (continuous tasks), or any process (micro-batches).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Known:
 
 
 class ShardRecords:
-    """The records of one log; ``results`` is the hash with the positions up to which results are written."""
+    """The records of one log; ``results`` is the Redis hash with the positions up to which results are written."""
 
     def __init__(self, server: redis.Redis, results: str = "") -> None:
         self._server = server
@@ -66,7 +66,7 @@ class ShardRecords:
         return known
 
     def lease(self, shard: int, epoch: int | None) -> None:
-        """Add records of a shard under the epoch of a lease only; None: under none."""
+        """Add further records of a shard only while the lease has this epoch; None: there are no leases."""
         if epoch is None:
             self._epochs.pop(shard, None)
         else:
@@ -75,7 +75,7 @@ class ShardRecords:
     def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> Known:
         """Add records, each once, unless results of entries after a position are written, or the lease is lost.
 
-        Returns the records then.
+        Returns the records after that.
         """
         given: dict[str, ScriptInput] = {
             "records": key.format(shard=shard),

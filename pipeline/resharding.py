@@ -1,8 +1,8 @@
 """Dividing the states of a log's shards among more shards, while nothing is appended and no job runs.
 
-A new shard takes the traces of one old shard, because their numbers divide each other. The states are written as
-snapshots of the next generation; the old snapshots do not change. So this may be interrupted anywhere and started
-again.
+Each new shard takes traces of one old shard only, because the new number of shards is a multiple of the old one. The
+states are written as snapshots of the next generation; the old snapshots do not change. So the work may be interrupted
+anywhere and started again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from shards import OutputRow
 
 
 def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
-    """Write the states of the new shards at the end of the log; their number is a multiple of the current one.
+    """Write the states of the new shards at the end of the log; ``shards`` is a multiple of the current number.
 
-    The options are those of the log before the change; all of it is matched. Yields for each new shard, in no order, a
-    row of the kind ``stats``: its number, the position after which its log begins, and its measures. ``LogDamaged`` if
-    snapshots or entries that a state needs are gone.
+    The options are those of the log before the change; the whole log is matched. Yields for each new shard, in no
+    order, a row of the kind ``stats``: its number, the position after which its log begins, and its measures.
+    ``LogDamaged`` if snapshots or entries that a state needs are gone.
     """
     new = replace(options.log, shards=shards, generation=shards)
     forget_states(new)
@@ -45,7 +45,7 @@ def divide_states(options: HeldOptions, shards: int) -> Iterator[OutputRow]:
 
 
 def forget_states(options: EventLogOptions) -> None:
-    """Remove the snapshots of a generation: an old one, or the remains of an interrupted attempt."""
+    """Remove the snapshots of an old generation, or of an interrupted attempt at a new one."""
     server = connect(options)
     try:
         store = open_snapshots(options.snapshots, server, options.generation)

@@ -1,10 +1,9 @@
 """Files of shard states that are partly on disk: where they are stored, and when they are removed.
 
-They are beside the snapshots, in a folder for each shard, because every process or machine that continues from a saved
-state must reach the files that it names. A state at a position of the log is stored as a snapshot or handed over;
-before that, a list of the files that it names is written. Files that neither a list of a stored state nor the current
-state names are removed. Another process may still hold an older state in memory; if it finds a file gone, it continues
-from a stored state.
+The files are beside the snapshots, in a folder for each shard, because every process or machine that continues from a
+saved state must reach the files that the state names. Before a state is stored as a snapshot or handed over, a list of
+the files that it names is written. Files that are neither in such a list nor named by the current state are removed.
+Another process may still hold an older state in memory; if it misses a file, it continues from a stored state.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class SpilledStates:
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
         """The kinds by name, with the files of a shard.
 
-        ``may_be_lost``: a missing file stops only the operators that need it, instead of the shard.
+        ``may_be_lost``: a missing file stops only the operators that need the file, instead of the shard.
         """
         folder = None if self._folder is None else self._folder / str(shard)
         files = self._files[shard] = SpilledFiles(folder, may_be_lost=may_be_lost)
@@ -61,7 +60,7 @@ class SpilledStates:
         return self._folder is not None and self._lists(shard).is_dir()
 
     def sweep(self, shard: int, positions: Collection[str], current: Collection[str]) -> None:
-        """Remove the files that no state names: neither one stored at the positions nor the current one in memory."""
+        """Remove the files that neither a state stored at the positions nor the current state (``current``) names."""
         if self._folder is None:
             return
         needed = set(current)
@@ -77,9 +76,9 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Take over the files of a state that was a part of another shard's, in another layout of the log.
+        """Take over files from a shard ``from_shard`` of another layout, of whose state this shard's state was a part.
 
-        The state, which names the files, is about to be stored at the position.
+        The new state, which names the files, is about to be stored at the position.
         """
         if self._folder is None or before._folder is None:
             return

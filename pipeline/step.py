@@ -8,8 +8,8 @@ of each shard's log, and a re-run reads the same entries.
 2.  Each range comes with the position after which it begins, and ``HeldShards`` finds the state at exactly that
 position: retained, handed over, or rebuilt from a snapshot and the log. A state that is ahead is not used.
 3.  ``ShardState`` is a function of (state, entries): same rows, same ids, same next state.
-4.  ``foreachBatch`` hands the rows to the sink on the driver, which stores them by id. If the crash came between sink
-and commit, the re-run stores the same rows under the same ids.
+4.  ``foreachBatch`` hands the rows to the sink on the driver, which stores them by id. After a crash between sink and
+    commit, the re-run stores the same rows under the same ids.
 5.  Spark marks the micro-batch as committed, and notifies the source only when the next one is planned; the source
 trims the log only before snapshots at or before committed offsets.
 
@@ -40,11 +40,11 @@ OUTPUT_DDL = (
 )
 _TEXTS = ("position", "kind", "stream", "subject", "counter", "id")
 _OUTPUT = pa.schema({"shard": pa.int32(), **dict.fromkeys(_TEXTS, pa.string()), "body": pa.binary()})
-_MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # that Spark takes at once
+_MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # in a batch that is passed to Spark
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Let the processes that will match find the state of each shard: a service is ready once it has them.
+    """Let the processes that will match load the state of each shard; the service is ready after that.
 
     The options are those of the following query.
     ``QueryFailed`` has the reason if a state cannot be loaded.
@@ -68,13 +68,13 @@ def _load(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[p
 
 
 def match_shards(entries: DataFrame, options: HeldOptions) -> DataFrame:
-    """The rows that entries of the log cause: ``OUTPUT_DDL`` from the source's columns, in no order."""
+    """Match entries of the log, in the source's columns; returns a frame of the rows, ``OUTPUT_DDL``, in no order."""
     with matcher_workers(entries.sparkSession.sparkContext):
         return entries.mapInArrow(partial(advance, options=options), OUTPUT_DDL)
 
 
 def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator[pa.RecordBatch]:
-    """Match the entries of one partition; runs in Spark's Python worker."""
+    """Match the entries of one partition, in a Python worker of Spark."""
     held = held_shards(options)
     for shard, after, entries in ranges(batches):
         yield from portions(to_batch(held.advance(shard, after, entries)))

@@ -4,7 +4,7 @@ The registry records which operators stop, together with the pause that it appen
 where: at the position after which its next micro-batch begins, provided that no results of this micro-batch are written
 yet. The position is recorded before the micro-batch is matched, so a process that matches it again, after a crash or
 from an older snapshot, stops the operators there, too (``shards.stops``). A state between this position and the pause
-in which they are not stopped comes from an attempt that was not committed, and is not used.
+in which these operators are not stopped comes from an attempt that was not committed, and is not used.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PlacedStops:
         return found
 
     def check(self, shard: int, state: ShardState) -> None:
-        """Check that a state has all stops at its position; ``StateLost`` if it comes from an attempt without one."""
+        """Check that a state has the stops in force at its position; ``StateLost`` if one is missing."""
         for until, after in self._records.of(shard).placed.items():
             is_between = is_before(after, state.position) and is_before(state.position, until)
             if is_between and until not in state.stops:

@@ -42,8 +42,8 @@ def load_kernels() -> None:
 def warm_up(context: SparkContext) -> None:
     """Let the Python workers that will match load the kernels of the pipeline, one worker per core.
 
-    On a cluster they compile the kernels first: the workers of one machine share the work, and keep the result.
-    Continuous tasks of one machine do without: they load the kernels as they begin.
+    On a cluster the workers compile the kernels first: those of one machine share the work, and the result is kept.
+    Continuous tasks on one machine do not need this, because they load the kernels when they begin.
     """
     tasks = context.defaultParallelism
     with matcher_workers(context):

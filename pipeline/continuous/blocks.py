@@ -1,10 +1,9 @@
 """Blocks: the results of a step as one entry in Redis, written together with derived events and the new position.
 
-A block of few rows is a line of JSON with the rows without their bodies, in whose place are the sizes, and then the
-bodies, because columns cost more than few rows do. Any other block is an Arrow stream with the columns of
-``pipeline.step.OUTPUT_DDL``. The position of a shard moves only in the
-script ``commit``, which compares the lease's epoch and the position where the step began; so of all attempts at a step,
-one is written.
+A block of few rows is a line of JSON with the size of each body in place of the body, followed by the bodies: for few
+rows, columns would cost more. Any other block is an Arrow stream with the columns of ``pipeline.step.OUTPUT_DDL``. The
+position of a shard moves only in the script ``commit``, which first compares the lease's epoch and the position where
+the step began; so only one attempt at a step is written.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from streams import (
 
 _FEW_ROWS, _FEW_BYTES = 64, 65_536
 _ARROW = b"\xff\xff\xff\xff"  # the beginning of an Arrow stream
-MOST_BLOCKS = 64  # of a shard that wait for the indexer; then its steps wait
-_MOST_BYTES = 32_000_000  # about as many bytes wait
-_LEAST_BLOCKS = 4  # wait in any case: two of them may be read already
+MOST_BLOCKS = 64  # of a shard, not yet indexed; at the limit its steps wait
+_MOST_BYTES = 32_000_000  # of these blocks, approximately
+_LEAST_BLOCKS = 4  # allowed whatever their size: the indexer may have read two of them already
 BATCH_BYTES = 4_000_000
-"""About as many bytes of blocks are read at once."""
+"""Approximate limit of the bytes of blocks that are read at once."""
 
 _PAUSE_S = 0.01
 
@@ -62,7 +61,7 @@ class Step:
 
     @property
     def size_bytes(self) -> int:
-        """About the bytes that the step writes."""
+        """The approximate number of bytes that the step writes."""
         return len(self.rows) + self.derived.size_bytes
 
 
@@ -105,9 +104,9 @@ def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
 
 
 class BlockWriter:
-    """Writes steps, each before the task makes its next.
+    """Writes the steps of a task, each before the task makes the next one.
 
-    A write takes less than a thread of its own would wait for Python's lock while the task matches.
+    There is no thread for writing: while the task matches, it would wait longer for Python's lock than a write takes.
     """
 
     def __init__(self, server: redis.Redis, shards: int) -> None:
@@ -120,8 +119,8 @@ class BlockWriter:
     def write(self, step: Step) -> bool:
         """Write a step; waits while too many blocks of the shard wait for the indexer.
 
-        False: refused, because another task holds the shard or the server has lost the steps before this one, so
-        everything that the task knows of the shard is void. ``QueryFailed`` if the log is being divided, or was.
+        False if the write is refused, because another task holds the shard or the server has lost earlier steps: the
+        task's state of the shard is then invalid. ``QueryFailed`` if the log is being resharded, or was.
         """
         while True:
             outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._given(step))))
@@ -165,23 +164,23 @@ class BlockWriter:
 
 
 def _most_blocks(step: Step) -> int:
-    """The blocks of the shard that may wait, as if all had the size of this one."""
+    """The number of blocks of the shard that may wait, if all have the size of this one."""
     return min(MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Whether a step was written by an earlier attempt, whose answer was lost: only the owner moves a position."""
+    """Whether an earlier attempt, whose reply was lost, wrote the step: only the owner moves a position."""
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 
 def positions(server: redis.Redis, shards: int) -> list[str]:
-    """The position of each shard up to which results are in blocks."""
+    """The position of each shard up to which its results are written in blocks."""
     found = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
     return [START if one is None else one.decode() for one in cast("list[bytes | None]", found)]
 
 
 def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
-    """Raise the positions of shards to where micro-batches or a resharding left them; no task may be running."""
+    """Raise the shards' positions to where micro-batches or a resharding ended; no task may be running."""
     at = positions(server, max(starts) + 1)
     for shard, start in starts.items():
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
@@ -190,9 +189,9 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
 def read_blocks(
     server: redis.Redis, afters: Mapping[int, str], wait_ms: int | None, most: int = MOST_BLOCKS
 ) -> list[Block]:
-    """At most ``most`` blocks of each shard after a position, the oldest first, up to ``BATCH_BYTES``, at least one.
+    """At most ``most`` blocks of each shard after its position, oldest first, up to ``BATCH_BYTES``, at least one.
 
-    Waits up to ``wait_ms`` for the first block; None: not at all.
+    Waits up to ``wait_ms`` for the first block; None: does not wait.
     """
     keys = {blocks_key(shard): shard for shard in sorted(afters)}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}

@@ -2,10 +2,10 @@
 --! keys: layout, epochs, positions, blocks, appended, times, streams, routes, promises, shards*
 --! args: shard_count, shard, epoch, before, after, most_blocks, rows, appends, promising, kind, tick, bodies*
 -- Writes the results of a shard's step from position ``before`` to ``after``, appends its derived events, and moves the
--- position, at once. Nothing where the lease's epoch has risen or the position is another one, where the log is being
--- divided or was, or where a derived stream was not declared at the time ``since``. ``appends``, ``promising``, ``kind``
--- and ``tick`` are those of the part ``deriving``; ``appends`` has the members ``since`` too. Returns what happened, and
--- the shard's position; of 'declared', the times of the streams of ``appends``.
+-- position, atomically. Changes nothing if the lease's epoch has risen or the position is another one, if the log is
+-- being resharded or was, or if a derived stream was not declared at the time ``since``. ``appends``, ``promising``,
+-- ``kind`` and ``tick`` are those of the part ``deriving``; ``appends`` has the members ``since`` too. Returns the
+-- outcome, and the shard's position; with the outcome 'declared', the times of the streams of ``appends``.
 local position = redis.call('HGET', positions, 'position:' .. shard)
 if redis.call('HGET', epochs, shard) ~= epoch then return {'fenced', position} end
 if misfit(layout, shard_count) then return {'divided', position} end

@@ -1,7 +1,7 @@
-"""The derived events and promises of a step, as the script ``commit`` takes them.
+"""The derived events and promises of a step, as input of the script ``commit``.
 
-The log holds each of them once, because the step's position moves in the same script. Events that were derived before
-their stream was declared belong to a former stream of the same name, and are left out.
+Each enters the log once, because the step's position moves in the same script. Events that were derived before their
+stream was declared belong to a former stream of the same name, and are left out.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import orjson
 from shards import STATS, RowBlock
 from streams import EventBatch, ScriptInput, Tick, encode_control, is_older, log_key
 
-_MOST_EVENTS = 5_000  # of an entry
+_MOST_EVENTS = 5_000  # in an entry
 _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """Events and promises by derived stream: events with the position of the entry that brought them."""
+    """Events and promises by derived stream; each batch of events has the position of the entry that caused it."""
 
     events: Mapping[str, Sequence[tuple[str, EventBatch]]] = field(default_factory=lambda: MappingProxyType({}))
     promises: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
@@ -42,13 +42,13 @@ class Derived:
 
     @property
     def size_bytes(self) -> int:
-        """About the bytes of the events."""
+        """The size of the events in memory."""
         return sum(batch.columns.nbytes for parts in self.events.values() for _, batch in parts)
 
     def given(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
-        """What the script takes for a step of a shard that ends at a position.
+        """The script's arguments for a step of a shard that ends at the position ``until``.
 
-        ``shards`` is their number, and ``sinces`` has when each stream was declared, in milliseconds.
+        ``shards`` is the number of shards; ``sinces`` has the time at which each stream was declared, in milliseconds.
         """
         appends, bodies = list[dict[str, Any]](), list[bytes]()
         for stream, parts in self.events.items():
@@ -77,7 +77,7 @@ NOTHING = Derived()
 
 
 def _entries(events: EventBatch, shards: int) -> list[tuple[int, EventBatch]]:
-    """The events in the order of time and id, as one entry of each shard, or several."""
+    """The events in the order of time and id, as one or more entries of each shard."""
     return [
         (shard, part)
         for shard, batch in events.take(events.order_by_time()).split_by_shard(shards).items()

@@ -1,13 +1,14 @@
 """The indexer: passes blocks on to the sink, in batches that are the same after a crash.
 
 Before a batch is written, its number and the range of each shard in it are noted in Redis. After a crash the noted
-batch is written again under the same number, and the sink recognises what it has written already. A batch has the
-blocks that were written meanwhile: under load several of each shard. The sink writes no batch but the noted one, and a
-batch is noted only after the one before. So a driver that was stopped while another took over writes nothing.
+batch is written again under the same number, and the sink recognises the part that it has written already. A batch has
+the blocks that arrived while the one before was written: under load several of each shard. The sink writes only the
+noted batch, and batches are noted in the order of their numbers. So a driver that was suspended while another took over
+writes nothing.
 
-The indexer waits for a server that is away, and then writes the noted batch again. A restarted server has
-another run id, which ``note`` compares. It may have lost its last writes, and with them results and blocks that the
-indexer believes written, so the indexer begins again at the positions that the server has.
+If Redis does not answer, the indexer waits, and then writes the noted batch again. A restarted server has another run
+id, which ``note`` compares. It may have lost its last writes, among them results and blocks that the indexer believes
+written, so the indexer begins again at the positions that the server has.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _Sink = Callable[[Sequence[OutputRow], int], None]
 
 
 class IndexingSink(Protocol):
-    """A sink for micro-batches, and for blocks, whose derived events are in the log already."""
+    """A sink for micro-batches, and for blocks; the derived events of blocks are in the log already."""
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int, /) -> None:
         """Write the rows of a micro-batch."""
@@ -48,16 +49,16 @@ class IndexingSink(Protocol):
 
 
 _WAIT_MS = 1_000
-_GATHERED_S = 0.01  # at most, after the first block of a batch; less where batches take less than half of it
+_GATHERED_S = 0.01  # longest wait for more blocks of a batch; at most twice the time of the last batch
 _SWEPT_S = 1.0
-_ATTEMPTS = 3  # at a batch that the sink or the server rejects for now
+_ATTEMPTS = 3  # at a batch, while the sink or the server fails temporarily
 _PAUSE_S = 0.2
 
 log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards through the sink, from its own thread. ``error`` is what ended the thread."""
+    """Writes the blocks of all shards to the sink, from its own thread. ``error`` is the one that ended the thread."""
 
     def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
         self._options = options
@@ -81,22 +82,22 @@ class Indexer:
         self.error: Exception | None = None
 
     def start(self) -> None:
-        """Write the batch that a crash interrupted, then whatever comes."""
+        """Write the batch that a crash interrupted, then start the thread that writes new blocks."""
         self.recover()
         self._thread.start()
 
     def stop(self) -> None:
-        """Write all blocks that wait, then end."""
+        """Write all waiting blocks, then end the thread."""
         self._over.set()
         self._thread.join()
 
     @property
     def afters(self) -> Mapping[int, str]:
-        """The position of each shard up to which blocks are written through the sink."""
+        """The position of each shard up to which blocks are written to the sink."""
         return self._afters
 
     def recover(self) -> None:
-        """Find where the last batch ended; it is written again, in case it was interrupted."""
+        """Find where the last batch ended, and write it again in case it was interrupted."""
         self._run_id = self._found_run_id()
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
@@ -118,8 +119,8 @@ class Indexer:
     def write_next(self, wait_ms: int) -> bool:
         """Write the next blocks as one batch; False if none came in time.
 
-        Where it had several of a shard, they are removed at once: its steps may wait for their room, and then no other
-        batch would follow.
+        If the batch had several blocks of a shard, they are removed at once: the shard's steps may wait for their room,
+        and then no further batch would come to remove them.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:
@@ -138,7 +139,7 @@ class Indexer:
         return True
 
     def _next_blocks(self, wait_ms: int) -> list[Block]:
-        """The blocks of the next batch, with those that come while the first ones are gathered."""
+        """The blocks of the next batch; waits shortly after the first for more."""
         most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes * self._options.shards)))
         blocks = read_blocks(self._server, self._afters, wait_ms, most)
         if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
@@ -148,10 +149,10 @@ class Indexer:
         return blocks
 
     def _note(self, untils: Mapping[int, str], *, after: int) -> bool:
-        """Note the batch, after the batch of another number; False if the server was started again.
+        """Note the batch as the successor of the batch ``after``; False if the server has restarted.
 
-        Removes the blocks that were written before, of its shards; of a batch that is over, without ``untils``, of all.
-        ``QueryFailed`` if another driver has noted a batch since.
+        Removes the blocks of the batch's shards that were written earlier; with empty ``untils``, the written blocks of
+        all shards. ``QueryFailed`` if another driver has noted a batch since.
         """
         batch = {
             "number": self._batch,
@@ -192,7 +193,7 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write the next batch, and sweep now and then; False once all is written at the end."""
+        """Write the next batch, and sweep periodically; False when the indexer stops and everything is written."""
         is_over = self._over.is_set()
         is_found = self.write_next(1 if is_over else _WAIT_MS)
         if time.monotonic() > self._swept + _SWEPT_S:
@@ -200,7 +201,7 @@ class Indexer:
         return is_found or not is_over
 
     def sweep(self) -> None:
-        """Report the progress, and remove the log's entries that no recovery needs; notice a server that restarted."""
+        """Report the progress, remove log entries that no recovery needs, and detect a restart of the server."""
         self._swept = time.monotonic()
         if self._seen is not None:
             self._report(fold(self._durations(self._seen), self._seen))
@@ -215,7 +216,7 @@ class Indexer:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
-        """Continue where the server is, after it was away; it may have lost its last writes."""
+        """Continue at the server's positions after an outage, in which it may have lost its last writes."""
         log.warning("indexer-begins-again")
         self.recover()
 
@@ -238,7 +239,7 @@ def _ends(blocks: Sequence[Block]) -> dict[int, str]:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether an error is that of a server that does not answer now."""
+    """Whether an error says that the server does not answer at present."""
     if isinstance(error, ForestallError):
         return error.is_retryable and error.fault == "external"
     return isinstance(error, redis.ConnectionError | redis.TimeoutError)

@@ -6,10 +6,10 @@ MEMBERS_KEY = "forestall:tasks:members"
 """Living tasks, by the time of their last beat: milliseconds of the server's clock."""
 
 WAKE_KEY = "forestall:tasks:wake"
-"""A stream of one entry, replaced when tasks should renew their leases at once: shards or members come or go."""
+"""A stream of one entry, replaced when tasks should renew their leases at once because shards or members changed."""
 
 LOADED_KEY = "forestall:tasks:loaded"
-"""By shard, the epoch whose owner has the state in memory."""
+"""By shard, the epoch under which its owner has loaded the state."""
 
 FAILURE_KEY = "forestall:tasks:failure"
 """The error that ended a task of the job, in words."""

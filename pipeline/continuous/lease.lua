@@ -2,10 +2,10 @@
 --! args: id, member, life_ms, shards, states*
 -- Renews a member's beat and its leases. A member holds its fair part of the shards: it gives back what is beyond that,
 -- and takes shards without a living owner. A member that has too few also takes shards of members that have too many
--- and have not loaded them; those that are loaded are given back last. So a task that comes right after another has died
--- takes its shards, and no other shard moves. A shard's epoch rises with each change of its owner. ``states``: shards
--- whose states the member has, and their epochs, in turn. Returns shards and epochs in turn; false: another job has
--- begun. Wakes the others when a member is new or gone, or shards become free. If no member has renewed
+-- and have not loaded them; loaded shards are given back last. So a task that starts right after another has died takes
+-- the dead task's shards, and no other shard moves. A shard's epoch rises with each change of its owner. ``states``:
+-- shards whose states the member has, and their epochs, in turn. Returns shards and epochs in turn; false: another job
+-- has begun. Wakes the others when a member is new or gone, or shards become free. If no member has renewed
 -- for half a life, the server or the machine stood still: each member keeps its leases for another half.
 if redis.call('GET', job) ~= id then return false end
 local time = redis.call('TIME')

@@ -22,10 +22,10 @@ from pipeline.records import EPOCHS_KEY
 from streams import TASKS_JOB_KEY, TASKS_OWNERS_KEY, ScriptInput, read_script
 
 LIFE_S = 5.0
-"""Age of a beat after which a task counts as dead."""
+"""Age of its last beat, in seconds, at which a task counts as dead."""
 
 CONNECTED_S = 4.0
-"""Time within which tasks connect again to a server that was started again."""
+"""Seconds within which tasks reconnect to a restarted server."""
 
 _CLIENT_NAME = re.compile(rb" name=(\S+)")
 _BEAT_S = 2.0
@@ -33,7 +33,7 @@ _ENDED_S = 0.02
 
 
 class Leases:
-    """The leases of one task, called ``member``. ``server`` is a connection with this name (``CLIENT SETNAME``)."""
+    """The leases of a task, the ``member``. ``server`` is a connection with the member's name (``CLIENT SETNAME``)."""
 
     def __init__(self, server: redis.Redis, job: str, member: str, shards: int, life_s: float = LIFE_S) -> None:
         self._script = read_script("pipeline.continuous", "lease")
@@ -48,7 +48,7 @@ class Leases:
         self.member = member
 
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
-        """Epochs of the shards that the task now holds; None: another job has begun, or this job has to stop.
+        """Renew the leases; returns the epochs of the shards that the task now holds, or None if the job has to stop.
 
         ``states``: epochs of the shards whose states the task has.
         """
@@ -68,7 +68,7 @@ class Leases:
         return None if found is None else dict(zip(found[::2], found[1::2], strict=True))
 
     def leave(self) -> None:
-        """Be no member any more; the task's shards are free."""
+        """End the membership, which frees the task's shards."""
         self._server.zrem(MEMBERS_KEY, self.member)
         wake(self._server)
 
@@ -96,13 +96,13 @@ class Beats:
 
 
 def fence(server: redis.Redis, shards: int) -> None:
-    """End all jobs, and refuse the steps of their tasks from now on."""
+    """End all jobs, and make the server refuse the steps of their tasks."""
     server.delete(TASKS_JOB_KEY)
     raise_epochs(server, shards)
 
 
 def raise_epochs(server: redis.Redis, shards: int) -> None:
-    """Let no step be written that is under way; the owners of the shards load them again."""
+    """Raise the epochs of all shards: steps in progress are refused, and the owners load the shards again."""
     changes = server.pipeline()
     for shard in range(shards):
         changes.hincrby(EPOCHS_KEY, str(shard), 1)
@@ -110,7 +110,7 @@ def raise_epochs(server: redis.Redis, shards: int) -> None:
 
 
 def begin_job(server: redis.Redis, job: str) -> None:
-    """Let the tasks of a new job take all shards; those of an earlier job stop, and are fenced."""
+    """Begin a new job, whose tasks take all shards; the tasks of an earlier job stop, and are fenced."""
     changes = server.pipeline()
     changes.set(TASKS_JOB_KEY, job)
     changes.delete(TASKS_OWNERS_KEY, MEMBERS_KEY, LOADED_KEY)
@@ -125,14 +125,14 @@ def end_job(server: redis.Redis, job: str) -> None:
 
 
 def wake(server: redis.Redis) -> None:
-    """Let idle tasks renew their leases now."""
+    """Make idle tasks renew their leases now."""
     server.xadd(WAKE_KEY, {"member": ""}, maxlen=1, approximate=False)
 
 
 def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list[str]:
-    """Remove the members without a connection to Redis, and return them; their shards are free.
+    """Remove the members without a connection to Redis, which frees their shards; returns these members.
 
-    None while the server is younger than ``least_uptime_s``: after a restart of the server members connect again.
+    Removes none while the server's uptime is below ``least_uptime_s``: members reconnect after a restart.
     """
     reading = server.pipeline(transaction=False)
     reading.zrange(MEMBERS_KEY, 0, -1)
@@ -147,7 +147,7 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
 
 
 def has_begun(server: redis.Redis) -> bool:
-    """Whether a task of the job has taken shards."""
+    """Whether some task of the job has taken shards."""
     return bool(server.exists(TASKS_OWNERS_KEY))
 
 
@@ -160,7 +160,7 @@ def await_end(server: redis.Redis, patience_s: float) -> None:
 
 
 def are_all_owned(server: redis.Redis, shards: int, *, are_loaded: bool) -> bool:
-    """Whether each shard has a living owner, and with ``are_loaded`` one that has its state."""
+    """Whether each shard has a living owner; with ``are_loaded``, an owner that has also loaded its state."""
     reading = server.pipeline(transaction=False)
     reading.hgetall(EPOCHS_KEY)
     reading.hgetall(LOADED_KEY)

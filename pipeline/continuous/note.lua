@@ -1,7 +1,7 @@
 --! keys: range, noted, blocks*
 --! args: run_id, before, number, batch, afters*
 -- Notes the range of a batch (``number``) after the batch ``before``, and removes the blocks of its shards that are
--- written: those before ``afters``. Returns 1; 0: the server has been started again since it had ``run_id``; -1: another
+-- written: those before ``afters``. Returns 1; 0 if the server has restarted, so ``run_id`` differs; -1 if another
 -- driver has noted a batch.
 if not string.find(redis.call('INFO', 'server'), 'run_id:' .. run_id, 1, true) then return 0 end
 local latest = redis.call('GET', noted)

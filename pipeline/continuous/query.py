@@ -1,4 +1,4 @@
-"""The job of long-running tasks: started, watched and ended from the driver."""
+"""The job of long-running tasks, as the driver starts, watches and ends it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from streams import NOTED_KEY, ForestallError, position_order
 
 _LOOKED_S = 0.2
 _BEAT_S = 1.0
-_BEGUN_S = 600.0  # within which the first task has begun
-_LONGEST_STEP_S = 300.0  # a shard with news that has made no step for longer is stalled
-_STALLS_S = 10.0  # between two looks for stalled shards
+_BEGUN_S = 600.0  # until the first task must have begun
+_LONGEST_STEP_S = 300.0  # a shard with unread entries and no step for longer is stalled
+_STALLS_S = 10.0  # between two checks for stalled shards
 _ENDING_S = 10.0
 
 log = structlog.get_logger(__name__)
@@ -104,24 +104,24 @@ class ContinuousQuery:
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all entries that are in the log at the call have reached the sink; raises as ``wait``."""
+        """Wait until all entries that the log has at the call have reached the sink; raises as ``wait``."""
         ends = {int(shard): position_order(end) for shard, end in log_ends(self._options.log).items()}
         while any(position_order(self._indexer.afters[shard]) < end for shard, end in ends.items()):
             self.wait(timeout_s=0.01)
 
     def stop(self) -> None:
-        """Let the tasks finish their steps, and the indexer write all blocks."""
+        """Stop the job: the tasks finish their steps, and the indexer writes all blocks."""
         end_job(self._server, self._job)
         await_end(self._server, _ENDING_S)
-        with suppress(OSError, Py4JError):  # Spark's process may be gone
-            self._context.cancelAllJobs()  # tasks that wait for a core
+        with suppress(OSError, Py4JError):  # Spark's process may have ended
+            self._context.cancelAllJobs()  # also ends tasks that wait for a core
         self._thread.join(_ENDING_S)
         self._indexer.stop()
         if self._indexer.error is not None:
             log.warning("blocks-left", error=str(self._indexer.error))  # the next start writes them
 
     def _look(self) -> None:
-        """Look after the job once: dead tasks, and once a second failures of tasks, and progress."""
+        """Watch the job once: remove dead tasks; once a second, check for failures of tasks and report progress."""
         if self._indexer.error is not None:
             raise QueryFailed(f"the sink failed: {self._indexer.error}") from self._indexer.error
         if self._failure is None and self._thread.is_alive():
@@ -141,9 +141,9 @@ class ContinuousQuery:
         self._beat()
 
     def _beat(self) -> None:
-        """Report that all is well: first when all states are loaded, then while all shards have living owners.
+        """Beat if the job is healthy: first when all states are loaded, then while all shards have living owners.
 
-        A step, and a state that is loaded again, may take minutes.
+        Later, loaded states are not required, because a step or the loading of a state may take minutes.
         """
         is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
         if is_owned and not self._progress.is_stalled():
@@ -167,7 +167,7 @@ class ContinuousQuery:
 
 
 class _Progress:
-    """Notices shards that have news and make no step."""
+    """Detects shards that have unread entries and make no step."""
 
     def __init__(self, server: redis.Redis, options: JobOptions) -> None:
         self._server = server
@@ -177,7 +177,7 @@ class _Progress:
         self._is_stalled = False
 
     def is_stalled(self) -> bool:
-        """Whether a shard with news has made no step for a while, as last looked for."""
+        """Whether a shard with unread entries had made no step for too long at the last check."""
         if time.monotonic() > self._looked + _STALLS_S:
             self._looked = time.monotonic()
             self._is_stalled = self._found_stalled()
@@ -215,9 +215,9 @@ def start_continuous(
 
 
 def take_over(options: JobOptions) -> JobOptions:
-    """Begin where micro-batches, or a resharding, ended; removes their checkpoint.
+    """Begin where micro-batches, or a resharding, ended, and remove their checkpoint.
 
-    Returns the options for tasks: their results end at the positions of the written blocks.
+    Returns the options for tasks, whose results end at the positions of the written blocks.
     """
     server = connect(options.log)
     fence(server, options.log.shards)

@@ -1,11 +1,11 @@
 """Questions to shards: their task answers them between two steps, from the states in its memory.
 
-A question names the newest entry of its shard's log at the time of asking, and is answered once the shard has taken
-that entry: so the answer knows everything that was acknowledged before. This holds for a task that has lost its lease
-without knowing it, too. If entries came since, it waits for them; if none came, its state is the current one.
+A question names the newest entry of its shard's log at the time of asking, and is answered once the shard has matched
+that entry: so the answer covers everything that was acknowledged before. This also holds for a task that has lost its
+lease without noticing: if entries came since, the question waits for them; otherwise the task's state is current.
 
-A question is removed with its answer. What a dead task has not answered, the next owner of the shard finds. A question
-that ends its process comes back with it, until it expires, a few seconds after it was asked (``ask.lua``).
+A question is removed with its answer. The next owner of a shard answers what a dead task left. A question that ends its
+process is tried again by each next process, until it expires, a few seconds after it was asked (``ask.lua``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streams import Ask, ForestallError, RecordKind, answers_key, decode_control
 MOST_QUESTIONS = 100
 """Questions to a shard that are read at once."""
 
-_WAITED_S = 30.0  # for entries; whoever asked has given up before
+_WAITED_S = 30.0  # for entries; the client has given up by then
 _LIFE_MS = 30_000
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question that was read; ``until`` is the entry that its shard has to take before."""
+    """A question that was read; its shard must have matched the entry ``until`` before it is answered."""
 
     shard: int
     position: str
@@ -53,21 +53,21 @@ class Questions:
         self._waiting: list[_Question] = []
 
     def afters(self, held: Iterable[int]) -> dict[int, str]:
-        """For each held shard, how far its questions are read; others are forgotten."""
+        """The position up to which the questions of each held shard are read; other shards are forgotten."""
         self._read = {shard: self._read.get(shard, START) for shard in held}
         return self._read
 
     def take(self, shard: int, page: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
-        """Take over the next questions to a shard, with their positions."""
+        """Add the next questions to a shard, with their positions."""
         for position, fields in page:
             self._read[shard] = position.decode()
             until = text_of(fields, b"until") or START
             self._waiting.append(_Question(shard=shard, position=self._read[shard], fields=fields, until=until))
 
     def answer(self, at: Mapping[int, str]) -> bool:
-        """Answer the questions to held shards that are far enough; false if there was none.
+        """Answer the questions whose shards have matched the required entry; false if there was none.
 
-        ``at`` has the position of each shard.
+        ``at`` has the position of each held shard.
         """
         if not self._waiting:
             return False
@@ -107,7 +107,7 @@ class Questions:
 
 
 def _parted(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """The questions whose shards are far enough, and the others."""
+    """The questions whose shards have matched the required entry, and the others."""
     parts: tuple[list[_Question], list[_Question]] = [], []
     for one in questions:
         parts[position_order(one.until) > position_order(at[one.shard])].append(one)

@@ -27,8 +27,8 @@ from shards import StoredEntry, results_of
 from streams import ForestallError, ScriptInput, log_key, position_order, questions_key, read_script, stops_key
 
 _RENEWED_S = 0.5
-_MOST_WRITTEN = 8_000_000  # bytes of results and derived events that a step of several entries may write
-SWITCHED_S = 0.0005  # after which a busy thread lets others of its process run: Python's 5 ms are most of a hop
+_MOST_WRITTEN = 8_000_000  # bytes of results and derived events: the limit for a step of several entries
+SWITCHED_S = 0.0005  # until a busy thread lets others run; Python's default, 5 ms, would dominate the latency
 
 log = structlog.get_logger(__name__)
 
@@ -66,17 +66,17 @@ class ShardTask:
         self._read = self._server.register_script(self._script.text)
         self._held: dict[int, int] = {}  # epochs by shard
         self._at: dict[int, str] = {}  # where the next step of a shard begins
-        self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epochs, and where the next step begins
-        self._most: dict[int, int] = {}  # of a shard whose entries make many results: how many entries a step has
-        self._stops: dict[int, int] = {}  # the number of a shard's stops, as its entries were read
+        self._taken: dict[int, tuple[int, str]] = {}  # shards to be loaded: epoch, and where the next step begins
+        self._most: dict[int, int] = {}  # by shard whose entries make many results: entries per step
+        self._stops: dict[int, int] = {}  # by shard: the number of its stops when its entries were read
         self._renewed = -_RENEWED_S
-        self._has_loaded = False  # a shard since the leases were renewed, which the others are to know
-        self._woken = START  # the last wake that this task has seen
+        self._has_loaded = False  # whether a shard was loaded since the last renewal, which reports it
+        self._woken = START  # the last entry of ``WAKE_KEY`` that this task has seen
 
     def run(self) -> None:
-        """Advance shards until the job is over; every finished step is written then.
+        """Advance shards until the job is over, and all finished steps are written.
 
-        A new task usually replaces one that has died, so it first looks for a dead task, whose shards it takes.
+        A new task usually replaces a dead one, so it first removes dead members, whose shards it takes.
         """
         try:
             self._is_leased()
@@ -89,8 +89,8 @@ class ShardTask:
     def step(self) -> bool:
         """Advance each shard that has entries once, or wait a moment for some; False if the job is over.
 
-        At least one is advanced, also where renewing the leases and reading take longer than the leases are renewed
-        after. Then answer questions to the shards.
+        At least one shard is advanced, even if renewing the leases and reading took so long that they are due again.
+        Then questions to the shards are answered.
         """
         if not self._is_leased():
             return False
@@ -99,7 +99,7 @@ class ShardTask:
         while waiting and (is_first or time.monotonic() < self._renewed + _RENEWED_S):
             shard = self._options.held.policy.choose(waiting)
             entries = waiting.pop(shard)
-            if not is_first and len(entries) < self._options.held.log.max_entries:  # others may have come meanwhile
+            if not is_first and len(entries) < self._options.held.log.max_entries:  # more may have come meanwhile
                 entries = self._next([shard]).get(shard, entries)
             self._advance(shard, entries)
             is_first = False
@@ -125,14 +125,14 @@ class ShardTask:
             return False
         at = positions(self._server, self._options.held.log.shards)
         for shard, epoch in list(self._held.items()):
-            if epoch != found.get(shard) or self._at[shard] != at[shard]:  # a server that restarted may be behind
+            if epoch != found.get(shard) or self._at[shard] != at[shard]:  # a restarted server may have lost steps
                 self._lose(shard)
         self._taken = {shard: (found[shard], at[shard]) for shard in sorted(found.keys() - self._held.keys())}
         self._load_next()
         return True
 
     def _load_next(self) -> None:
-        """Load a shard that the task has taken; the shards that it held before are advanced in between."""
+        """Load one of the shards that the task has taken; between two loads, it advances the shards that it holds."""
         for shard, (epoch, at) in list(self._taken.items())[:1]:
             self._shards.load(shard, epoch)
             del self._taken[shard]
@@ -144,7 +144,7 @@ class ShardTask:
         self._shards.forget(shard)
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of the shards that have some; waits a moment for the first."""
+        """The next entries of each shard that has some; waits up to ``wait_ms`` if no shard has any."""
         if self._held and ((found := self._next(self._at)) or self._questions.answer(self._at)):
             return found
         if self._taken:
@@ -158,14 +158,14 @@ class ShardTask:
         return self._next(self._at) if self._held and news else {}
 
     def _wake(self, position: str) -> None:
-        """Renew the leases soon, as shards or members come or go."""
+        """Note an entry of ``WAKE_KEY``: the leases are renewed soon, because shards or members changed."""
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of those of some held shards that have any; notes questions to the shards, and a wake.
+        """The next entries of each given shard that has some; also notes questions to the shards, and a wake.
 
-        Of a backlog not all shards are read at once: together they have ``max_bytes``, and the last entry. Those that
-        have come least far are first.
+        In a backlog not all shards are read at once: together the entries have ``max_bytes``, exceeded by the last one
+        only. The shards with the oldest positions come first.
         """
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
@@ -195,8 +195,8 @@ class ShardTask:
     def _advance(self, shard: int, entries: Sequence[StoredEntry]) -> None:
         """Make a step of a shard and write it; a shard whose step is refused is lost.
 
-        The step is written before the next begins, so the quarantine counts the attempts at the one step that ends
-        processes. A step of several entries that would write too much is not written: the next one has half of them.
+        Each step is written before the next begins, so the quarantine counts the attempts at exactly the step that ends
+        processes. A step of several entries that would write too much is dropped and repeated with half of them.
         """
         entries = entries[: self._most.get(shard)]
         before, after = self._at[shard], entries[-1].position
@@ -220,7 +220,7 @@ class ShardTask:
         self._renewed = -_RENEWED_S
 
     def _is_too_large(self, step: Step, entries: int) -> bool:
-        """Whether a step is to have fewer entries; they double again once steps write a quarter of what they may."""
+        """Whether to repeat a step with fewer entries; steps that write at most 1/4 of the limit double them again."""
         if step.size_bytes > _MOST_WRITTEN and entries > 1:
             self._most[step.shard] = entries // 2
             return True
@@ -232,14 +232,14 @@ class ShardTask:
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
-    """The function of the Spark job: one partition is one long-running task."""
+    """The function of the Spark job, in which each partition is one long-running task."""
     return partial(_run, options=options)
 
 
 def _run(_: int, slots: Iterable[int], options: TaskOptions) -> Iterator[int]:
-    """Run a task; an error is reported to the driver, because Spark would try the task again for ever.
+    """Run a task, and report its error to the driver, because Spark would repeat the task for ever.
 
-    It loads the kernels before it asks for shards, which other tasks advance meanwhile.
+    The task loads the kernels before it takes shards, which other tasks advance meanwhile.
     """
     sys.setswitchinterval(SWITCHED_S)
     for slot in slots:

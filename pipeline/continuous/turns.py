@@ -1,4 +1,4 @@
-"""How matching begins: in micro-batches or in continuous tasks, from where the other of the two ended."""
+"""The start of matching, in micro-batches or in continuous tasks, at the positions where the other runtime ended."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def begin_micro_batches(
     report: BatchReport,
     phase: _Phase,
 ) -> LogQuery:
-    """Write what continuous tasks have left, and start the streaming query.
+    """Write the blocks that continuous tasks have left, and start the streaming query.
 
-    ``phase`` receives what is being done meanwhile, in words; the rest is as in ``pipeline.job.start_query``.
+    ``phase`` is called with a description of each phase; the other arguments are those of ``pipeline.job.start_query``.
     """
     finish_blocks(options, sink)
     phase("loading the states of the shards")
@@ -47,9 +47,9 @@ def begin_continuous(
     report: BatchReport,
     phase: _Phase,
 ) -> ContinuousQuery:
-    """Finish an interrupted micro-batch, and start the job of continuous tasks; as ``begin_micro_batches``.
+    """Finish an interrupted micro-batch, and start the job of continuous tasks; arguments as ``begin_micro_batches``.
 
-    That job has no frames. Java takes seconds to make a session for those.
+    A Spark session is only created for the interrupted micro-batch, because creating it takes seconds.
     """
     if _is_interrupted(options.checkpoint):
         phase("finishing the last micro-batch")

@@ -163,7 +163,7 @@ class Journal:
         return self._starts[number] if number < len(self._starts) else len(self._blocks)
 
     def _unpack(self, spool: Path, rows: Iterable[FeedRow]) -> list[Block]:
-        for unfinished in self._spools.glob(f"{spool.stem}.*.tmp"):  # of a process that died
+        for unfinished in self._spools.glob(f"{spool.stem}.*.tmp"):  # left by a process that died
             unfinished.unlink(missing_ok=True)
         blocks: list[Block] = []
         with replacing(spool) as file, pa.ipc.new_file(file, FEED_SCHEMA) as writer:

@@ -264,7 +264,7 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
                 error = message.error()
                 if error is not None:
                     if _is_end(error, part, options) and cast(int, message.offset()) >= part.end:
-                        return  # an earlier end is the end of decided transactions: more records will come
+                        return  # an end before ``part.end`` is that of decided transactions: more records will come
                     continue
                 silent_since = time.monotonic()
                 offset = cast(int, message.offset())

@@ -1,4 +1,4 @@
-"""The streaming query of a feed: its source -> the sink, on the driver, with a checkpoint of its own.
+"""The streaming query of a feed, from its source to the sink on the driver, with a checkpoint of its own.
 
 The sink is called with the number of the micro-batch and its rows, and again with the same number and rows after a
 crash; it must store its progress together with the rows that it keeps. Then every row is taken once: Spark writes the
@@ -52,7 +52,7 @@ class FeedQuery(RunningQuery[FeedRow]):
         super().__init__(session, from_table, sink)
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait for the end, see ``RunningQuery``; once a stop was requested, no failure matters."""
+        """Wait for the end, as ``RunningQuery.wait``; after ``request_stop``, failures are ignored."""
         try:
             return super().wait(timeout_s, look)
         except ForestallError:
@@ -71,7 +71,7 @@ class FeedQuery(RunningQuery[FeedRow]):
 
 
 def start_feed(session: SparkSession, options: FeedOptions, sink: FeedSink) -> FeedQuery:
-    """Start feeding; returns at once. The sink is called on the driver, see the module."""
+    """Start the query of a feed; returns at once. The module describes how the sink is called."""
     kind = FolderSource if isinstance(options.source, FolderOptions) else KafkaSource
     session.dataSource.register(with_options(kind, options.source))
     frame = session.readStream.format(kind.name()).load()

@@ -1,1 +1,1 @@
-"""The Spark job of a run over past events: history in, rounds of shards, results out."""
+"""Runs over past events: a history in, rounds of shards, results out, in Spark or in this process."""

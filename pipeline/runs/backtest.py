@@ -1,12 +1,12 @@
-"""The backtest: history through the states of the live pipeline, partitioned by key, round by round.
+"""The backtest: matches a history with the operators of the live pipeline, partitioned by key, round by round.
 
 A round first reads the history and sends its events to shards in order, together with facts about the whole history.
-Then it takes each shard through a ``ShardRound``: all variants see the same events in one task. Events that a round
+Then a ``ShardRound`` matches each shard: all variants see the same events in one task. Events that a round
 derives for other keys are the input of a later round. Where lateness or finished keys are measured, the observed
 streams are read first, to decide (``shards.runs.decisions``).
 
 An executor runs the tasks of a round: ``InProcess`` one after the other in this process, ``InSpark`` on all cores of a
-machine or a cluster. Their results are equal.
+machine or a cluster. Both give equal results.
 """
 
 from __future__ import annotations

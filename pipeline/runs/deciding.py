@@ -17,7 +17,7 @@ def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> lis
 
 
 def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
-    """The decisions for a variant, given with its index, and the states of the deciders."""
+    """The decisions for a variant, which is given with its index, and the states of its deciders."""
     number, variant = observing
     observed = observed_streams(variant)
     try:

@@ -1,12 +1,12 @@
-"""History for a backtest: event files as portions of events by shard and in order.
+"""The history of a backtest: event files, read as portions of events by shard and in order.
 
 Files are read by the usual readers, divided into parts where possible. One task reads a part and holds some of its
 events at a time (CSV and XES: all). A reading error does not fail the task but becomes a fact with the reason, so that
 users see the reader's own words.
 
-A portion is a batch of many events: an executor moves and orders portions, which costs it next to nothing, and a
-shard's task puts their events in order (``merging``). The facts of all files reach every shard before its portions.
-Events have numbers that rise in the order of the files, so that events derived from events of equal time have an order.
+A portion is a batch of many events: an executor moves and orders portions at little cost, and a shard's task puts their
+events in order (``merging``). The facts of all files reach every shard before its portions. Event numbers rise in the
+order of the files, so that events derived from events of equal time have an order.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pipeline.runs.merging import Portion
 from streams import AttributePath, EventBatch, EventFileError, StreamDeclaration
 from streams.readers import ReaderOptions, iterate_batches, iterate_events, line_spans, read_batch
 
-_PORTION_ROWS = 65_536  # over all shards
+_PORTION_ROWS = 65_536  # for all shards together
 _FILE_BITS = 40  # low bits of event numbers: the place in a file; the bits above: the file number
 POSTED = -1
-"""The variant of posted events, which every variant gets."""
+"""The index of the variant for posted events, which every variant gets."""
 
 Cuts: TypeAlias = Mapping[str, Sequence[int]]
 _IGNORED = (".", "_")
@@ -62,7 +62,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts about a history that was read; facts of its parts add up, in order.
+    """Facts about a history that was read; the facts of its parts are added up, in order.
 
     Attributes:
         first_us: Time of the earliest event; None without events.
@@ -92,7 +92,7 @@ class Source(NamedTuple):
 
     Attributes:
         variant: Index of the variant that derived them; ``POSTED``: they come from files.
-        number: Number of the stream among those of the run.
+        number: Number of the stream in the run.
         changes: Number of the changes of the tables before the events.
         epoch: Number of the cuts of the stream (``RoundPlan.cuts``) before the events.
         route: The further key by which they are keyed; empty for the correlation key.
@@ -112,8 +112,8 @@ class HistoryPlace(NamedTuple):
     Attributes:
         shard: Target shard.
         is_portion: False for facts, which come first.
-        source: The stream; that of facts is empty.
-        first_us: Time of a portion's earliest event; 0 for facts, and if the order of the files counts.
+        source: The stream; empty for facts.
+        first_us: Time of a portion's earliest event; 0 for facts, and if events are matched in the order of the files.
         begin: Offset of the part in the file, in bytes.
         row: Row of the portion's first event in the part.
     """
@@ -140,7 +140,7 @@ class Part(NamedTuple):
 
 
 def history_files(path: Path) -> tuple[Path, ...]:
-    """A file, or all files below a folder by path, without names that begin with . or _; refused if there are none."""
+    """A file, or all files below a folder by path, except names that begin with . or _; an error if there are none."""
     if path.is_file():
         return (path.resolve(),)
     if not path.is_dir():
@@ -158,7 +158,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
     """The parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
 
-    A file whose events must not repeat, or have a place among changes of the tables, is one part.
+    A file is one part if repeated events are dropped, or its events have a place among changes of the tables.
     """
     each = -(-parts // max(sum(len(one.files) for one in histories.values()), 1))
     return [
@@ -246,7 +246,7 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
 def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> Iterator[Dealt]:
     """Portions of events that a shard derived for a later round.
 
-    ``origin``: number of the shard among those of all rounds.
+    ``origin``: number of the shard, counted over all rounds.
     """
     for row, part in enumerate(batch.slices(_PORTION_ROWS)):
         place = HistoryPlace(0, True, source, 0, origin, 0, row)
@@ -276,7 +276,7 @@ def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, Event
 
 
 def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: int) -> Iterator[Dealt]:
-    """For each key, a portion for each shard that has some of the events."""
+    """For each correlation key of the stream, a portion for each shard that has some of the events."""
     for route, path in {"": None, **history.routes}.items():
         keyed = batch if path is None else batch.keyed_by(path)
         for shard, events in keyed.split_by_shard(shards).items():

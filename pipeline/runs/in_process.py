@@ -1,6 +1,6 @@
 """A backtest in this process: the tasks of a round run one after the other.
 
-It holds the history in memory, and is meant for small ones, for which Spark takes longer to start than to match.
+The history is held in memory, so this is meant for small ones, for which starting Spark takes longer than matching.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from shards import DeciderState, Decision, Variant
 from streams import ForestallError
 
 SMALL_BYTES = 32 << 20
-"""Histories of fewer bytes are matched in this process: Spark saves less time than its start takes."""
+"""Histories of fewer bytes are matched in this process, because starting Spark would cost more time than it saves."""
 
-_PACKED = {".gz": 8, ".parquet": 8}  # how many bytes of text a compressed byte may be
+_PACKED = {".gz": 8, ".parquet": 8}  # assumed bytes of text per compressed byte
 
 
 def is_small(histories: Mapping[str, History]) -> bool:
-    """Whether histories are matched faster in this process than Spark starts."""
+    """Whether histories are so small that they are matched in this process."""
     files = [file for history in histories.values() for file in history.files]
     try:
         return sum(file.stat().st_size * _PACKED.get(file.suffix.lower(), 1) for file in files) < SMALL_BYTES
     except OSError:
-        return True  # the reader reports the file
+        return True  # the reader reports what is wrong with the file
 
 
 class InProcess:

@@ -17,7 +17,7 @@ class Portion:
     """Events of one file, in file order.
 
     Attributes:
-        first_us: Time of the earliest event; if portions are ordered by it, no later portion has an earlier event.
+        first_us: Time of the earliest event, by which portions are sorted.
         place: Number of the file, offset of the part in the file, and row of the first event in the part.
     """
 
@@ -29,8 +29,8 @@ class Portion:
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
     """The events by time, ties by their places; about ``BATCH_ROWS`` at a time.
 
-    Portions that overlap in time, such as those of an unordered file, are held as far as they overlap. They are sorted
-    by ``first_us``; if ``is_ordered``, by place, and only the order of places counts.
+    Portions that overlap in time, such as those of an unordered file, are held as far as they overlap. Portions come
+    sorted by ``first_us``; if ``is_ordered``, they come sorted by place, and times do not count.
     """
     waiting: list[Portion] = []
     for portion in portions:

@@ -1,6 +1,6 @@
-"""One round of a backtest as a task: its input, and how it matches the events of a shard.
+"""One round of a backtest as a task: its input, and how the events of a shard are matched.
 
-The rows of a shard are cut off at a limit before they leave it; if a folder is given, all rows go to files.
+A shard's task returns its rows up to a limit; if a folder is given, it writes all rows to files there.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Progress = Callable[[float], None]
 """Receives the share of work done, 0.0 to 1.0, never falling; an exception raised here ends the backtest."""
 
 READING_SHARE = 0.4
-"""The share of a round's progress after which its files are read."""
+"""The share of a round's progress that reading its files takes."""
 
 Reported: TypeAlias = tuple[str, int, Sequence[Any]]
-"""A task's output: a label (of ``RoundRows``, facts, the summary or what is handed on), the variant, and JSON objects.
+"""A task's output: a label (of ``RoundRows``, facts, the summary or ``HANDED_ON``), the variant, and JSON objects.
 
 Under ``HANDED_ON`` the objects are ``Dealt``, for a later round.
 """
@@ -60,7 +60,7 @@ class BacktestOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTask:
-    """One round of a backtest; sent to the processes that run parts of it.
+    """One round of a backtest, sent to the processes that run parts of this round.
 
     Attributes:
         number: Index of the round.
@@ -88,11 +88,11 @@ class RoundTask:
         return any(one.options.times == "line" for one in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-        """The function that reads parts of the histories; a process that calls it does not import the engine."""
+        """The function that reads parts of the histories, which does not need the engine's modules."""
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
-        """The events among the output of an earlier round that this round reads."""
+        """The events for this round in the output of an earlier round."""
         label, _, things = reported
         streams = self.plan.reads(self.number)
         return (thing for thing in things if label == HANDED_ON and thing[0].source.stream in streams)
@@ -126,7 +126,7 @@ class RoundTask:
 
 @dataclass(slots=True)
 class ShardRows:
-    """Passes on a task's rows for its shard up to a limit, and writes all of them to files."""
+    """Limits the rows that a shard's task returns, and writes all rows to files."""
 
     names: Sequence[str]
     options: BacktestOptions

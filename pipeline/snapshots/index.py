@@ -1,4 +1,4 @@
-"""The index of snapshots: kept next to the log, so that trimming the log knows what to leave; and missing snapshots."""
+"""The index of snapshots, beside the log, so that trimming keeps the entries that they need; missing snapshots."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class SnapshotIndex:
         self._generation = generation
 
     def enter(self, shard: int, position: str, size: int, place: str = "") -> None:
-        """Enter a snapshot of ``size`` bytes with its place, as the option ``snapshots`` names places."""
+        """Enter a snapshot of ``size`` bytes with its place, in the form of the option ``snapshots``."""
         self._server.hset(self._key(shard), position, f"{size} {place}".rstrip())
 
     def place(self, shard: int, position: str) -> str:
-        """Where a snapshot was written; empty if an earlier release wrote it."""
+        """The place where a snapshot was written; empty if an earlier release wrote the snapshot."""
         found = cast("bytes | None", self._server.hget(self._key(shard), position))
         return "" if found is None else found.decode().partition(" ")[2]
 
     def remove(self, shard: int, position: str) -> None:
-        """Remove an entry before its snapshot is deleted."""
+        """Remove the entry of a snapshot, which is deleted afterwards."""
         self._server.hdel(self._key(shard), position)
 
     def positions(self, shard: int) -> list[str]:
@@ -57,7 +57,7 @@ def latest(positions: Iterable[str], until: str) -> str | None:
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
-    """An error for each shard whose newest snapshot is missing at a place, as the option ``snapshots`` names places."""
+    """An error for each shard whose newest snapshot is missing at a place, in the form of the option ``snapshots``."""
     index, store = SnapshotIndex(server, generation), open_snapshots(place, server, generation)
     for shard in range(shards):
         positions = index.positions(shard)

@@ -1,4 +1,4 @@
-"""Stores of snapshots, bytes by shard and position: files, or values in Redis, and their choice by an option."""
+"""Stores of snapshots, which are bytes by shard and position: in files or in Redis, as an option says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = "forestall:snapshot:{shard}:{position}"
 class FolderSnapshots:
     """Snapshots as files ``<shard>/<position>.state``; a file appears whole or not at all.
 
-    The folder is created on the first write. ``is_durable``: sync files to disk; without, a crash of the machine may
+    The folder is created on the first write. ``is_durable``: sync files to disk; otherwise a crash of the machine may
     lose or damage them.
     """
 
@@ -62,7 +62,7 @@ class FolderSnapshots:
 class RedisSnapshots:
     """Snapshots as values in Redis, for clusters whose machines share no folder.
 
-    One key per snapshot; its limit is 512 MB per state, and more shards make states smaller.
+    One key per snapshot. Redis' limit for a value, and so for a state, is 512 MB; more shards make states smaller.
     """
 
     def __init__(self, server: redis.Redis, generation: int = 0) -> None:
@@ -86,7 +86,7 @@ class RedisSnapshots:
 
 
 class FormerlyInRedis(FolderSnapshots):
-    """A folder for new snapshots that replaced Redis; snapshots written before are still read from Redis."""
+    """A folder of snapshots that has replaced Redis; earlier snapshots are still read from Redis."""
 
     def __init__(self, folder: Path, before: RedisSnapshots) -> None:
         super().__init__(folder, is_durable=True)

@@ -1,4 +1,4 @@
-"""What the package exports: the source of the event log for Spark, and what it is read with; loaded on first use."""
+"""Exports of the package: the event log as a source for Spark, its options, and functions that read it."""
 
 from .event_log import EventLogSource as EventLogSource
 from .log_reader import log_ends as log_ends

@@ -5,8 +5,8 @@ Spark moves few rows. The offset is the last position read of each shard. All of
 Spark starts.
 
 Promises: a range between two offsets always yields the same entries, because the log only grows; entries are removed
-only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; the source
-waits for a server that is away for a short while (a restart).
+only before a snapshot of a state that Spark has committed, and never the last ``retain_entries`` of a shard; during a
+short outage of the server, such as a restart, the source waits.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
         """The end of the next micro-batch; waits up to ``wait_ms`` for entries.
 
-        ``LogUnreachable`` if the server stayed away for all retries. ``LogDamaged`` if the checkpoint is new and the
+        ``LogUnreachable`` if the server did not answer in all retries. ``LogDamaged`` if the checkpoint is new and the
         log's beginning is gone, or the checkpoint is ahead of the log or of the results. ``SourceOptionError`` if the
-        checkpoint has another number of shards, or the log now has.
+        checkpoint or the log has another number of shards.
         """
         self._check_shards(start)
         if not self._has_looked:
@@ -218,7 +218,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_start(self, shard: int, start: str) -> None:
-        """Refuse to begin at a resharding position whose state is gone; entries after it are trimmed later than it."""
+        """Refuse to begin at a resharding position whose snapshot is gone; the entries after it are trimmed later."""
         if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
             raise LogDamaged(
                 f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
@@ -253,7 +253,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(shard): position.decode() for shard, position in enumerate(positions)}
 
     def _wait(self, start: Offset) -> bool:
-        """Wait up to ``wait_ms``; true if an entry came."""
+        """Wait up to ``wait_ms`` for an entry; true if one came."""
         if not self._options.wait_ms:
             return False
         afters: dict[Any, Any] = {key: start[str(shard)] for shard, key in enumerate(self._keys)}
@@ -262,7 +262,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def log_ends(options: EventLogOptions) -> Offset:
-    """The last position of each shard, or its beginning if it has no entries.
+    """The last position of each shard, or the beginning of a shard without entries.
 
     ``SourceOptionError`` if the log has another number of shards.
     """
@@ -291,8 +291,8 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 def _up_to(written: str, start: str, end: str) -> str:
     """The end of a range, cut at the end of the written results if these end within the range.
 
-    So a range is written as a whole or not at all, even if a new checkpoint reads the log again; derived events of a
-    range that is already written are ignored.
+    So the results of a range are written completely or not at all, even if a new checkpoint reads the log again;
+    derived events of a written range are ignored.
     """
     is_within = position_order(start) < position_order(written) < position_order(end)
     return written if is_within else end

@@ -1,4 +1,4 @@
-"""Reading the event log in Redis, for the source and for rebuilding a state from it."""
+"""Reading the event log in Redis, for the source and for rebuilding states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams import LAYOUT_KEY, log_key, position_order
 
 START = "0-0"
 POSITIONS_KEY = "forestall:log:stepped"
-"""Hash of the position of each shard (``position:N``) up to which results are in blocks; the sink follows."""
+"""Hash of the position of each shard (``position:N``) up to which results are in blocks; the sink writes them later."""
 
 _PAGE_ENTRIES = 64
 _RETRY_CAP_S = 2.0
@@ -27,9 +27,9 @@ Page: TypeAlias = "Sequence[tuple[bytes, Mapping[bytes, bytes]]]"
 
 
 def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
-    """A connection that waits for a server that is away, with growing pauses up to a limit.
+    """A connection that retries while the server does not answer, with growing pauses up to a limit.
 
-    ``name`` is the name of its sockets in Redis' list of clients.
+    ``name`` is the connection's name in Redis' list of clients.
     """
     return redis.Redis.from_url(
         options.redis_url,
@@ -44,7 +44,7 @@ def connect(options: EventLogOptions, name: str | None = None) -> redis.Redis:
 def read_pages(server: redis.Redis, shard: int, after: str, until: str) -> Iterator[Page]:
     """Entries of a shard after ``after``, up to and including ``until``, as Redis returns them.
 
-    ``LogUnreachable`` if the server stayed away for all retries, ``LogDamaged`` if entries are gone.
+    ``LogUnreachable`` if the server did not answer in all retries, ``LogDamaged`` if entries are gone.
     """
     reached = after
     while reached != until:
@@ -90,7 +90,7 @@ def text_of(fields: Mapping[bytes, bytes], name: bytes) -> str:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Report a server that does not answer in the block as ``LogUnreachable``."""
+    """Raise ``LogUnreachable`` if the server does not answer in the block."""
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError) as error:
@@ -103,7 +103,7 @@ def unreachable(error: Exception) -> LogUnreachable:
 
 
 def _facts(server: redis.Redis, key: str) -> Any:
-    """The description of a stream by Redis; None if the stream does not exist."""
+    """Redis' description of a Redis stream (``XINFO STREAM``); None if the stream does not exist."""
     try:
         with reaching():
             return server.xinfo_stream(key)

@@ -38,7 +38,7 @@ class EventLogOptions:
         snapshot_bytes: A shard is saved after it has matched this many bytes since the last snapshot, and at least as
             many as its state has.
         generation: Generation of the log's layout: 0 for the original shards, otherwise the number of shards after the
-            last resharding; each has its own snapshots.
+            last resharding; each generation has its own snapshots.
         results: Redis hash in which the sink notes, under ``position:`` and the shard, up to which entry results are
             written; empty: the sink notes nothing.
     """
@@ -71,5 +71,5 @@ class EventLogOptions:
 
 
 def with_options(source: type[_Source], options: Any) -> type[_Source]:
-    """A source class with the class attribute ``given``, which Spark sends to its processes with the class."""
+    """A source class with the options in its attribute ``given``, so that Spark sends them to its processes."""
     return type(source.__name__, (source,), {"given": options})

@@ -17,13 +17,13 @@ _GONE = ("java.io.EOFException", "java.net.SocketException", "java.net.SocketTim
 
 
 def lost_source(error: Exception) -> bool:
-    """Whether a Python process in which Spark plans micro-batches died without reporting an error."""
+    """Whether the Python process in which Spark plans micro-batches died without reporting an error."""
     stacks = str(getattr(error, "_stackTrace", ""))  # of the exception and its causes in the JVM
     return any(name in stacks for name in _OF_SOURCE) and any(name in stacks for name in _GONE)
 
 
 def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
-    """The result of a call, which is repeated if the Python process in which Spark plans died."""
+    """The result of a call; the call is repeated if the Python process in which Spark plans has died."""
     for _ in range(_TRIES - 1):
         try:
             return call()
@@ -34,7 +34,7 @@ def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
 
 
 def summary_of(error: Exception) -> str:
-    """A failure without its stacks: the last line that names an error of this project, otherwise the last line."""
+    """A failure without its stacks: the last line that names an error of this project, or else the last line."""
     if lost_source(error):
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
     text = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]

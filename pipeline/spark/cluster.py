@@ -45,7 +45,7 @@ class ClusterOptions:
         bind_address: Address on which the driver listens; empty: the value of ``driver_host``.
         worker_folder: Folder on each machine for compiled kernels, and for states on their way from one process to the
             next.
-        patience_s: Time limit for the first machine to come.
+        patience_s: Longest wait for the first machine.
         steady_s: Waiting for more machines ends after this time without a new one.
     """
 
@@ -113,7 +113,7 @@ def require_master(master: str) -> None:
 
 @contextmanager
 def starting_on(master: str) -> Iterator[None]:
-    """Report clearly, as ``ClusterUnready``, when a cluster does not answer while a session is started on it."""
+    """Raise ``ClusterUnready`` if a cluster does not answer while the block starts a session."""
     try:
         yield
     except Py4JError as error:
@@ -125,7 +125,7 @@ def starting_on(master: str) -> Iterator[None]:
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:
     """Wait for the machines of a cluster and check their Python packages; returns the number of cores.
 
-    Does nothing for a local master. ``ClusterUnready`` has the details if no machine came, or one lacks a package.
+    Does nothing for a local master. ``ClusterUnready``, with the details, if no machine came or one lacks a package.
     """
     master = context.master or ""
     if is_local(master):
@@ -148,11 +148,11 @@ def await_machines(context: SparkContext, options: ClusterOptions) -> int:
 
 
 class ExecutorWatch:
-    """Watches the executors of a cluster, and the machines that have lost some."""
+    """Watches the executors of a cluster, and notices machines that have lost executors."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._most: Counter[str] = Counter()  # by machine, the most at the same time
+        self._most: Counter[str] = Counter()  # by machine, the most executors at one time
 
     def look(self) -> tuple[int, list[str]]:
         """The number of executors, and the machine of each missing executor."""
@@ -212,8 +212,8 @@ def _check_python(context: SparkContext) -> None:
 def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]:
     """Sentences about machines whose packages are missing or differ from the driver's (``needed``).
 
-    A report has host, interpreter, and version by package (empty: not installed) of a machine. The major version must
-    be equal; for Spark also the minor version.
+    A report has a machine's host name, interpreter, and version by package (empty: not installed). Major versions must
+    be equal; for Spark also minor versions.
     """
     faults: set[str] = set()
     for host, python, found in reports:

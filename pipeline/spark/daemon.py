@@ -1,9 +1,8 @@
-"""Spark's Python daemon with the pipeline in it: the workers that it forks have their imports done already.
+"""Spark's Python daemon with the pipeline's modules imported, so that the workers that it forks need not import them.
 
-That of continuous tasks has also loaded the kernels, so a task that replaces a dead one can match at once; it may have
-been prepared while Java started (``prepared``).
-Spark starts it instead of ``pyspark.daemon`` on local masters; on a cluster's machines the packages only exist once a
-task has begun.
+The daemon of continuous tasks has also loaded the kernels, so that a task that replaces a dead one matches at once; it
+may have been prepared while Java started (``prepared``). Spark starts this daemon instead of ``pyspark.daemon`` on
+local masters only: on a cluster's machines the packages do not exist before a task begins.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pipeline.spark.workers import is_matcher, is_task
 def main() -> None:
     """Entry point: import, then fork workers until Spark ends the daemon.
 
-    The garbage collector ignores the imported objects, here and in the workers, where Spark collects after every task.
+    The garbage collector ignores the imported objects, because Spark runs a collection in the workers after every task.
     """
     if not is_prepared() and is_passed_on():
         return
@@ -37,7 +36,7 @@ def main() -> None:
 
 
 def _matcher_modules() -> Iterator[str]:
-    """Modules that matching needs and reading does not; hosts of operators load on first use."""
+    """The modules that only matching needs; hosts of operators would otherwise be imported on first use."""
     yield from ("pipeline.runs.in_spark", "pipeline.job", "pipeline.warmup", "shards.place")
     kinds = import_module("shards.kinds")
     yield from (module.name for module in walk_packages(kinds.__path__, f"{kinds.__name__}."))

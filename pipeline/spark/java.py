@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: how it is found, and started faster."""
+"""The Java on which Spark runs: how it is found, and started faster."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pipeline.errors import JavaMissing
 from streams import KeptFolderRefused, kept_folder, make_kept_folder, note_use, require_trusted
 
 _LEAST_JAVA = 17
-_QUIET = "-Xshare:auto -Xlog:cds*=off"  # silences messages about classes left out of the archive
-_OTHER_MACHINE = "OpenJ9"  # has its own way of sharing classes
+_QUIET = "-Xshare:auto -Xlog:cds*=off"  # no messages about classes that the archive lacks
+_OTHER_MACHINE = "OpenJ9"  # a JVM that shares classes in another way
 _HEADER_BYTES = 4  # written last; zeros in an unfinished file
 
 
@@ -62,10 +62,10 @@ def java_version(text: str) -> int:
 def archive_options(java: str, *, writes: bool) -> str:
     """JVM options that start Java with an archive of classes (class data sharing, JEP 350); empty without archive.
 
-    A process can write its loaded classes to a file when it ends; others map this file and start in little more than
-    half the time. It is in the ``kept_folder``, under a name made from everything it depends on, such as ``java``, the
-    output of ``java -version``. The JVM checks that the archive fits, and continues without it otherwise. ``writes``:
-    the process may write a missing archive at its end, which takes it some seconds.
+    A process can write its loaded classes to an archive when it ends; later processes map the archive and start in
+    little more than half the time. The archive is in the ``kept_folder``, and its name depends on everything that its
+    content depends on, such as ``java``, the output of ``java -version``. The JVM ignores an archive that does not fit.
+    ``writes``: the process may write a missing archive at its end, which takes some seconds.
     """
     if _OTHER_MACHINE in java:
         return ""

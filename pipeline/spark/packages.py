@@ -31,7 +31,7 @@ def pack(folder: Path) -> Path:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    """Every file of the packages, by its name in the archive; the packages around them are empty there."""
+    """Every file of the packages, by its name in the archive; enclosing packages are empty there."""
     outer = PACKAGES_PREFIX.split(".")[:-1]
     for depth in range(len(outer)):
         yield "/".join([*outer[: depth + 1], "__init__.py"]), b""

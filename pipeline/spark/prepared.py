@@ -1,9 +1,9 @@
 """A Python daemon for Spark that is prepared while Spark's Java process starts.
 
-Java starts the daemon that forks the workers, so its imports and kernels would come after the start of Java, which
-takes as long. The process that starts Java therefore starts a daemon beside it (``session.prepared_daemon``). The one
-that Java starts passes its standard streams, environment and arguments on to the prepared one, and only waits for its
-end. Without a prepared one, or for a second daemon, it does the work itself.
+Java starts the daemon that forks the workers, so imports and kernels would be loaded after the start of Java, which
+takes as long. The process that starts Java therefore starts a prepared daemon too (``session.prepared_daemon``). The
+daemon that Java starts passes its standard streams, environment and arguments on to the prepared daemon, and waits for
+its end. Without a prepared daemon, or as a second daemon, it does the work itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLACE = "FORESTALL_PREPARED_DAEMON"
 """Environment variable of Spark's Python processes: the socket of the prepared daemon."""
 
 LISTENING = "--listening="
-"""Prefix of the argument with the socket, an open file, of a prepared daemon."""
+"""Prefix of the argument with the file descriptor of a prepared daemon's socket."""
 
 _STREAMS = (0, 1, 2)
 _TAKEN = b"1"
@@ -34,7 +34,7 @@ def is_prepared() -> bool:
 
 
 def await_turn() -> None:
-    """Wait, in a prepared daemon, and continue as the one that Java has started; ends the process if none comes."""
+    """Wait, in a prepared daemon, for the daemon that Java starts, and continue in its place; exits if none comes."""
     with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         _remove(Path(listening.getsockname()))
@@ -59,14 +59,14 @@ def await_turn() -> None:
 
 
 def _remove(place: Path) -> None:
-    """Remove a socket and its folder, which a process that was killed leaves."""
+    """Remove a socket and its folder, which a killed process would leave."""
     with suppress(OSError):
         place.unlink()
         place.parent.rmdir()
 
 
 def is_passed_on() -> bool:
-    """Pass the work of this daemon on to a prepared one and wait for its end; False if there is none."""
+    """Pass the work of this daemon on to a prepared daemon and wait for its end; False if none is listening."""
     # house: allow environment: Spark passes it to its processes
     environment = dict(os.environ)
     with socket.socket(socket.AF_UNIX) as daemon:

@@ -22,7 +22,7 @@ Heartbeat = Callable[[], None]
 class Pulse(StreamingQueryListener):
     """The heartbeat: beats after each micro-batch, and about once a second while no entries arrive.
 
-    Spark calls it from the thread that runs the query, so it is silent while this thread waits for anything.
+    Spark calls the listener in the thread that runs the query, so there is no beat while this thread waits.
     ``committed`` receives Spark's JSON about each micro-batch.
     """
 
@@ -31,13 +31,13 @@ class Pulse(StreamingQueryListener):
         self._committed = committed
 
     def tell(self, jprogress: Any) -> None:
-        """Pass on Spark's report of a micro-batch, with one call to the JVM for the text."""
+        """Pass on Spark's report of a micro-batch, fetched as text by one call to the JVM."""
         if self._committed is not None:
             self._committed(str(jprogress.json()))
 
     @cached_property
     def _jlistener(self) -> Any:
-        """The listener for Spark. The default one copies each event to Python, some 80 ms of calls per micro-batch."""
+        """The listener for Spark. PySpark's own copies each event to Python, some 80 ms of calls per micro-batch."""
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Receiver(self))  # type: ignore[union-attr]
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -54,7 +54,7 @@ class Pulse(StreamingQueryListener):
 
 
 class _Receiver(JStreamingQueryListener):
-    """Passes on that an event occurred, and the JSON of a micro-batch."""
+    """Receives the events of a query from Spark, and passes beats and reports of micro-batches on."""
 
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pass

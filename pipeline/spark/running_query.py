@@ -26,8 +26,8 @@ _Row = TypeVar("_Row")
 
 # Sleep in Python, not in a call to the JVM: after a signal interrupts such a call, the next one gets its answer.
 _POLL_S = 0.2
-# Of a query whose source died, within this time; then the whole process must restart. A busy machine that needs longer
-# than Spark's 10 s to start a process does not reach the number.
+# Restarts of a query whose source died, within the time below; beyond, the whole process must restart. A busy machine
+# that needs longer than Spark's 10 s to start a process does not reach the number.
 _MOST_RESTARTS = 6
 _RESTARTS_WITHIN_S = 60.0
 
@@ -38,8 +38,8 @@ class RunningQuery(ABC, Generic[_Row]):
     """A query from a source to a sink on the driver; subclasses define the errors for failures.
 
     ``read_rows`` converts a collected micro-batch to rows. The sink is called on the driver with the rows and the
-    number of each micro-batch, again with the same after a crash. ``sink_error`` is its exception, if it ended the
-    query.
+    number of each micro-batch, and after a crash again with the same. ``sink_error`` is the sink's exception, if one
+    ended the query.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RunningQuery(ABC, Generic[_Row]):
             self._query = self._begin()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:
-        """Wait for the end of the query, by itself or by ``request_stop``; false after the time limit (None: no limit).
+        """Wait until the query ends, or ``request_stop`` is called; false after the time limit (None: no limit).
 
         ``look`` is called regularly. Raises if the query failed, or Spark's process is gone.
         """
@@ -110,21 +110,21 @@ class RunningQuery(ABC, Generic[_Row]):
         self._is_stop_requested = True
 
     def drain(self) -> None:
-        """Wait until all input that was available at the call has reached the sink; raises as ``wait``."""
+        """Wait until all input that is available at the call has reached the sink; raises as ``wait``."""
         with self._failures():
             self._started().processAllAvailable()
 
     def stop(self) -> None:
-        """Stop, even within a micro-batch; the next query repeats what was not committed."""
+        """Stop, even within a micro-batch; the next query repeats a micro-batch that was not committed."""
         with self._failures():
             self._started().stop()
             self._unlisten()
 
     @abstractmethod
     def _fail(self, error: Exception) -> NoReturn:
-        """Raise the caller's error for a failure; ``sink_error`` may be its cause.
+        """Raise the subclass's error for a failure, which ``sink_error`` may have caused.
 
-        Without a ``PySparkException``, Spark's process is gone.
+        If ``error`` is no ``PySparkException``, Spark's process has ended.
         """
 
     def _store(self, batch: DataFrame, epoch_id: int) -> None:

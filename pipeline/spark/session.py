@@ -1,4 +1,4 @@
-"""The Spark session and the Spark context: one way to build them, whatever the master."""
+"""The Spark session and the Spark context, built in the same way for every master."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ class SessionOptions:
 
     Attributes:
         data_folder: Spark's scratch files, warehouse and log settings are below ``<data_folder>/spark``.
-        master: Spark master; ``local[*]`` runs in processes of this machine, ``spark://HOST:PORT`` and others on a
-            cluster.
+        master: Spark master: ``local[*]`` for processes of this machine, or a cluster, such as ``spark://HOST:PORT``.
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
         settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
         task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; 1 is
@@ -99,9 +98,9 @@ def build_context(options: SessionOptions) -> SparkContext:
 
 @contextmanager
 def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
-    """Start Python's part of continuous tasks on this machine while the block starts Java with the yielded options.
+    """Start a Python daemon for continuous tasks on this machine while the block starts Java with the yielded options.
 
-    It ends with the block, and with this process.
+    The daemon ends with the block, and with this process.
     """
     with TemporaryDirectory(prefix="forestall-", ignore_cleanup_errors=True) as folder:
         place = str(Path(folder) / "daemon")
@@ -120,7 +119,7 @@ def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
             yield replace(options, settings={f"spark.executorEnv.{PLACE}": place} | dict(options.settings))
         finally:
             try:
-                process.communicate(timeout=_ENDED_S)  # the end of its input ends it, or that of Java
+                process.communicate(timeout=_ENDED_S)  # the daemon ends when its input does, or Java's
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -133,7 +132,7 @@ def end_session(session: SparkSession | SparkContext) -> None:
 
 
 def end_with_process(context: SparkContext) -> None:
-    """Stop Spark, but leave its Python side to the end of this process, or to the next context.
+    """Stop Spark's Java side; its Python side ends with this process, or with the next context.
 
     ``SparkContext.stop`` waits a second for a thread that listens to Spark's tasks.
     """
@@ -162,13 +161,13 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """The master with the attempts of a task; for a local master Spark reads them only from there."""
+    """The master with the number of attempts at a task, which Spark reads only from there for a local master."""
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 
 
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
-    """Environment of Spark's Python processes: the folder of kernels, and no imports from the working folder."""
+    """Environment of Spark's Python processes: the folder of kernels, and a ban on imports from the working folder."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
     kept = os.environ.get("NUMBA_CACHE_DIR", "")
     if not kept and not is_local(options.master):
@@ -186,7 +185,7 @@ def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str
     ]
     settings = {
         "spark.driver.memory": "1g",
-        # By default jobs of frames have Python workers of their own, which have this in their environment.
+        # Spark's default would be in the environment of workers for frames, which would then be separate workers.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",

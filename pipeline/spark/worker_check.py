@@ -1,4 +1,4 @@
-"""A check that Spark can start a Python process of its own and talk to it; compiles nothing."""
+"""A check that Spark can start a Python process and exchange rows with it; compiles nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Spark's Python workers by their work: workers that match are separate from workers that read the log.
 
-Spark pools its Python workers, and forks them from one daemon, by their environment.
+Workers with the same environment are one pool of Spark, forked from one daemon.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ TASK_ENVIRONMENT = {_ROLE: _TASK}
 def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
     """Let Spark reserve Python workers for the steps that are planned in the block.
 
-    Such a worker keeps its kernels and the states of its shards. Otherwise workers that read and workers that match
-    would change places from one micro-batch to the next. ``are_tasks``: for continuous tasks, from a daemon that has
-    loaded the kernels.
+    A reserved worker keeps its kernels and the states of its shards; otherwise workers would read in one micro-batch
+    and match in the next. ``are_tasks``: workers for continuous tasks, from a daemon that has loaded the kernels.
     """
     context.environment[_ROLE] = _TASK if are_tasks else _MATCHER
     try:
