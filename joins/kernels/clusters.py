@@ -1,4 +1,4 @@
-"""Keys and stored events of a join: insertion into their lists, and removal from them."""
+"""Keys and stored events of a join: insertion into lists, and removal from lists. Callers have checked the room."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def take_head(lent: JoinState, cluster: np.int64, number: np.int64, behind: np.i
 
 @routine
 def add_cluster(lent: JoinState, slot: np.uint64, key: np.uint64) -> np.int64:
-    """Add a key at an empty slot; there is room for it."""
+    """Add a key at an empty slot."""
     counters = lent.counters
     if counters[FREE_CLUSTERS] > 0:
         counters[FREE_CLUSTERS] -= 1
@@ -194,7 +194,7 @@ def leave_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
-    """Append a new node to its input's list, without a key; there is room for it."""
+    """Append a new node to its input's list, without a key."""
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -260,7 +260,7 @@ def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int
 def report_absent(
     lent: JoinState, found: Found, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
 ) -> None:
-    """Report an event (its input and sequence) that joined nothing and no longer can; there is room for the result."""
+    """Report an event (its input and sequence) that joined nothing and can no longer join."""
     place, (number, sequence) = found.filled[0], event
     for other in range(found.members.shape[1]):
         found.members[place, other] = NIL
@@ -309,7 +309,7 @@ def purge_list(
 
 @routine
 def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, time_us: np.int64, item: np.int64) -> None:
-    """Report a key that is closed for good, once it can have no more results; there is room for the report."""
+    """Report a key that is closed for good, once it can have no more results."""
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):
@@ -329,7 +329,7 @@ def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, tim
 def close_key(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
-    """Close a key for good and remove its events; it is remembered as long as an input may bring events of it."""
+    """Close a key for good and remove its events; remember the key as long as an input may bring events of it."""
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
         of = (cluster, np.int64(number))
@@ -356,7 +356,7 @@ def forget_oldest(lent: JoinState, rules: Rules) -> None:
 
 @inlined
 def note_violation(lent: JoinState, found: Found, item: np.int64) -> None:
-    """Note an event of a key that its input has closed; there is room."""
+    """Note an event of a key that its input has closed."""
     found.violations[found.filled[2]] = item
     found.filled[2] += 1
     lent.counters[VIOLATIONS] += 1

@@ -1,13 +1,12 @@
-"""The windowed join of more than two inputs, some of which may be absent: it reports combinations that are part of no
-larger one.
+"""The windowed join of more than two inputs, some of which may be absent; reports the maximal combinations only.
 
 Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), of combinations that lack no
 required input. Events of a key join each other while both are in their windows, so the stay of each event is an
 interval. Intervals that overlap in pairs have a point in common. Hence a combination is part of a larger one if and
 only if another input had an event of the key while all members were stored. This can be decided without storing
 combinations: a combination is part of no larger one if, when it is decided, its absent inputs have no event of the key,
-and each had its last event of the key (``seen``) before the newest member came. Combinations to decide are found among
-the stored events of a key:
+and each had its last event of the key (``seen``) before the newest member came. Callers have checked the room for
+results. Combinations to decide are found among the stored events of a key:
 
 - An event leaves its window: the combinations that contain it.
 - An input closes the key: the combinations that lack the input, if all of their absent inputs have now closed the key.
@@ -86,7 +85,7 @@ def live_inputs(lent: JoinState, cluster: np.int64) -> np.uint64:
 
 @inlined
 def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
-    """Whether no combination of a key comes any more: a required input has closed it and has no event of it stored."""
+    """Whether no combination of a key comes any more: a required input has closed the key and stores no event of it."""
     closed: np.uint64 = lent.keyed[cluster]["closed"]
     over: bool = closed & rules.required[0] & ~live_inputs(lent, cluster) != _NONE
     return over
@@ -112,9 +111,9 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 @routine
 def next_combination(lent: JoinState, found: Found, cluster: np.int64, number: np.int64) -> bool:
-    """Move the cursors to the next combination; the last input's cursor moves fastest, that of ``number`` is fixed.
+    """Move the cursors to the next combination; the last input's cursor moves fastest, ``number``'s cursor is fixed.
 
-    Without another combination it returns False, and the cursors are at the first one again.
+    Without another combination, return False; the cursors are at the first combination again.
     """
     cursors, last = found.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -206,7 +205,7 @@ def write_combinations(
     of: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write combinations of one event of each input with events, except parts of larger combinations; there is room.
+    """Write combinations of one event of each input with events, except parts of larger combinations.
 
     ``of``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
     combinations, the item that leads to them, and the reason.
@@ -250,7 +249,7 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
 def leave(
     lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Let an event leave its window, the oldest of its key in its input; there is room for the results."""
+    """Let an event leave its window, the oldest of its key in its input."""
     cluster, behind = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
     if lent.nodes[node]["flags"] & ALIVE == 0:
         remove_node(borrowed(lent), number, node)
@@ -293,7 +292,7 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Take an event in; there is room. ``of``: the cluster of its key (NIL: the key is new) and its slot."""
+    """Take an event in. ``of``: the cluster of its key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
     time_us = counters[NOW]
     if cluster == NIL:
@@ -331,7 +330,7 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input; there is room. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
+    """Close a key by an input. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
     time_us, every, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)
     if cluster == NIL:

@@ -105,7 +105,7 @@ def behind_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
 def put_keys(
     state: JoinState, rules: Rules, keys: NDArray[np.void], rows: NDArray[np.void], cursors: NDArray[np.int64]
 ) -> None:
-    """Put keys back; there is room for them and their events.
+    """Put keys back; the tables have room for the keys and their events.
 
     The list of an input with a window of time is again in the order of sequences; other inputs do not need an order.
     None of the ``keys`` (``KEY``) is known; ``rows`` (``ROW``) are by sequence; ``cursors`` (inputs,) are scratch.

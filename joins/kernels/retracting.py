@@ -50,8 +50,8 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 def retract_event(rules: Rules, state: JoinState, found: Found, key: np.uint64, number: int, sequence: int) -> int:
     """Remove a stored event of a key, as if it had never come; in a window of a number of events it keeps its place.
 
-    If it was the last event of an input that has closed the key, no combination of the key can come any more. Returns a
-    status; if there is no room, nothing has changed.
+    If the event was the last one of an input that has closed the key, no combination of the key can come any more.
+    Returns a status; if there is no room, nothing has changed.
     """
     lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)

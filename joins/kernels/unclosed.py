@@ -152,7 +152,7 @@ def write_results(
     time_us: np.int64,
     item: np.int64,
 ) -> None:
-    """Write each combination of the new event with one event of every other input, up to the limit; there is room."""
+    """Write each combination of the new event with one event of every other input, up to the limit."""
     if rules.covers[0]:
         write_cover(borrowed(lent), borrowed(found), cluster, number, time_us, item)
         return

@@ -2,8 +2,8 @@
 
 Source: punctuation-aware window joins (PWJoin and MPWJoin, sections 3.4 and 3.5 of the specification), corrected.
 Windows are half-open: an event of time t is outside at t + span. A key is closed for good when the last event of an
-input that has closed it expires, so no schedule is kept. The room for the results of an item is checked before anything
-changes, so a call that stopped can be repeated from the same item.
+input that has closed it expires, so no schedule is kept. The room in the tables and for the results of an item is
+checked before anything changes, so a call that stopped can be repeated from the same item.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MANY = 1 << 15  # slots; smaller tables are in the cache anyway
 def expire(
     lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Let an event leave its window, the oldest of its key in its input; there is room for the results."""
+    """Let an event leave its window, the oldest of its key in its input."""
     cluster, flags, sequence = (
         np.int64(lent.nodes[node]["cluster"]),
         lent.nodes[node]["flags"],
@@ -110,7 +110,7 @@ def expire(
 def emit_all(
     lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write each combination of the new event, and mark the events that have joined; there is room."""
+    """Write each combination of the new event, and mark the events that have joined."""
     for other in range(0 if rules.covers[0] else lent.lists.shape[1]):
         node = np.int64(lent.lists[cluster, other]["head"])
         while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
@@ -151,7 +151,7 @@ def take_event(
     of: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
 ) -> None:
-    """Take an event in; there is room.
+    """Take an event in.
 
     ``of``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
     """
@@ -187,7 +187,7 @@ def take_event(
 def take_closing(
     lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input; there is room. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
+    """Close a key by an input. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
     time_us = counters[NOW]
     if cluster == NIL:
@@ -225,7 +225,7 @@ def leave_window(
     time_us: np.int64,
     item: np.int64,
 ) -> None:
-    """Let an event leave its window, the oldest of its key in its input; there is room for the results.
+    """Let an event leave its window, the oldest of its key in its input.
 
     ``of``: whether combinations may lack inputs, the input of the event, and its node.
     """
@@ -317,7 +317,7 @@ def take_known(
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Take in a closing, an event or a place; there is room.
+    """Take in a closing, an event or a place.
 
     ``of``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
     """
