@@ -411,5 +411,5 @@ def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
 
 def _fixed(body: JoinBody) -> object:
     inputs = [(one.alias, one.stream, one.key, frozenset(one.types), one.retractions) for one in body.inputs]
-    knows_joined = body.where is not None and bool(body.reporting)  # by the condition, not by keys
+    knows_joined = body.where is not None and bool(body.reporting)  # the condition decides what has joined, not keys
     return inputs, body.emit, frozenset(body.outer), body.waits, knows_joined

@@ -37,7 +37,7 @@ from streams import (
 )
 
 _ID_LENGTH = 32
-_LITTLE = 512  # bytes of the values of one event
+_LITTLE = 512  # bytes of the values of an event, up to which they need not be measured
 _WINDOW, _FINISHED, _END = "window", "finished", "end_of_input"  # reasons why an event is absent
 _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
@@ -239,7 +239,7 @@ class DerivedEventBuilder:
         data: list[Texts] = []
         for member, some in zip(self._members, texts, strict=True):
             data += [f"{',' if data else '{'}{json_text(member.name)}:", some]
-        if all(isinstance(one, str) for one in data):  # of an absent input alone
+        if all(isinstance(one, str) for one in data):  # all members describe absent inputs
             data[0] = texts_of([str(data[0])]).take(column_of(np.zeros(len(times_us), np.int32)))
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(len(times_us), np.int32)), self._type)
         return EventBatch.of_hashed(ids, types, times_us, keys, joined_texts([*data, "}"]).view(pa.binary()))

@@ -135,6 +135,6 @@ class HeldEvents:
         )
 
     def _coded(self, batch: EventBatch) -> NDArray[np.int32]:
-        """The types of events as numbers of known types; new types are added."""
+        """The types of events as numbers; new types are added to the known types."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in batch.type_names]
         return np.array(numbers, np.int32)[batch.type_codes]

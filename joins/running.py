@@ -141,7 +141,7 @@ class JoinRun:
         (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
-        if kind in self._finished.numbers and not self.has_stopped:  # others come from inputs of another version
+        if kind in self._finished.numbers and not self.has_stopped:  # else the input is of another version
             number, mark = self._finished.numbers[kind]
             if mark == AGAIN:
                 return joined_outputs([*parts, *self._begun_again(number)])
@@ -156,7 +156,7 @@ class JoinRun:
         """Retract an event, given as one row."""
         (kind,) = batch.columns.column("type").to_pylist()
         passed = self.advance_time(int(batch.time_us[0]))
-        if kind not in self._finished.numbers or self.has_stopped:  # of an input of another version
+        if kind not in self._finished.numbers or self.has_stopped:  # the input is of another version
             return passed
         self.rows.settle(batch.key_hashes)
         found = None

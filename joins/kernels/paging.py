@@ -22,8 +22,8 @@ ROW = np.dtype(
         ("sequence", np.int64),
         ("time", np.int64),
         ("input", np.int32),
-        ("flags", np.int32),  # flags of the node, and above them the inputs that were seen with it, as bits
-        ("owner", np.int64),  # the place of its key
+        ("flags", np.int32),  # flags of the node; from ``SEEN`` up, bits of inputs (``seen_with``)
+        ("owner", np.int64),  # the place of the event's key
     ]
 )
 

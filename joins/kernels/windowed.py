@@ -76,8 +76,8 @@ from streams.kernels.compiling import inlined, kernel, routine
 from streams.kernels.slots import HOME_BITS, find_slot
 from streams.kernels.slots import fill_slots as fill_slots  # noqa: PLC0414 - Python code of this package calls it, too
 
-_AHEAD = 32  # items
-_MANY = 1 << 15  # slots; smaller tables are in the cache anyway
+_AHEAD = 32  # items whose table rows are read ahead
+_MANY = 1 << 15  # slots from which rows are read ahead; smaller tables are in the cache anyway
 
 
 @routine

@@ -51,7 +51,7 @@ class KeysOnDisk:
 
     def __init__(self, files: SpilledFiles, label: str) -> None:
         self._files, self._label = files, label
-        self._away = np.zeros(0, AWAY)  # by key
+        self._away = np.zeros(0, AWAY)  # sorted by key
         self._blocks: dict[int, _Block] = {}
         self._next_block = 0
         self._next_due_us = self._next_gone_us = FOREVER

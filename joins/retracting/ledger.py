@@ -22,7 +22,7 @@ class ReportedCombination:
 
     Attributes:
         members: The sequence number of each input's event; -1: none.
-        event_id: Id of its derived event; empty where only totals are emitted.
+        event_id: Id of the derived event; empty if only totals are emitted.
     """
 
     members: tuple[int, ...]

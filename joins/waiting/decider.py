@@ -175,7 +175,7 @@ class WaitDecider:
         self._inputs: dict[str, InputKeys] = {}
         self._allowed: int | None = None
         self._names: list[str] = []
-        self._held: dict[str, int] = {}  # by shard
+        self._held: dict[str, int] = {}  # held events, by shard
         self._is_admitted = False
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
