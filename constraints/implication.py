@@ -155,7 +155,7 @@ def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
 
 
 def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[bool]:
-    """Whether a conjunct is true below, at and above the values of one kind, which include its own constants."""
+    """Whether a conjunct is true below, at and above each of ``values``, which include the conjunct's constants."""
     assert part.true_at is not None
     if kind in ("null", "boolean"):
         yield from ((kind, rank) in part.true_at for rank in ((0,) if kind == "null" else (0, 1)))

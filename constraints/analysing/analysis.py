@@ -19,7 +19,7 @@ WALK_LIMIT = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAnalysis:
-    """The analysis of one pattern; ``states`` have the likely ends of partial matches, empty if it can never match."""
+    """The analysis of one pattern; ``states`` are forecasts of its states, empty if the pattern can never match."""
 
     pattern: str
     check: QueryCheck

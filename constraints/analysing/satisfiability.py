@@ -107,7 +107,7 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 class _Search:
     """Searches for reasons before the first event; a clash explains every remainder that includes its own.
 
-    ``exact`` decides for remainders that the constraints, in ``outlook``, leave possible.
+    ``exact`` decides the remainders that the constraints (``outlook``) leave possible.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:

@@ -153,7 +153,7 @@ def _end_notices(entries: Sequence[_Entry]) -> Iterator[str]:
 
 
 def _source(document: object, max_bytes: int) -> WrittenDocument | None:
-    """The document of a text; None for a document that is decoded."""
+    """The parsed YAML or JSON of a text; None if the document is already decoded."""
     if not isinstance(document, str | bytes):
         return None
     try:

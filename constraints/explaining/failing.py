@@ -28,7 +28,7 @@ _Candidate: TypeAlias = tuple[int, int]  # names seen, and names that a possible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingCondition:
-    """An event that ends the partial matches at a state, whose bound atoms are in the order of the text.
+    """An event that ends the partial matches at a state; ``bound`` are the state's atoms in the order of the text.
 
     ``is_takable``: a partial match could have bound the event; the extended partial match stays alive.
     """
