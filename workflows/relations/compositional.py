@@ -16,7 +16,7 @@ from workflows.relations.provenance import Origins, TreeExplanation
 from workflows.relations.table import RelationTable, too_many_triples
 from workflows.tree import ProcessTree
 
-MAX_TYPES = 160  # for clauses over three types, whose number is cubic
+MAX_TYPES = 160  # most types for which clauses over three types are derived: their number is cubic
 
 _ALL = 7
 
