@@ -68,7 +68,7 @@ class EventBatch:
         attributes: Attribute columns decoded beforehand, by path such as ``("price",)``: Arrow arrays of bool, int64,
             float64 or string, one value per row. A path that is missing here is read from ``data``.
         arrivals: Numbers that rise in the order in which the events of the stream arrived; None: not known.
-        tables: The tables in which the events are looked up; None: no tables. Not part of the wire form.
+        tables: The tables that lookups read for these events; None: no tables. Not part of the wire form.
     """
 
     columns: pa.RecordBatch

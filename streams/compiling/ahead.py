@@ -92,7 +92,7 @@ def compile_kernels(
 
 
 def compile_missing(exercises: Sequence[str]) -> None:
-    """Compile the missing kernels of exercises in this process; other processes may do the same."""
+    """Compile the missing kernels of exercises in this process; others may do so at the same time."""
     if not _is_done(exercises):
         from streams.compiling.work import compile_here  # noqa: PLC0415 - cached kernels are found without it
 

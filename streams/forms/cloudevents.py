@@ -32,7 +32,7 @@ SPEC_VERSION = "1.0"
 
 
 def parse_cloudevent(value: object, declaration: StreamDeclaration) -> Event:
-    """Read an event from a CloudEvent 1.0 in JSON form; ``EventRejected`` if it lacks what the stream needs."""
+    """Read an event from a CloudEvent 1.0 in JSON form; ``EventRejected`` if a needed part is missing."""
     envelope = require_object(value)
     _check_envelope(envelope)
     event_id = require_text(envelope.get("id", MISSING), "id")

@@ -409,8 +409,8 @@ def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
 class KeysClosed(ControlRecord):
     """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
 
-    The record belongs to the stream of the operator. ``refused``: why the operator has to stop, which would hold more
-    than is allowed; None: the operator continues.
+    The record belongs to the stream of the operator. ``refused``: the reason in words if the operator must stop,
+    because it would hold more than is allowed; None: the operator continues.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED

@@ -50,7 +50,7 @@ class Assembly:
         return f"{name}:{number}"
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: from the file, or its position; ``advice`` ends the error without a time."""
+        """The time of the next event: from the file, or its position; ``advice`` says what to do without one."""
         self._position += 1
         if self.options.times == "line":
             return self._position

@@ -225,7 +225,7 @@ def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Col
                 if place is not None and place < len(row) and (date := slashed_date(row[place])):
                     orders.add(date_order(*date) or "")
     except EventFileError:
-        return columns, orders  # the reader of the rows reports the damage, after the rows before the damage
+        return columns, orders  # reading the rows reports the damage, after the intact rows
     return columns, orders - {""}
 
 

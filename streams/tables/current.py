@@ -95,7 +95,7 @@ class Tables:
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """The tables with a new version, which replaces the others unless it is read from an event time on only."""
+        """The tables with a new version; it replaces earlier versions unless it is read from an event time on."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
@@ -110,7 +110,7 @@ class Tables:
         return self._with(name, (*earlier, OpenTable(last.version, last.table, {**last.changes, key: row})))
 
     def without(self, name: str) -> Self:
-        """The tables without the table of a name."""
+        """The tables without the table called ``name``."""
         return type(self)(self.files, {other: some for other, some in self.versions.items() if other != name})
 
     def _with(self, name: str, versions: tuple[OpenTable, ...]) -> Self:
@@ -149,7 +149,7 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """Each version of a calendar, with the rows (of ``size`` rows) that read this version; none if it is unknown.
+        """The hours of each version of a calendar, with the rows (of ``size``) that read it; none if it is unknown.
 
         ``times_us`` choose the versions as in ``looked_up``.
         """
