@@ -23,7 +23,7 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
 
 
 def records_of(tables: Tables) -> Iterator[TableRecord]:
-    """The records that turn no tables into these tables."""
+    """The control records that create these tables where none exist."""
     for opened in (one for versions in tables.versions.values() for one in versions):
         version = opened.version
         yield TableOn(version)

@@ -120,7 +120,7 @@ class FoundRows:
         return cls(kind=REKEYED, ids=ids, bodies=found, subjects=subjects, counters=counters, events=events)
 
     def with_bodies(self) -> FoundRows:
-        """The rows with their bodies; those of re-keyed events have some events each, and no ids."""
+        """The rows with their bodies; a row of re-keyed events has a bounded number of events, and no id."""
         if self.events is None:
             return self
         bodies = [part.to_bytes() for part in self.events.slices(_ROW_EVENTS)]

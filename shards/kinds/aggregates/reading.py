@@ -83,7 +83,7 @@ class EventReader:
 
     @property
     def lookups(self) -> frozenset[Lookup]:
-        """The lookups in reference tables, those of the columns that make rows to groups included."""
+        """The lookups in reference tables, those for the groups of ``for_each_row_of`` included."""
         every = [self._where, *self._by, *self._arguments, *self._asked]
         found = {lookup for one in every if one is not None for lookup in one.lookups}
         if (table := self.body.rows_of) is not None:

@@ -328,7 +328,7 @@ class JoinInputHost(Host):
         version, body = self.running[name]
         if "keyless" in body:
             batch = _without_key(body, batch)
-        is_here = body["path"] is None  # re-keyed: the events of one key come from several shards
+        is_here = body["path"] is None  # otherwise the events of one key come from several shards
         ends = (*self.declaration.end_events, ENDED) if body["ends"] and is_here else ()
         of_types = np.array([_mark_of(kind, body, ends) for kind in batch.type_names], np.int8)
         rows = np.concatenate([np.flatnonzero((of_types != _NOTHING)[batch.type_codes]), np.array(finished, np.intp)])
