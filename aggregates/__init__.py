@@ -6,13 +6,13 @@ window only; they are exact, except for many distinct values or quantiles in win
 boundaries nor saving and loading change a result. A group without events keeps nothing.
 
 The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
-parts of it). ``running`` is an aggregate that runs. Its events are ``columns`` of ``scalars``;
-``placing`` puts them into the order in which their groups take them in. A kernel lets them enter and leave, over the
-tables of ``window_tables``, the groups of ``known_groups`` and the codes of ``texts``, and computes the values.
-Sketches, and events that are shown, are ``objects``. ``steps`` decides which changes are emitted, with
-earlier values from ``past``, and ``emitting`` makes their events. ``table_groups`` finds the groups of an event that
-are rows of a table; ``row_windows`` runs an aggregate whose rows have windows of their own. ``explaining`` describes an
-aggregate in words. ``asking`` answers questions over the events in the window.
+its parts). ``running`` runs an aggregate. Events are ``columns`` of ``scalars``; ``placing`` puts them into the order
+in which their groups process them. Kernels add events to windows and remove them, over the tables of ``window_tables``,
+the groups of ``known_groups`` and the codes of ``texts``, and compute the values. ``objects`` has sketches, and the
+events that derived events show. ``steps`` decides which changes are emitted, with earlier values from ``past``, and
+``emitting`` makes their events. ``table_groups`` finds the groups of an event that are rows of a table; ``row_windows``
+runs an aggregate whose rows have windows of their own. ``explaining`` describes an aggregate in words. ``asking``
+answers questions over the events in the window.
 """
 
 from aggregates.asking import (

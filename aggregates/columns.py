@@ -1,4 +1,4 @@
-"""Events as columns: how an aggregate takes them in."""
+"""Events as columns: the input of an aggregate."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from aggregates.scalars import Scalar, group_text
 from streams import column_of, key_hash, shown_texts
 
 COUNTS, ENDS, RETRACTS = 1, 2, 4
-"""What a row is: an event that counts; the end of a transaction, after the event if it counts; a retraction."""
+"""The meaning of a row, as flags: an event that counts; the end of a transaction (after its event); a retraction."""
 
 _EXACT = 2.0**53  # integers below are exact as floats
-_OTHERS = 0x9E3779B97F4A7C15  # keeps the hash of a group of several values apart from that of a text
+_OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values differ from that of a text
 
 
 class ScalarColumn(NamedTuple):
-    """Values by kind: integers, numbers of all kinds as floats; objects where texts matter."""
+    """Values in columns: their kinds, integers, all numbers as floats; and texts where they matter."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -31,7 +31,7 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """Values whose kinds are not yet ``FALSE`` or ``INTEGRAL``; booleans are the integers 0 and 1."""
+        """The column of values in which booleans are the integers 0 and 1, and integral floats are not marked yet."""
         kinds = np.where((kinds == BOOLEAN) & (integers == 0), np.uint8(FALSE), kinds)
         is_small = (kinds == FLOAT) & (np.abs(floats) < _EXACT)
         if is_small.any():
@@ -42,7 +42,7 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[Scalar]) -> ScalarColumn:
-        """The column of some values."""
+        """The column of a sequence of values."""
         size = len(values)
         found = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
         for row, value in enumerate(values):
@@ -59,7 +59,7 @@ class ScalarColumn(NamedTuple):
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """The numbers, and NaN in place of other values."""
+        """The values as floats; NaN in place of values that are no numbers."""
         return np.where(np.isin(self.kinds, (INTEGER, FLOAT, INTEGRAL)), self.floats, np.nan)
 
     def to_list(self) -> list[Scalar]:
@@ -69,29 +69,29 @@ class ScalarColumn(NamedTuple):
         return [scalar_of(*one) for one in zip(*columns, strict=True)]
 
     def at(self, rows: NDArray[np.intp]) -> ScalarColumn:
-        """Some of the values."""
+        """The values of some rows."""
         objects = None if self.objects is None else [self.objects[row] for row in rows.tolist()]
         return ScalarColumn(self.kinds[rows], self.integers[rows], self.floats[rows], objects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventColumns:
-    """Events in the order in which they are taken in.
+    """Events in the order in which an aggregate processes them.
 
     Attributes:
-        times_us: Their times.
-        hashes: The groups, by ``group_hash``.
+        times_us: Times of the events.
+        hashes: Hashes of their groups, by ``group_hash``.
         by: The values of each attribute of ``by``.
         keys: Correlation keys.
-        key_hashes: Their hashes.
-        ids: Their ids.
+        key_hashes: Hashes of the correlation keys.
+        ids: Ids of the events.
         arguments: The column of each of ``AggregateBody.arguments``.
         newest_us: The newest time of the batch, including events that do not count.
-        ops: What the rows are; None: all count.
+        ops: The meaning of each row, as flags; None: all are events that count.
         retracted: The ids that retractions name; empty: no event can be retracted.
-        shown: What derived events show of each event, if the aggregate has ``events``.
+        shown: The members of each event that derived events show, if the aggregate has ``events``.
         asked: The values of each attribute of ``ask``.
-        arrivals: Their arrival numbers, if these are known.
+        arrivals: Arrival numbers of the events, if known.
     """
 
     times_us: NDArray[np.int64]
@@ -112,7 +112,7 @@ class EventColumns:
         return len(self.times_us)
 
     def at(self, rows: NDArray[np.int64]) -> EventColumns:
-        """Some of the events, up to the same newest time."""
+        """The events of some rows, with the same newest time."""
         return replace(
             self,
             times_us=self.times_us[rows],
@@ -131,7 +131,7 @@ class EventColumns:
 
     @property
     def counting(self) -> EventColumns:
-        """The events that count, without retractions and the ends of transactions."""
+        """The events that count, without retractions and ends of transactions."""
         return self if self.ops is None else self.at(np.flatnonzero(self.ops & COUNTS))
 
     def groups_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:
@@ -140,21 +140,21 @@ class EventColumns:
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
-    """The hash by which groups are found: of one text the hash of a correlation key, otherwise that of its form."""
+    """The hash by which a group is found: of a single text its hash as a correlation key, else of ``group_text``."""
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
     return key_hash(group_text(group)) ^ _OTHERS
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """A value by its kind."""
+    """The value of a kind, which is in one of the other arguments."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)
 
 
 def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ...]]:
-    """The rows of columns; without columns, empty rows."""
+    """The rows of columns as tuples; without columns, ``size`` empty tuples."""
     return list(zip(*columns, strict=True)) if columns else [()] * size
 
 
@@ -166,5 +166,5 @@ def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
 
 
 def texts_at(column: Any, rows: NDArray[np.int64]) -> pa.Array | list[str]:
-    """Some texts of a list, or of an Arrow array as another one."""
+    """Some texts of a list or an Arrow array, in the same form."""
     return shown_texts(column.take(column_of(rows))) if isinstance(column, pa.Array) else values_at(column, rows)

@@ -15,7 +15,7 @@ from streams import listed
 
 MEMBERS = tuple("of where by for_each_row_of values window having clear events type memory ask".split())
 ROW = "row"
-"""The attribute of a group that is the key of a row of a table."""
+"""The attribute in ``by`` whose value is the key of a table's row."""
 
 USUAL_ROWS = 2_000_000
 """Events that an aggregate may hold in one shard, unless its document has ``memory``."""
@@ -42,8 +42,8 @@ class AggregateBody:
         event_type: Type of the derived events; None: the name of the aggregate.
         most_rows: The most events that are held in one shard.
         ask: The attributes by which questions at any time may group and filter; empty: none are answered.
-        rows_of: The table whose rows are the groups; ``by`` begins with ``ROW`` then, the table has the others as
-            columns, and the last one is that of the window if rows have windows.
+        rows_of: The table whose rows are the groups. Then ``by`` begins with ``ROW``, and the others are columns of the
+            table; the last is the column of the window, if rows have windows.
     """
 
     of: str
@@ -121,7 +121,7 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
 
 
 def _check(body: AggregateBody) -> None:
-    """Refuse members that do not go together."""
+    """Refuse combinations of members that have no meaning."""
     if not body.of:
         raise AggregateRefused("an aggregate needs 'of', the name of its stream", field="of")
     if body.clear and body.having is None:

@@ -25,13 +25,13 @@ class Emission(NamedTuple):
     """One derived event.
 
     Attributes:
-        rank: At one time, what time alone decides (0) comes before what events decide (1).
-        place: The number of the event that decided it, in the order of taking in; 0 if time did.
+        rank: 0 if passing time caused the event, 1 if an event did; at one time, rank 0 comes first.
+        place: The number of the causing event in the order of processing; 0 if time was the cause.
         group: The text of the group.
-        change: Why it is emitted.
-        cause: What distinguishes it from others of the same group, time and change.
+        change: Why the event is emitted.
+        cause: A text that distinguishes events of the same group, time and change.
         key: The correlation key, and its hash.
-        data: Its attributes.
+        data: The attributes of the event.
     """
 
     time_us: int
@@ -51,7 +51,7 @@ def in_order(found: Iterable[Emission]) -> list[Emission]:
 
 
 def events_of(found: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
-    """The derived events as a batch; an id depends only on the aggregate, the group, the time and the cause."""
+    """The derived events as a batch; the ids depend only on the aggregate, the group, the time and the cause."""
     if not found:
         return EventBatch.from_events([])
     types = [event_type + (CLEARED if one.change == "cleared" else "") for one in found]

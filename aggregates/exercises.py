@@ -1,4 +1,4 @@
-"""A small aggregate and a small index of questions, which call all kernels, to compile them (``streams.compiling``)."""
+"""Exercises that compile all kernels: a small aggregate and a small index of questions (``streams.compiling``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Answer questions, and slide a window with a condition, and with steps that wait; returns a count."""
+    """Run ``asked``, and a small aggregate with a condition and waiting steps; returns a count."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
@@ -46,7 +46,7 @@ def _events(first_us: int) -> EventColumns:
 
 
 def asked() -> int:
-    """Insert events, late ones too, move them, and answer by scanning and by probing; returns a count."""
+    """Insert events, also late ones, into an index, move them, and answer by scanning and probing; returns a count."""
     index = QuestionIndex(HeldWindow(attributes=("a", "b"), measures=("c",), span_us=1_000), is_tuned=False)
     times_us = np.arange(200)
     for first in (100, 0):

@@ -1,4 +1,4 @@
-"""How an aggregate runs, in words."""
+"""Explanations, in words, of how an aggregate runs."""
 
 from __future__ import annotations
 

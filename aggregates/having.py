@@ -1,4 +1,4 @@
-"""The condition over the values of a group (``having``), with the values of an earlier time and over all groups."""
+"""The condition over the values of a group (``having``), its earlier values, and the values over all groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Earlier:
     Attributes:
         name: The name by which the condition reads it.
         of: The value.
-        ago_us: How long before.
+        ago_us: Age of the value, in microseconds.
     """
 
     name: str
@@ -51,15 +51,15 @@ class Having:
 
     @property
     def longest_us(self) -> int:
-        """How far back the condition reads values; 0: not at all."""
+        """The greatest age of values that the condition reads; 0: current values only."""
         return max((one.ago_us for one in self.earlier), default=0)
 
 
 def read_having(text: object, values: Collection[str], rows_of: str | None = None) -> Having:
-    """Read a condition over some values, and of the rows of a table if they are the groups.
+    """Read a condition over some values, and over columns of a table whose rows are the groups.
 
     Raises:
-        AggregateRefused: It is no text, or ``before`` or ``all`` names no value.
+        AggregateRefused: The condition is no text, or ``before`` or ``all`` names no value.
     """
     if not isinstance(text, str) or not text.strip():
         raise AggregateRefused("'having' is a condition over the values, such as 'n >= 20 AND users > 5'")

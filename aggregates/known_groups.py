@@ -1,4 +1,4 @@
-"""The groups of an aggregate, or their fixed windows, by number: a code for each, found by its hash."""
+"""The groups of an aggregate, or their fixed windows: each has a code, which is found by a hash."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from aggregates.scalars import Scalar, group_text
 from aggregates.texts import TextPool
 
 EVERY = ("all",) * 17
-"""The values of the group of all events, for values over all groups; ``by`` never has as many attributes."""
+"""The ``by`` values of the group of all events, for values over all groups; no other group has so long a tuple."""
 
 _OF_ALL = group_text(EVERY)
 _LEAST = 1_024
-_SPARE = 16  # arrays grow by one place for this number
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # keeps windows of one group apart
+_SPARE = 16  # growing arrays get one spare place per this number
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # makes the hashes of a group's windows differ
 
 
 class KnownGroups:
-    """The values and keys of groups by code (0, 1, and so on); of a fixed window also the time at which it begins."""
+    """The values and keys of groups by code (0, 1, and so on); for fixed windows also the time at which each begins."""
 
     def __init__(self, *, are_keys: bool) -> None:
-        self._are_keys = are_keys  # whether a group is its key, so that neither its values nor its hash are kept
+        self._are_keys = are_keys  # whether the group is the key, so that values and hash need not be kept
         self._texts, self._keys = TextPool(), TextPool()
         self._key_hashes = np.zeros(0, np.uint64)
         self.starts = np.zeros(0, np.int64)
@@ -53,12 +53,12 @@ class KnownGroups:
         return tuple(orjson.loads(text)), text, key
 
     def saved(self) -> Iterator[tuple[Sequence[Scalar], str, int]]:
-        """The values, the key and the hash of the key of each group, for ``restore``."""
+        """The state for ``restore``: values, key, and hash of the key of each group."""
         values = ((key,) for key in self._keys) if self._are_keys else map(orjson.loads, self._texts)
         return zip(values, self._keys, self.key_hashes.tolist(), strict=True)
 
     def is_of_all(self, code: int) -> bool:
-        """Whether a group is that of all events."""
+        """Whether a group is the group of all events."""
         return not self._are_keys and self._texts.text(code) == _OF_ALL
 
     def code_of(self, hashed: int) -> int:
@@ -83,9 +83,9 @@ class KnownGroups:
         rows: NDArray[np.int64],
         events: EventColumns,
     ) -> NDArray[np.int32]:
-        """The group of each of some rows of events, or its window; new ones get the next codes.
+        """The codes of the groups, or windows, of some rows of events; new groups get the next codes.
 
-        Of the group of all events, ``rows`` has the complement of the row.
+        A row for the group of all events is given as its complement, ``~row``.
         """
         count = len(self)
         codes, fresh = self._found(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
@@ -101,7 +101,7 @@ class KnownGroups:
         return codes
 
     def restore(self, groups: Sequence[Sequence[Any]], starts: NDArray[np.int64] | None) -> None:
-        """Begin with some groups, each with its values, key and the hash of the key."""
+        """Restore groups, given by ``saved``."""
         self.__init__(are_keys=self._are_keys)  # type: ignore[misc]
         self._keys.append([key for _, key, *_ in groups])
         if not self._are_keys:
@@ -111,7 +111,7 @@ class KnownGroups:
         self._found(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts), 0)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the other groups; codes close up."""
+        """Forget the groups that are not kept; the others are renumbered without gaps."""
         hashes = self._hashes[: len(self)][is_kept]
         self._keys.keep(is_kept)
         if not self._are_keys:
@@ -123,7 +123,7 @@ class KnownGroups:
         self._found(hashes, 0)
 
     def _found(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The codes of hashes, besides a number of known ones, and the rows of new ones, which get the next codes."""
+        """The codes of hashes, of which ``count`` are known, and the rows of new hashes, which get the next codes."""
         size, row, first = len(hashes), 0, count
         codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
         while True:
@@ -131,10 +131,10 @@ class KnownGroups:
             count, row = find_codes(*some, row, count, count - first)
             if row == size:
                 return codes, fresh[: count - first]
-            self._grow(count, (size - row) // 2)  # as if half of the rest have new ones
+            self._grow(count, (size - row) // 2)  # assumes that half of the remaining rows are new
 
     def _grow(self, count: int, more: int) -> None:
-        """Make room for more hashes besides a number of known ones."""
+        """Make room for ``more`` hashes in addition to ``count`` known ones."""
         known, room = self._hashes[:count], count + max(_LEAST, count // _SPARE, more)
         self._hashes = np.zeros(room, np.uint64)
         if 5 * room > 3 * len(self._table):

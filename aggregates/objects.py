@@ -1,7 +1,7 @@
 """The objects of groups: sketches of values, and events that derived events show.
 
-Sketches are those of a library: HyperLogLog and t-digest give equal results for equal events; KLL, which draws at
-random, does not. Events that are shown are JSON documents.
+The sketches are HyperLogLog and t-digest of a library, because they give equal results for equal events; KLL, which is
+randomised, does not. Events that are shown are JSON documents.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from aggregates.scalars import Scalar, canonical
 from aggregates.values import AggregateValue
 
 Order: TypeAlias = tuple[int, int]
-"""Time of an event, and its number in the order of taking in."""
+"""Time of an event, and its number in the order of processing."""
 
 EXACT = 4_096
-"""Up to this many different values, or numbers of a quantile, a result is exact, and no sketch is made."""
+"""The most distinct values, or numbers of a quantile, for which a result is exact, without a sketch."""
 
 _HLL_BITS = 12
 _DIGEST_SIZE = 200
@@ -32,10 +32,10 @@ _MOST_INTEGER = 2.0**63
 
 
 class DistinctSketch:
-    """An estimate of the number of different arguments.
+    """A sketch that estimates the number of distinct arguments.
 
     Attributes:
-        error: The relative standard error of the value; None: it has no bound.
+        error: The relative standard error of the value; None: no bound is known.
     """
 
     error = -hll_sketch.get_rel_err(True, False, _HLL_BITS, 1)
@@ -44,7 +44,7 @@ class DistinctSketch:
         self._sketch = hll_sketch(_HLL_BITS, tgt_hll_type.HLL_8)
 
     def add(self, argument: Scalar) -> None:
-        """Take an argument in."""
+        """Add an argument."""
         if isinstance(argument, float) and argument.is_integer() and abs(argument) < _MOST_INTEGER:
             argument = int(argument)
         self._sketch.update(orjson.dumps(argument).decode())
@@ -63,17 +63,17 @@ class DistinctSketch:
 
 
 class QuantileSketch:
-    """An estimate of the least number that a share of the numbers does not exceed."""
+    """A sketch that estimates a quantile: the least number that a share of the numbers does not exceed."""
 
     error = None
 
     def __init__(self, share: Fraction) -> None:
         self._share = float(share)
-        self._sorted: list[float] = []  # those that the digest does not have yet
+        self._sorted: list[float] = []  # numbers that the digest does not have yet
         self._digest = tdigest_double(_DIGEST_SIZE)
 
     def add(self, argument: Any) -> None:
-        """Take a number in."""
+        """Add a number."""
         insort(self._sorted, argument)
         if len(self._sorted) > EXACT:
             self._digest = self._with_all()
@@ -84,7 +84,7 @@ class QuantileSketch:
         found = tdigest_double.deserialize(self._digest.serialize())
         for number in self._sorted:
             found.update(float(number))
-        found.compress()  # a saved digest is compressed, so this one is, too
+        found.compress()  # as a saved digest would be
         return found
 
     def value(self) -> Scalar:
@@ -106,12 +106,12 @@ Sketch: TypeAlias = DistinctSketch | QuantileSketch
 
 
 class Found(NamedTuple):
-    """The objects of a group at a time.
+    """The objects of a group at one time.
 
     Attributes:
-        estimates: Values that are estimated, by their places.
-        events: What derived events show of the newest events.
-        errors: The errors of estimates, by the names of the values.
+        estimates: Estimated values, by their places.
+        events: The newest events, in the form that derived events show.
+        errors: The errors of estimates, by names of values.
     """
 
     estimates: Mapping[int, Scalar] = {}
@@ -123,15 +123,15 @@ class GroupObjects:
     """The objects of all groups.
 
     Args:
-        values: The values.
-        most: The number of the newest events that are shown.
-        leaves: Whether events leave windows; if so, all events are kept.
+        values: The values of the aggregate.
+        most: The number of newest events that are shown.
+        leaves: Whether single events leave windows; if so, all shown events are kept.
     """
 
     def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:
         self._values, self._most, self._leaves = values, most, leaves
         self._sketches: dict[int, dict[int, Sketch]] = {}
-        self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # in their order
+        self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
     def add(self, code: int, order: Order, shown: Mapping[str, Any]) -> None:
         """Add an event that is shown."""
@@ -171,7 +171,7 @@ class GroupObjects:
         self._events.pop(code, None)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the objects of groups; codes close up."""
+        """Forget the objects of groups that are not kept; the other groups are renumbered without gaps."""
         codes = (np.cumsum(is_kept) - 1).tolist()
         self._sketches = {codes[code]: some for code, some in self._sketches.items() if is_kept[code]}
         self._events = {codes[code]: some for code, some in self._events.items() if is_kept[code]}

@@ -1,4 +1,4 @@
-"""The values of groups at earlier times, as conditions read them with ``before``."""
+"""The values of groups at earlier times, which conditions read with ``before``."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Values: TypeAlias = Sequence[Scalar] | None
 
 
 class Past:
-    """Times at which the values of each group changed, and the values, as far back as the condition reads.
+    """The history of each group: times of changes and the values then, as far back as the condition reads.
 
     Args:
-        longest_us: How far back that is.
+        longest_us: The greatest age of values that the condition reads.
         is_exact: Whether values are read at the ends of windows only.
     """
 
     def __init__(self, longest_us: int, *, is_exact: bool) -> None:
         self._longest_us, self._is_exact = longest_us, is_exact
         self._of: dict[str, list[tuple[int, Values]]] = {}
-        self._next_us = -NEVER_US  # nothing can be forgotten before
+        self._next_us = -NEVER_US  # the time before which nothing can be forgotten
 
     def __len__(self) -> int:
         return len(self._of)
@@ -42,7 +42,7 @@ class Past:
             del past[:current]
 
     def at(self, group: str, time_us: int) -> Values:
-        """The values of a group at an earlier time, or those of the window that ended exactly then."""
+        """The values of a group at an earlier time; with ``is_exact``, those of the window that ended exactly then."""
         past = self._of.get(group, ())
         place = bisect_right(past, time_us, key=_time) - 1
         if place < 0 or (self._is_exact and past[place][0] != time_us):
@@ -54,7 +54,7 @@ class Past:
         self._of.pop(group, None)
 
     def forget_until(self, now_us: int) -> None:
-        """Forget the groups whose windows are empty, or were fixed, and whose values can no longer be read."""
+        """Forget the groups whose windows are empty or fixed, if their values can no longer be read."""
         if now_us <= self._next_us:
             return
         ends_us = {
@@ -68,7 +68,7 @@ class Past:
         self._next_us = min((one for one in ends_us.values() if one >= now_us), default=-NEVER_US)
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The state as plain JSON."""
         return dict(self._of)
 
     def load(self, saved: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Rows of events in the order in which their groups take them in, and the events that may be retracted."""
+"""Rows of events in the order in which their groups process them, and the events that may be retracted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _HASH_OF_ALL = group_hash(EVERY)
 
 
 class KeptEvent(NamedTuple):
-    """An event in a window, as it is kept for retractions, and for derived events that show events.
+    """An event in a window, kept for retractions, and for derived events that show events.
 
     Attributes:
-        key_hash: Hash of its key; a retraction names key and ``id``. Without retractions 0 and empty.
-        group: The hash of its group.
-        shown: What derived events show of it.
+        key_hash: Hash of the event's key; a retraction names key and ``id``. Without retractions 0 and empty.
+        group: The hash of the event's group.
+        shown: The members of the event that derived events show.
     """
 
     time_us: int
@@ -35,7 +35,7 @@ class KeptEvent(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Rows for the kernel, and the hash of the group of each; of a fixed window also where it begins."""
+    """Rows for the kernel, with the hash of each row's group, and for fixed windows the beginning of the window."""
 
     rows: BatchRows
     hashes: NDArray[np.uint64]
@@ -44,10 +44,10 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Puts rows of events into their order, and numbers events in the order of their arrival.
+    """Orders the rows of events for the kernel, and numbers events in the order of their arrival.
 
     Attributes:
-        kept: Events in windows by their numbers.
+        kept: Events in windows, by number.
         number: The number of the next event.
         late: The number of events that came too late for every fixed window.
     """
@@ -57,13 +57,13 @@ class Placing:
         self._is_overall = body.having is not None and bool(body.having.overall)
         self._has_ends = body.window.kind in ("transaction", "last")
         self.kept: dict[int, KeptEvent] = {}
-        self._entered: dict[int, int] = {}  # in how many windows an event is
+        self._entered: dict[int, int] = {}  # by event: the number of windows that it is in
         self._of_id: dict[tuple[int, str], list[int]] = {}
         self._new: Sequence[KeptEvent] = ()
         self.number = self.late = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
-        """The rows of events in parts; ``is_kept``: they are shown, or may be retracted."""
+        """The rows of events, in parts; ``is_kept``: the events are shown, or may be retracted."""
         self._first, size = self.number, len(events)
         self.number += size
         self._new = self._kept_of(events) if is_kept else ()
@@ -83,7 +83,7 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _ordered(self, events: EventColumns, now_us: int) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Rows in the order of the times at which they count: that of the newest event of their group."""
+        """Rows in the order of the times at which they count: each counts at its group's newest time so far."""
         newest: dict[int, int] = {}
         of_key: dict[int, dict[int, None]] = {}
         found: list[tuple[int, int, int, int, int, int]] = []
@@ -141,7 +141,7 @@ class Placing:
         return Placed(rows, hashes, starts, is_of_all)
 
     def _kept_of(self, events: EventColumns) -> list[KeptEvent]:
-        """What may be kept of each event."""
+        """A ``KeptEvent`` for each event."""
         times_us, shown = events.times_us.tolist(), events.shown or [None] * len(events)
         if not self._is_revocable:
             return [KeptEvent(time_us, 0, "", 0, one) for time_us, one in zip(times_us, shown, strict=True)]
@@ -149,7 +149,7 @@ class Placing:
         return [KeptEvent(*one) for one in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Return an event that enters a window; ``is_kept``: it may leave, so it is stored."""
+        """Note that an event enters a window, and return it; ``is_kept``: it may leave, so it is stored."""
         found = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = found
@@ -157,7 +157,7 @@ class Placing:
         return found
 
     def left(self, number: int) -> KeptEvent:
-        """Return an event that leaves a window; forget it once it has left all windows."""
+        """Note that an event leaves a window, and return it; an event that has left all windows is forgotten."""
         found = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:
@@ -166,7 +166,7 @@ class Placing:
         return found
 
     def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
-        """Begin with events, which enter next."""
+        """Restore events, which enter their windows next."""
         self.kept, self.number, self._first = dict(kept), number, number
         for one, event in kept.items() if self._is_revocable else ():
             self._of_id.setdefault((event.key_hash, event.id), []).append(one)

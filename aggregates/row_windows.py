@@ -1,4 +1,4 @@
-"""An aggregate whose groups, the rows of a table, have sliding windows of their own."""
+"""Aggregates whose groups are rows of a table, each with a sliding window of its own length."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _FEW = 16
 
 
 class RowWindows:
-    """One run of the aggregate for each length of a window, as events of a run leave in the order of time.
+    """One run of the aggregate for each length of a window, because the events of a run leave in the order of time.
 
-    All runs have one time, also one that begins later.
+    All runs have the same time, also runs that begin later.
 
     Args:
-        begin: Makes the run of an aggregate.
+        begin: Creates the run of an aggregate.
     """
 
-    is_revocable = False  # no event of a derived stream is in groups that are rows
+    is_revocable = False  # the stream cannot be a derived one, whose events may be retracted
 
     def __init__(self, body: AggregateBody, begin: Callable[[AggregateBody], AggregateRun]) -> None:
         self.body, self.is_suspended = body, False
         self._new = begin
         self._runs: dict[int, AggregateRun] = {}
-        self._now_us, self._late = NEVER_US, 0  # events that were late in runs that are forgotten
+        self._now_us, self._late = NEVER_US, 0  # late: count of late events in forgotten runs
         self._sizes: dict[Scalar, int] = {}
 
     def process(self, events: EventColumns) -> list[Emission]:
-        """Take events in, then pass time up to the newest of them."""
+        """Process events, then advance time to the newest event."""
         if self.is_suspended:
             return []
         sizes = np.array([self._size_of(one) for one in events.by[-1]], np.int64)
@@ -57,14 +57,14 @@ class RowWindows:
         return in_order(found)
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Pass time: no event before it follows."""
+        """Advance time; no earlier event follows."""
         self._now_us = max(self._now_us, now_us)
         found = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
         self._forget_idle()
         return found
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
-        """The end of a transaction: it has no effect on a sliding window."""
+        """End the transaction of a key, which has no effect on sliding windows."""
         return []
 
     def finish(self) -> list[Emission]:
@@ -76,19 +76,19 @@ class RowWindows:
         return np.concatenate([np.zeros(0, np.uint64), *(run.keys() for run in self._runs.values())])
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget groups by their keys, as from ``keys``."""
+        """Forget groups by their keys, given by ``keys``."""
         for run in self._runs.values():
             run.drop(is_gone, keys)
 
     def measures(self) -> dict[str, int]:
-        """The sums of those of all runs."""
+        """The measures of all runs, added up."""
         found = {"groups": 0, "held": 0, "late": self._late}
         for run in self._runs.values():
             found = {name: number + run.measures()[name] for name, number in found.items()}
         return found
 
     def clear_counts(self) -> None:
-        """Count from 0 again."""
+        """Reset the counts to 0."""
         self._late = 0
         for run in self._runs.values():
             run.clear_counts()
@@ -117,7 +117,7 @@ class RowWindows:
         return self._runs[size]
 
     def _forget_idle(self) -> None:
-        """Forget runs without groups once they are many, as rows come to have other lengths."""
+        """Forget runs without groups once there are many, because the lengths in rows may change."""
         if len(self._runs) > _FEW:
             for size in [size for size, run in self._runs.items() if run.is_idle]:
                 self._late += self._runs.pop(size).measures()["late"]

@@ -1,9 +1,9 @@
-"""An aggregate that runs: events, time and the ends of transactions in, derived events out.
+"""Running aggregates: events, time and ends of transactions in, derived events out.
 
-A kernel lets events enter and leave in the order of time, and writes the changes of groups as columns (*steps*). All
-groups have one time: at the end of a batch each has reached its newest time, and within a batch rows are put into the
-order in which each group takes them in. An event that is older than the time of its group counts from then on, if it is
-still in the window.
+A kernel adds events to windows and removes them, in the order of time, and writes the changes of groups as columns
+(*steps*). All groups have the same time at the end of a batch: the batch's newest time. Within a batch, rows are put
+into the order in which each group processes them. An event that is older than its group's time counts from that time
+on, if it is still in the window.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from aggregates.window_tables import WindowTables
 from streams import NEVER_US
 
 Bound: TypeAlias = tuple[str, float, float]
-"""A value, and the range outside which the condition is not true."""
+"""A value, and the range outside which the condition cannot be true."""
 
 _FORMAT = 5
 _FEW = 1_024
@@ -42,10 +42,10 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    The condition is not examined where it was false and a value is not within its ``bounds``.
+    The condition is not evaluated where it was false and a value is outside its ``bounds``.
 
     Args:
-        holds: Evaluates ``having``; None: it has none.
+        holds: Evaluates ``having``; None: the aggregate has no condition.
         is_simultaneous: Whether groups are evaluated after all events of one time, not after each.
         is_revocable: Whether events may be retracted.
     """
@@ -86,8 +86,8 @@ class AggregateRun:
         self._placing = Placing(body, self._groups, is_revocable=self.is_revocable)
         self._steps = StepReader(body, self._holds, self._groups, self._tables, is_simultaneous=self._is_simultaneous)
         self._nothing = self._tables.ends(_NONE, _NONE)
-        self._next_us = -NEVER_US  # no window ends before the latter
-        self._causes: list[str] = []  # ids of the last events of steps that wait for further events of their time
+        self._next_us = -NEVER_US  # no window ends before ``_next_us``
+        self._causes: list[str] = []  # ids of the causes of steps that wait for further events of their time
 
     def _step_modes(self) -> int:
         """Which changes of groups are steps."""
@@ -98,7 +98,7 @@ class AggregateRun:
         return kernel.EACH if self._holds is None else kernel.EXPIRIES
 
     def process(self, events: EventColumns) -> list[Emission]:
-        """Take events in, then pass time up to the newest of them."""
+        """Process events, then advance time to the newest event."""
         if self.is_suspended:
             return []
         self._fit(events.arguments)
@@ -110,7 +110,7 @@ class AggregateRun:
         return in_order([*found, *self._passed(events)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Pass time: no event before it follows."""
+        """Advance time; no earlier event follows."""
         if self.is_suspended:
             return []
         self._now_us = max(self._now_us, now_us)
@@ -127,9 +127,9 @@ class AggregateRun:
         return in_order(found)
 
     def finish(self) -> list[Emission]:
-        """End a finite input: every transaction and every window that ends as a whole does so now.
+        """End a finite input: every transaction, and every window that ends as a whole, ends now.
 
-        A condition that is true stays true, as no time passes in which events would leave a sliding window.
+        No time passes, so no event leaves a sliding window, and a condition that is true stays true.
         """
         found = self._emissions(np.ones(self._tables.waiting, np.bool_), None)
         if self.body.window.kind != "sliding":
@@ -146,7 +146,7 @@ class AggregateRun:
     def measures(self) -> dict[str, int]:
         """The number of groups and of events in windows, and of events that came too late for their window.
 
-        Of windows that end as a whole, the windows are counted, and neither groups nor events.
+        If windows end as a whole, the windows are counted in place of groups and events.
         """
         tables = self._tables
         waiting = np.count_nonzero(tables.steps.sizes[: tables.waiting] == 0)
@@ -155,18 +155,15 @@ class AggregateRun:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has no group, also none whose earlier values can be read."""
+        """Whether the run has no group, and no earlier values of groups that can still be read."""
         return not self.measures()["groups"] and not len(self._steps.past)
 
     def clear_counts(self) -> None:
-        """Count from 0 again."""
+        """Reset the counts to 0."""
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
-        """Let the tables begin again where extremes need all values in their order, or many texts have left.
-
-        Sums are widened as needed.
-        """
+        """Rebuild the tables if extremes need all values in order, or many texts are unused; widen sums as needed."""
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit or self._tables.are_texts_many(len(self._groups)):
             values = enumerate(self.body.values)
@@ -175,7 +172,7 @@ class AggregateRun:
         self._tables.widen(columns)
 
     def _batch(self, placed: Placed, events: EventColumns) -> Events:
-        """Rows with the codes of their groups; new groups get words in the tables."""
+        """The rows for the kernel, with the codes of their groups; new groups get words in the tables."""
         rows, known, tables = placed.rows, len(self._groups), self._tables
         is_event = rows.ops != kernel.RETRACT
         some: Any = slice(None) if is_event.all() else is_event
@@ -199,7 +196,7 @@ class AggregateRun:
         return tables.batch(rows, codes, columns)
 
     def _passed(self, events: EventColumns | None) -> list[Emission]:
-        """Pass time."""
+        """Let the rows of events pass through the kernel, end due windows, and return the emitted events."""
         if self.is_suspended:
             return []
         state, found = self._tables.state, list[Emission]()
@@ -219,7 +216,7 @@ class AggregateRun:
         return found
 
     def _due(self, now_us: int, events: EventColumns | None) -> list[Emission]:
-        """End the windows that end up to a time."""
+        """End the windows that are due up to a time."""
         if now_us < self._next_us:
             return []
         words = self._tables.groups.words[: len(self._groups)]
@@ -229,7 +226,7 @@ class AggregateRun:
         return self._ended(codes, dues_us[codes], events)
 
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
-        """End the windows of some groups; of fixed windows, first those over all groups that end at one time."""
+        """End the windows of some groups; a fixed window over all groups ends before the others of its time."""
         if not len(codes):
             return []
         order = np.argsort(self._tables.groups.words[codes, kernel.DUE], kind="stable")
@@ -239,7 +236,7 @@ class AggregateRun:
         return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
 
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
-        """Take rows in at their times, and pass time; steps of the newest time may wait for further events of it."""
+        """Process rows at their times, and advance time; steps of the newest time may wait for more events of it."""
         tables, found, most = self._tables, list[Emission](), self.body.most_rows
         state, size = tables.state, self.body.window.size
         limits = (most if until_us > NEVER_US else _FOREVER, size, until_us)
@@ -260,7 +257,7 @@ class AggregateRun:
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
-        """Which steps no event can change any more; those of one time may be ``open``."""
+        """A mask of the steps that no event can change any more; ``is_open``: events of the newest time may come."""
         tables, count = self._tables, self._tables.waiting
         is_sliding = self.body.window.kind == "sliding"
         if not is_open or not (is_sliding or self._is_simultaneous):
@@ -275,7 +272,7 @@ class AggregateRun:
         return np.asarray(found, np.bool_)
 
     def _take_log(self) -> None:
-        """Bring objects up to date, and note those of steps."""
+        """Update the objects from the kernel's log, and keep the objects of steps."""
         tables, objects = self._tables, self._objects
         entries = tables.log[: tables.state[kernel.LOGS]]
         reals = entries[:, kernel.BITS].copy().view(np.float64).tolist()
@@ -300,7 +297,7 @@ class AggregateRun:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
-        """The groups whose evaluation waits for further events of the newest time, and their last events of it."""
+        """The groups that wait for further events of the newest time, and their last events of this time."""
         codes = self._tables.steps.codes[: self._tables.waiting].tolist()
         return list(zip(codes, self._causes, strict=True))
 
@@ -331,7 +328,7 @@ class AggregateRun:
             self._objects.keep(is_kept)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state: small values, and columns by name."""
+        """The state to save: small values, and columns by name."""
         self._forget_empty()
         tables, groups = self._tables, self._groups
         words = tables.groups.words[: len(groups)]
@@ -367,7 +364,7 @@ class AggregateRun:
         """Restore what ``dump`` returned.
 
         Raises:
-            AggregateStateError: The state has a form that this release does not read, or is damaged.
+            AggregateStateError: The state is damaged, or has a form that this release does not read.
         """
         if head.get("format") != _FORMAT:
             raise AggregateStateError(
@@ -382,14 +379,14 @@ class AggregateRun:
             raise AggregateStateError(f"the columns of a saved aggregate are truncated: {error}") from error
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget groups by their keys, as from ``keys``."""
+        """Forget groups by their keys, given by ``keys``."""
         saved = self.dump()
         self._begin(*saved, is_kept=~np.isin(self._groups.key_hashes, keys[is_gone]))
 
     def _begin(
         self, head: Mapping[str, Any], sections: Mapping[str, bytes], is_kept: NDArray[np.bool_] | None = None
     ) -> None:
-        """Begin with a saved state, or with some of its groups."""
+        """Restore a saved state, or only its groups that are kept."""
         self._clear(head["digits"], head["texts"])
         groups = orjson.loads(sections["groups"])
         is_kept = np.ones(len(groups), np.bool_) if is_kept is None else is_kept
@@ -429,7 +426,7 @@ class AggregateRun:
         is_kept: NDArray[np.bool_],
         codes: NDArray[np.int32],
     ) -> None:
-        """Let saved events enter again."""
+        """Add the saved events to the windows again."""
         tables, window = self._tables, self.body.window
         held = tables.read_columns(sections)
         batch = tables.chosen(held, np.flatnonzero(is_kept[held.codes]), codes)

@@ -14,7 +14,7 @@ _EXACT = 2**53
 
 
 def canonical(value: object) -> Scalar:
-    """A value of an attribute in its only form: whole numbers are ``int``; NaN, lists and objects are null."""
+    """A value of an attribute in canonical form: whole numbers are ``int``; NaN, lists and objects are null."""
     if isinstance(value, float):
         if isnan(value):
             return None
@@ -23,7 +23,7 @@ def canonical(value: object) -> Scalar:
 
 
 def key_of(value: Scalar) -> object:
-    """A canonical value as a key of dictionaries, which would take ``True`` for 1."""
+    """A canonical value as a key of dictionaries, in which ``True`` and 1 would be equal."""
     return (value,) if isinstance(value, bool) else value
 
 

@@ -1,6 +1,6 @@
-"""Changes of groups, and the derived events that they lead to once the condition is known.
+"""Changes of groups, and the derived events that follow once the condition is evaluated.
 
-The condition is examined for many changes (*steps*) together, by columns.
+The condition is evaluated for many changes (*steps*) at once, on columns.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from aggregates.window_tables import WindowTables
 from streams import format_time
 
 Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
-"""Whether the condition is true, for each of some rows of named columns: plain values, or a ``ScalarColumn``."""
+"""Evaluates the condition for each row of named columns, which are plain values or a ``ScalarColumn``."""
 
 _NO_OBJECTS = Found()
 
 Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
-"""The ids of the events at some places; empty where passing time is the cause."""
+"""The ids of the events at some places; an id is empty where passing time is the cause."""
 
 
 class StepReader:
     """Reads the steps of an aggregate.
 
     Args:
-        holds: Evaluates ``having``; None: there is none.
+        holds: Evaluates ``having``; None: the aggregate has no condition.
 
     Attributes:
         objects: The objects of groups, by the number of the step.
@@ -56,14 +56,14 @@ class StepReader:
         self._names = () if body.having is None else body.having.names
         self.objects: dict[int, Found] = {}
         self.past = Past(0 if body.having is None else body.having.longest_us, is_exact=body.window.is_fixed)
-        self.overall: dict[int, Values] = {}  # values over all groups by the beginning of fixed windows, or at 0
+        self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (else 0)
 
     def emissions(self, is_taken: NDArray[np.bool_], causes: Causes) -> list[Emission]:
-        """The derived events of some steps, which are finished and then forgotten."""
+        """The derived events of finished steps, which are then forgotten."""
         chosen = np.flatnonzero(is_taken)
         if not len(chosen):
             if len(is_taken) == len(self._tables.steps.codes):
-                self._tables.take_steps(is_taken)  # makes room
+                self._tables.take_steps(is_taken)  # frees the room of these steps
             return []
         base, size = int(self._tables.state[kernel.BASE]), len(chosen)
         part = slice(0, size) if chosen[-1] + 1 == size else chosen
@@ -112,7 +112,7 @@ class StepReader:
     def _values(
         self, steps: Steps, found: Sequence[Found], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
-        """The columns of values of some steps; None: of all."""
+        """The columns of values of some steps (None: all)."""
         part: Any = slice(None) if rows is None else rows
         values = zip(*(one[:, part] for one in (steps.kinds, steps.integers, steps.floats)), strict=True)
         columns = [self._tables.scalars(*parts) for parts in values]
@@ -124,7 +124,7 @@ class StepReader:
 
     @staticmethod
     def _are_numbers(steps: Steps, found: Sequence[Found]) -> bool:
-        """Whether all values of steps are numbers of the kernel."""
+        """Whether all values of the steps are plain numbers, which the kernel has computed."""
         is_other = (steps.kinds == kernel.TEXT) | (steps.kinds == kernel.BOOLEAN) | (steps.kinds == kernel.FALSE)
         return not found and not is_other.any()
 
@@ -206,7 +206,7 @@ class StepReader:
 
 
 class _Columns(dict[str, Any]):
-    """The columns of the values of steps, and those of attributes of groups once they are read."""
+    """The columns of the values of steps, and of attributes of groups, which are made when first read."""
 
     def __init__(
         self, body: AggregateBody, groups: KnownGroups, steps: Steps, objects: Sequence[Sequence[Scalar]] | None

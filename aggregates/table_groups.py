@@ -1,4 +1,4 @@
-"""The rows of a table as groups: an index finds those whose values an event has."""
+"""The rows of a table as groups; an index finds the rows whose values an event has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: The groups by the places of the attributes for which their rows have values, and by these values.
+        found: The groups by the places of the attributes for which their rows have values, then by these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -56,5 +56,5 @@ class TableGroups:
 
     @property
     def most_at_once(self) -> int:
-        """The greatest number of groups that an event may be in."""
+        """The greatest number of groups in which an event can be."""
         return sum(max(map(len, known.values())) for known in self.found.values())

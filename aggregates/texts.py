@@ -15,12 +15,12 @@ from streams import borders_of, bytes_of, pieces_of
 Item = TypeVar("Item", bound=np.generic)
 
 _LEAST = 64
-_SPARE = 8  # arrays grow by one place for this number
+_SPARE = 8  # growing arrays get one spare place per this number
 _ERRORS = "surrogatepass"
 
 
 class TextPool:
-    """Texts by their numbers (0, 1, and so on)."""
+    """A pool of texts by number (0, 1, and so on)."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.bytes = np.zeros(_LEAST, np.uint8)
@@ -57,7 +57,7 @@ class TextPool:
         return (data[begin:end].decode(errors=_ERRORS) for begin, end in pairwise(ends))
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget the other texts; numbers close up."""
+        """Forget the texts that are not kept; the others are renumbered without gaps."""
         sizes = np.diff(self.ends[: self._count + 1])
         self.bytes = self.bytes[: self.ends[self._count]][np.repeat(is_kept, sizes)]
         self.ends = np.append(0, np.cumsum(sizes[is_kept])).astype(self.ends.dtype)
@@ -65,7 +65,7 @@ class TextPool:
 
 
 class KnownTexts(TextPool):
-    """Texts with one number each."""
+    """A pool in which each text has one number."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._codes = {text: code for code, text in enumerate(texts)}

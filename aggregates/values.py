@@ -27,7 +27,7 @@ class AggregateValue:
     Attributes:
         name: The member of derived events, and the name in ``having``.
         argument: An expression over an event, in the language of conditions; empty for ``count()``.
-        share: For ``quantile``, the share of the values that are not above the result.
+        share: For ``quantile``, the share of the values that are at most the result.
     """
 
     name: str
@@ -40,7 +40,7 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
     """The values of a document, in their order.
 
     Raises:
-        AggregateRefused: A value has no name, or is no function that aggregates have.
+        AggregateRefused: A value has no name, or its function is unknown.
     """
     if not isinstance(document, Mapping) or not document:
         raise AggregateRefused("'values' is an object such as {n: count(), total: sum(price)}", field="values")

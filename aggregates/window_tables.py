@@ -1,4 +1,4 @@
-"""The tables of windows, which grow as their kernel needs."""
+"""The tables of windows, which grow when their kernel needs room."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _OF_TEXTS = ("distinct", "first", "last", "min", "max")
 _TREES = (kernel.QUANTILE, kernel.DISTINCT, kernel.LOWEST_OF, kernel.GREATEST_OF)
 _SUMMED = (kernel.SUM, kernel.AVERAGE, kernel.DEVIATION, kernel.SQUARES)
 
-_COLUMNS = ("times_us", "codes", "kinds", "lows", "highs")  # of events, that are saved
-_NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # of nodes, that are saved where no events are held
+_COLUMNS = ("times_us", "codes", "kinds", "lows", "highs")  # saved columns of events
+_NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # saved columns of nodes, if no events are held
 _LEAST = 1_024
-_SPARE = 16  # tables grow by one place for this number
+_SPARE = 16  # growing tables get one spare place per this number
 _SPARE_LINKED = 8  # as above, where more has to be moved or windows end as a whole
 _STEPS = 8_192
 _LOG = 8_192
@@ -65,7 +65,7 @@ _SHARED = {
     kernel.AVERAGE: kernel.SUM,
     kernel.DEVIATION: kernel.SUM,
     kernel.GREATEST_OF: kernel.LOWEST_OF,
-}  # functions that change the same words
+}  # functions that share a group's words
 _STEPPED = kernel.EACH | kernel.EXPIRIES
 _ROOM = 4  # entries of the log for a row
 _UNITS = {sums.SHORT: 0, 0: 0, sums.FLOAT_DIGITS: sums.UNIT_DIGITS, sums.ALL_DIGITS: sums.ALL_UNIT_DIGITS}
@@ -73,10 +73,10 @@ _OWN: tuple[Literal["C"], Literal["W"]] = ("C", "W")
 
 
 class BatchRows(NamedTuple):
-    """Rows of events as the kernel takes them in, in the order of the times at which they count.
+    """Rows of events for the kernel, in the order of the times at which they count.
 
     Attributes:
-        sources: The row of each in the columns of events.
+        sources: The place of each row in the columns of events.
         places: The numbers by which steps name the rows.
         serials: The numbers by which the log names the rows.
         ops: The kind of each row: an event, a retraction or the end of a window.
@@ -90,12 +90,12 @@ class BatchRows(NamedTuple):
     ops: NDArray[np.uint8] | NDArray[np.int64]
 
     def at(self, some: slice | NDArray[np.intp]) -> BatchRows:
-        """Some of the rows."""
+        """The rows at some places."""
         sources, times_us, at_us, places, serials = (column[some] for column in self[:5])
         return BatchRows(sources, times_us, at_us, places, serials, self.ops[some])
 
     def is_whole(self, size: int) -> bool:
-        """Whether the rows are all events of a batch of some size, in their order."""
+        """Whether the rows are all events of a batch of the given size, in the batch's order."""
         return len(self.sources) == size and bool((self.sources == np.arange(size)).all())
 
 
@@ -104,11 +104,11 @@ class WindowTables:
 
     Args:
         body: The aggregate.
-        bounds: The ranges of values outside which the condition is not true.
-        modes: As ``slide`` takes them.
-        ordered: The places of extremes over all values in their order.
-        digits: The digits that sums of each numeric argument have; empty: the fewest.
-        texts: The texts among arguments.
+        bounds: The ranges of values outside which the condition cannot be true.
+        modes: The modes of the kernel ``slide``.
+        ordered: The places of the extremes that need all values in their order.
+        digits: The number of digits in sums, by numeric argument; empty: the fewest.
+        texts: The texts that occur as arguments.
     """
 
     def __init__(
@@ -168,11 +168,11 @@ class WindowTables:
 
     @property
     def waiting(self) -> int:
-        """The number of steps that are not taken."""
+        """The number of steps that are not taken yet."""
         return int(self.state[kernel.STEPS])
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
-        """The columns of arguments whose extremes the kernel cannot compute: texts and great whole numbers."""
+        """The columns of arguments whose extremes the kernel cannot compute, due to texts or great whole numbers."""
         found = set()
         for place in self._extremes:
             kinds, integers, *_ = columns[place]
@@ -183,7 +183,7 @@ class WindowTables:
         return found
 
     def widen(self, columns: Sequence[ScalarColumn]) -> None:
-        """Give events and sums the bits that some arguments need."""
+        """Give events and sums as many bits as some new arguments need."""
         known = zip(self.digits, self._numeric, strict=True)
         digits = [self._digits_for(columns[source], before, source in self._summed) for before, source in known]
         if digits == self.digits:
@@ -196,7 +196,7 @@ class WindowTables:
 
     @staticmethod
     def _digits_for(column: ScalarColumn, digits: int, is_summed: bool) -> int:
-        """The digits of the sums of a numeric argument that has some digits, and takes some values in."""
+        """The digits for the sums of a numeric argument, from its present ``digits`` and a column of new values."""
         if digits == (sums.ALL_DIGITS if is_summed else 0):
             return digits
         floats = column.floats[column.kinds == kernel.FLOAT]
@@ -211,11 +211,11 @@ class WindowTables:
 
     @property
     def _wide(self) -> list[int]:
-        """The places of numeric arguments that have more than 32 bits."""
+        """The places of numeric arguments with more than 32 bits."""
         return [place for place, digits in enumerate(self.digits) if digits != sums.SHORT]
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
-        """Events as the kernel takes them in; columns are ignored for rows that end windows."""
+        """The columns of events for the kernel; argument columns are ignored for rows that end windows."""
         size, wide = len(codes), self._wide
         kinds = np.zeros((len(columns), size), np.uint8)
         lows = np.zeros((len(self._numeric), size), np.int32)
@@ -240,12 +240,12 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, at_us, places, ops, serials, links)
 
     def _give_texts(self) -> None:
-        """Give the kernel the texts, if it has to order them."""
+        """Give the kernel the bytes of texts, if texts must be ordered."""
         if self._are_ordered and len(self.texts):
             self.groups = self.groups._replace(texts=self.texts.bytes, text_ends=self.texts.ends)
 
     def ends(self, codes: NDArray[np.int64], at_us: NDArray[np.int64]) -> Events:
-        """A batch that ends the windows of some groups; without groups it is an empty batch."""
+        """A batch that ends the windows of some groups; empty without groups."""
         size, none = len(codes), np.zeros(0, np.int64)
         rows = BatchRows(none, at_us, at_us, np.full(size, -1), np.zeros(size, np.int64), np.full(size, kernel.END))
         column = ScalarColumn(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
@@ -258,10 +258,10 @@ class WindowTables:
             self._set_words(_grown(self.groups.words, groups + groups // self._spare))
 
     def slide(self, batch: Events, limits: tuple[int, int, int], loading: int = 0) -> Iterator[int]:
-        """Pass time with a batch; yields when steps and the log are to be taken, and after the last row.
+        """Process a batch and advance time; yields when the caller must take steps and the log, and after the last row.
 
-        ``limits``: the most events, the size of the window, and the time until which it passes. Yields ``FULL``,
-        ``TOO_MANY``, which is the end if events remain too many, or at last ``DONE``.
+        ``limits``: the most events, the size of the window, and the time to reach. Yields ``FULL``, ``TOO_MANY``, which
+        ends the iteration if there are still too many events, or finally ``DONE``.
         """
         state = self.state
         before = state[[kernel.ROW, kernel.AHEAD]]
@@ -283,7 +283,7 @@ class WindowTables:
                 return
 
     def take_steps(self, is_taken: NDArray[np.bool_]) -> None:
-        """Forget steps, which are emitted; the others get new numbers."""
+        """Forget the taken steps; the others get new numbers."""
         state, rest = self.state, np.flatnonzero(~is_taken)
         state[kernel.BASE] += len(is_taken)
         if len(rest) == len(self.steps.codes):
@@ -299,7 +299,7 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Note steps of groups, which wait for further events of a time."""
+        """Note steps of groups that wait for further events of a time."""
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -320,13 +320,13 @@ class WindowTables:
         return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
-        """Whether most texts may have left, so that the tables had better begin again with the others."""
+        """Whether most texts may be unused, so that rebuilding the tables with the others pays."""
         return len(self.texts) > 2 * self._texts_kept + _LEAST + groups + self.held
 
     def _texts_in(
         self, words: NDArray[np.int64], held: Events, nodes: Groups
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Columns with codes of texts, and the rows where they are such codes."""
+        """The columns with codes of texts, each with the rows that have such codes."""
         for place, source in enumerate(self._numeric):
             if source in self._of_texts:
                 yield held.lows[place], held.kinds[source] == kernel.TEXT
@@ -342,7 +342,7 @@ class WindowTables:
         yield nodes.integers, nodes.reals == np.inf
 
     def dump(self, count: int) -> tuple[list[str], dict[str, bytes]]:
-        """The texts in use, and the columns of held events, or the words of a number of groups and their nodes."""
+        """The state to save: texts in use, and columns of held events, or the words and nodes of ``count`` groups."""
         held, nodes, words = self._moved(self._slots(), self.held), self.groups, self.groups.words[:count].copy()
         nodes = nodes._replace(integers=nodes.integers.copy())
         is_used = np.zeros(len(self.texts), np.bool_)
@@ -361,7 +361,7 @@ class WindowTables:
         return texts, {"words": words.tobytes(), "free": free.tobytes(), **of_nodes}
 
     def load(self, sections: Mapping[str, bytes], is_kept: NDArray[np.bool_]) -> None:
-        """Restore the words and nodes of groups whose events are not held, and forget some of them.
+        """Restore the words and nodes of groups whose events are not held, except the groups that are not kept.
 
         Raises:
             ValueError: The columns do not have the same length.
@@ -377,10 +377,10 @@ class WindowTables:
         self.state[[kernel.LIVE, kernel.HELD]] = np.count_nonzero(words[is_kept, kernel.HELD_ROWS])
 
     def read_columns(self, sections: Mapping[str, bytes]) -> Events:
-        """The saved columns of ``dump``, as a batch that enters again.
+        """The saved columns of ``dump``, as a batch that enters the windows again.
 
         Raises:
-            ValueError: They do not have the same length.
+            ValueError: The columns do not have the same length.
         """
         found = self._events(len(sections["codes"]) // 4)
         for name in (*_COLUMNS, "serials") if self._modes & kernel.LOGGED else _COLUMNS:
@@ -403,7 +403,7 @@ class WindowTables:
         return [slots[self.ring.codes[slots] >= 0]]
 
     def _moved(self, parts: Sequence[Any], room: int) -> Events:
-        """The events in some slots at the beginning of a ring, whose links are not set."""
+        """A ring with the events of some slots at its beginning, and without links."""
         ring, fresh = self.ring, self._events(room)
         columns: Iterable[tuple[NDArray[Any], NDArray[Any]]]
         columns = zip((*ring[:5], ring.serials), (*fresh[:5], fresh.serials), strict=True)
@@ -415,13 +415,13 @@ class WindowTables:
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """Some events, with other codes of groups by the present ones."""
+        """The events in some rows, with new codes of groups; ``codes`` maps the present codes to new ones."""
         names = (*_COLUMNS, "at_us", "places", "ops", "serials")
         columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
         return held._replace(**columns | {"codes": codes[held.codes[rows]]})
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget groups, none of which has an event in a window; codes close up."""
+        """Forget groups without events in windows; the others are renumbered without gaps."""
         renumbered = np.cumsum(is_kept, dtype=np.int32) - np.int32(1)
         is_live = self.ring.codes >= 0
         self.ring.codes[is_live] = renumbered[self.ring.codes[is_live]]
@@ -430,7 +430,7 @@ class WindowTables:
         self._set_words(_grown(self.groups.words[: len(is_kept)][is_kept], _LEAST))
 
     def shrink(self) -> None:
-        """Give room back of which little is used."""
+        """Shrink tables of which little is used."""
         if len(self.ring.codes) > 4 * self.held + 4 * _LEAST and self._modes & kernel.HOLDS:
             self._resize()
         room, is_held = len(self.groups.reals), self._modes & kernel.HOLDS
@@ -438,9 +438,9 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Give free nodes back where all nodes are those of trees; shapes of trees remain, and need no priorities."""
+        """Remove free nodes, if all nodes are those of trees; the trees keep their shapes."""
         used = np.flatnonzero(self.groups.counts)
-        numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last is that of no node
+        numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1, no node
         numbers[used] = np.arange(len(used))
         nodes = {name: getattr(self.groups, name)[used] for name in _NODES}
         nodes |= {name: numbers[nodes[name]] for name in ("older", "newer")}
@@ -451,7 +451,7 @@ class WindowTables:
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self) -> tuple[NDArray[np.int64], int]:
-        """The plan of the values, and the words of a group."""
+        """The plan of the values, and the number of words of a group."""
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
         offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
         squared = [place for place, one in enumerate(self._functions) if one == kernel.DEVIATION]
@@ -492,12 +492,12 @@ class WindowTables:
         return Events(times_us, codes, kinds, lows, highs, none, none, ops, serials, links)
 
     def _resize(self) -> None:
-        """Give the ring room for the events in windows, and some more."""
+        """Give the ring room for the events in windows, and some spare room."""
         parts, before = self._slots(), self.ring
         self.ring = ring = self._moved(parts, self.held + max(_LEAST, self.held // self._spare))
         self.state[[kernel.FIRST, kernel.SPAN]] = 0, self.held
         if self._modes & kernel.LINKED:
-            where = np.full(len(before.codes) + 1, -1, np.int32)  # the last is that of no slot
+            where = np.full(len(before.codes) + 1, -1, np.int32)  # the last entry is for -1, no slot
             slots = np.concatenate([np.arange(len(before.codes))[part] for part in parts])
             where[slots] = np.arange(len(slots))
             ring.links[: len(slots)] = where[before.links[slots]]
@@ -505,7 +505,7 @@ class WindowTables:
             ends[:] = where[ends - 1] + 1
 
     def _add_nodes(self) -> None:
-        """Add free nodes, of which the first is the next free one."""
+        """Add free nodes, the first of which becomes the next free node."""
         groups, count = self.groups, len(self.groups.reals)
         room = count + max(_LEAST, count // _SPARE)
         newer, reals = _grown(groups.newer, room), _grown(groups.reals, room)
@@ -545,7 +545,7 @@ def _grown(rows: NDArray[Any], room: int) -> NDArray[Any]:
 
 
 def _width(function: int, digits: int) -> int:
-    """The words of a value in a group."""
+    """The number of words of a value in a group."""
     if function == kernel.SQUARES:
         return 2 * digits if digits > 0 else sums.SQUARE_DIGITS
     if function in _SUMMED:
@@ -556,7 +556,7 @@ def _width(function: int, digits: int) -> int:
 def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
-    """The words of groups by another plan."""
+    """The words of groups, rearranged for another plan."""
     found = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
     found[:, :header] = words[:, :header]
@@ -565,7 +565,7 @@ def _replanned(
         size = _width(function, digits)
         source, into = words[:, old[kernel.OFFSET] :][:, :size], found[:, new[kernel.OFFSET] :]
         if function in _SUMMED and digits != new[kernel.DIGITS]:
-            scale = 2 if function == kernel.SQUARES else 1  # of the units of digits
+            scale = 2 if function == kernel.SQUARES else 1  # units of squares are squared
             size = 0 if scale == 2 else min(size, sums.SUM_WORDS)
             at = size + scale * (_UNITS[int(new[kernel.DIGITS])] - _UNITS[digits])
             into[:, at : at + source.shape[1] - size] = source[:, size:]

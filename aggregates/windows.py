@@ -43,7 +43,7 @@ class Window:
 
     @property
     def ends(self) -> bool:
-        """Whether a window ends as a whole, so that another one begins empty."""
+        """Whether a window ends as a whole, so that the next one begins empty."""
         return self.is_fixed or self.kind in ("session", "transaction")
 
     def of_row(self, duration: object) -> Window:

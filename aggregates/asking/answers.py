@@ -13,9 +13,10 @@ from aggregates.asking.values import sorted_places
 from aggregates.scalars import Scalar, canonical, key_of
 
 Totals: TypeAlias = "list[list[Any]]"
-"""What the values of all groups are made from: columns of plain JSON with one entry for each group.
+"""Partial results from which the values of all groups are computed: columns of plain JSON, with one entry per group.
 
-``sum`` and ``avg`` have the number of values, their sum, and what rounding has taken from it; other functions have one
+``sum`` and ``avg`` have three columns: the number of values, their sum, and its rounding error. Other functions have
+one
 column: ``count`` the number, ``min`` and ``max`` the value, or null, ``distinct`` the list of values.
 """
 
@@ -32,7 +33,7 @@ _NOTHING: Mapping[ValueFunction, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of one index, or of several that have disjoint events.
+    """The answer of one index, or of several indexes with disjoint events.
 
     Attributes:
         by: Attributes of the groups.
@@ -41,8 +42,8 @@ class Answer:
         totals: The totals of each value, by name.
         end_us: The end of the window; None before the first event.
         events: Number of events in the window of the question.
-        compared: Number of events that were compared to find the answer.
-        visited: Number of partitions that were visited.
+        compared: Number of events that were compared with the question.
+        visited: Number of partitions of the index that were visited.
     """
 
     by: tuple[str, ...]
@@ -89,7 +90,7 @@ def merged(answers: Sequence[Answer]) -> Answer:
 
 
 def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, Totals]]:
-    """The groups of several answers, and their totals: those of the first answer, to which the others are added."""
+    """The groups of several answers, each once, and their totals, added up over the answers."""
     first, *others = answers
     groups, totals = list(first.groups), {name: [*map(list, columns)] for name, columns in first.totals.items()}
     types = {type(value) for one in answers for value in chain.from_iterable(one.groups)}
@@ -108,7 +109,7 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Add totals of other events, each with the place of its group; the columns get entries for ``count`` groups."""
+    """Add totals, each with the place of its group, to columns, which are first extended to ``count`` groups."""
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
     if function in ("sum", "avg"):
@@ -120,7 +121,7 @@ def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable
 
 
 def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]]) -> None:
-    """Add numbers of values and their sums, and keep what rounding takes from them."""
+    """Add numbers of values and their sums, with the rounding errors of the sums."""
     counts, highs, lows = columns
     for place, number, other, low in entries:
         before = highs[place]
@@ -132,7 +133,7 @@ def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]])
 
 
 def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
-    """The values that totals lead to; null where there was no value to add or compare."""
+    """The values that follow from totals; null where no value was added or compared."""
     if function in ("sum", "avg"):
         return [_quotient(function, *entry) for entry in zip(*columns, strict=True)]
     (column,) = columns
@@ -142,7 +143,7 @@ def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
 
 
 def _quotient(function: ValueFunction, count: int, high: float, low: float) -> Scalar:
-    """A sum, or a mean, from the number of values, their sum, and what rounding has taken from it."""
+    """A sum or a mean, from the number of values, their sum, and its rounding error."""
     if not count:
         return None
     found = high + low if isfinite(low) else high

@@ -1,4 +1,4 @@
-"""Choice of a configuration: EPrune, which is exact, and RGreedy, which takes few candidates.
+"""Choice of the index's configuration: EPrune, which is exact, and RGreedy, which examines few candidates.
 
 Source: the specification of parameterised group-by, sections 3.5, 3.6 and 3.8.
 """
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from aggregates.asking.costs import CostModel, Workload
 
-MOST_WORK = 2**21  # cells, of candidates and patterns, up to which the exact search is taken
-_TIES = 1e-12  # costs that differ less, relative to the least, are equal but for rounding
+MOST_WORK = 2**21  # most pairs of a candidate and a pattern for which the exact search is used
+_TIES = 1e-12  # relative difference of costs that may be due to rounding
 Order = Callable[[Set[int]], "int | None"]
-"""The attribute that a heuristic adds to a set of attributes; None: no further one."""
+"""A heuristic: the attribute to add to a set of attributes; None: no further attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Choice:
 
 
 def candidates(caps: NDArray[np.int64], bits: int, least: NDArray[np.int64], *, is_full: bool) -> NDArray[np.int8]:
-    """All configurations with at least and at most some bits of each attribute, and ``bits`` in all at most.
+    """All configurations with between ``least`` and ``caps`` bits for each attribute, and at most ``bits`` in all.
 
-    With ``is_full``, only those which use all bits, or all bits of each attribute that they index.
+    With ``is_full``, only configurations that use all bits, or all bits of each attribute that they index.
     """
     found, left = np.zeros((1, 0), np.int8), np.array([bits])
     for place, (cap, low) in enumerate(zip(caps.tolist(), least.tolist(), strict=True)):
         most = np.minimum(cap, left)
-        is_last = is_full and place == len(caps) - 1  # then only the greatest and the least number may fit
+        is_last = is_full and place == len(caps) - 1  # then only the greatest and the least number of bits are possible
         choices = np.where(most >= low, np.where(is_last, np.minimum(most - low, 1) + 1, most - low + 1), 0)
         parents = np.repeat(np.arange(len(found)), choices)
         step = np.arange(len(parents)) - np.repeat(np.cumsum(choices) - choices, choices)
@@ -55,7 +55,7 @@ def candidates(caps: NDArray[np.int64], bits: int, least: NDArray[np.int64], *, 
 
 @dataclass(frozen=True)
 class Problem:
-    """The selection of an index: at most ``bits`` address bits, and at most ``caps`` of each attribute."""
+    """The choice of a configuration: at most ``bits`` address bits in all, and at most ``caps`` for each attribute."""
 
     workload: Workload
     model: CostModel
@@ -78,7 +78,7 @@ class Problem:
         return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
 
     def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
-        """The cheapest; of equal ones that with fewest indexed attributes, then the lexicographically greatest."""
+        """The cheapest; of equal ones, that with fewest indexed attributes, then the lexicographically greatest."""
         costs = self.model.costs(some, self.workload)
         least = costs.min()
         equal = some[costs <= least + _TIES * abs(least)]
@@ -87,12 +87,12 @@ class Problem:
 
     @property
     def empty(self) -> Choice:
-        """No index."""
+        """The configuration without address bits, that is, without an index."""
         return self.best_of(np.zeros((1, self.workload.attributes), np.int8), "none")
 
 
 def eprune(problem: Problem) -> Choice:
-    """The best of all configurations without the attributes that are not worth indexing."""
+    """EPrune: the best of all configurations of the attributes that are worth indexing."""
     limits = problem.limits
     some = candidates(limits, problem.bits, np.zeros_like(limits), is_full=problem.is_full)
     indexing = some[some.any(axis=1)]
@@ -102,16 +102,16 @@ def eprune(problem: Problem) -> Choice:
 
 
 def by_weight(problem: Problem) -> Order:
-    """OWL: the attribute in the heaviest patterns (occurrence weight leading)."""
+    """OWL (occurrence weight leading): the attribute in the heaviest patterns."""
     weights = (problem.workload.weights @ problem.workload.uses).tolist()
     order = sorted(_worthwhile(problem), key=lambda attribute: (-weights[attribute], attribute))
     return lambda chosen: next((attribute for attribute in order if attribute not in chosen), None)
 
 
 def by_coverage(problem: Problem, *, is_extended: bool) -> Order:
-    """PCL: the attribute in the heaviest patterns that fix no chosen one (pattern coverage leading).
+    """PCL (pattern coverage leading): the attribute in the heaviest patterns that fix no chosen attribute.
 
-    When every pattern is covered it stops; extended (PCL+), it continues by weight.
+    The heuristic stops when every pattern is covered; the extended form (PCL+) continues by weight.
     """
     workload, further = problem.workload, by_weight(problem)
 
@@ -127,9 +127,9 @@ def by_coverage(problem: Problem, *, is_extended: bool) -> Order:
 
 
 def rgreedy(problem: Problem, order: Order, way: str, known: dict[frozenset[int], Choice] | None = None) -> Choice:
-    """Add attributes in an order as long as the best configuration with a bit for each of them becomes cheaper.
+    """RGreedy: add attributes in an order as long as the best configuration with a bit for each becomes cheaper.
 
-    ``known`` has the best configurations of sets of attributes that were examined before.
+    ``known`` has the best configurations of the sets of attributes that were examined before.
     """
     best, evaluated = problem.empty, 0
     known = {} if known is None else known
@@ -150,7 +150,7 @@ def rgreedy(problem: Problem, order: Order, way: str, known: dict[frozenset[int]
 
 
 def hybrid(problem: Problem, *, is_extended: bool = False) -> Choice:
-    """The cheaper of OWL and PCL; sets of attributes that both examine are costed once."""
+    """The cheaper result of OWL and PCL; sets of attributes that both examine are costed once."""
     known: dict[frozenset[int], Choice] = {}
     both = [
         rgreedy(problem, by_weight(problem), "owl", known),
@@ -161,7 +161,7 @@ def hybrid(problem: Problem, *, is_extended: bool = False) -> Choice:
 
 
 def polished(problem: Problem, begin: Choice) -> Choice:
-    """The local optimum that is reached by giving bits of one attribute to another, or away, step by step."""
+    """The local optimum that is reached by moving bits from one attribute to another, or removing bits."""
     best, evaluated = begin, begin.evaluated
     while True:
         moves = _moves(best.configuration, problem.limits)
@@ -176,7 +176,7 @@ def polished(problem: Problem, begin: Choice) -> Choice:
 
 
 def best_configuration(problem: Problem) -> Choice:
-    """EPrune where its candidates are few enough, else the polished result of the heuristics."""
+    """The result of EPrune if its candidates are few enough, otherwise the polished result of the heuristics."""
     free = int((problem.limits > 0).sum())
     if comb(problem.bits + free, free) * len(problem.workload.patterns) <= MOST_WORK:
         return eprune(problem)
@@ -188,7 +188,7 @@ def _worthwhile(problem: Problem) -> list[int]:
 
 
 def _moves(configuration: tuple[int, ...], limits: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Configurations in which an attribute has fewer bits, and one other attribute or none has these."""
+    """Configurations in which one attribute has fewer bits, and at most one other attribute gets these."""
     found = []
     for giver, bits in enumerate(configuration):
         for moved in range(1, bits + 1):

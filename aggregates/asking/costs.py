@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_BLOCK = 2**21  # cells of a table of configurations and patterns that is made at once
+_BLOCK = 2**21  # largest table of configurations and patterns that is computed at once
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Events and questions of a unit of time.
+    """Numbers of events and questions in a unit of time.
 
     Attributes:
         attributes: Number of attributes that can be indexed.
-        events: Inserted events.
-        patterns: Distinct patterns.
-        requests: Questions with each pattern.
+        events: Number of inserted events.
+        patterns: The distinct patterns.
+        requests: Number of questions with each pattern.
         rows: Mean number of events in the windows of these questions.
     """
 
@@ -36,12 +36,12 @@ class Workload:
 
     @cached_property
     def uses(self) -> NDArray[np.float64]:
-        """1 where a pattern (row) fixes an attribute (column)."""
+        """A matrix: 1 where a pattern (row) fixes an attribute (column)."""
         return ((self.patterns[:, None] >> np.arange(self.attributes)) & 1).astype(np.float64)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Occurrence weight of each pattern: its questions times the events in their windows."""
+        """Occurrence weight of each pattern: the number of its questions times the events in their windows."""
         return self.requests * self.rows
 
 
@@ -50,11 +50,11 @@ class CostModel:
     """The price of each step, in one unit.
 
     Attributes:
-        hashing: One attribute's bits in an address.
-        comparing: One event of a visited partition.
-        visiting: One partition; 0: only configurations that use all bits are worth a comparison.
-        scanning: One event of a scan, which replaces a probe that would cost more; infinite: there are no scans.
-        moving: One event's move to another configuration, besides hashing.
+        hashing: Computing one attribute's bits of an address.
+        comparing: Comparing one event of a visited partition.
+        visiting: Visiting one partition; 0: only configurations that use all bits need to be compared.
+        scanning: Comparing one event in a scan, which replaces a more expensive probe; infinite: there are no scans.
+        moving: Moving one event to another configuration, besides hashing.
     """
 
     hashing: float
@@ -64,7 +64,7 @@ class CostModel:
     moving: float = 0.0
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """The cost of a probe: events in the window, address bits that the question fixes, and those left free."""
+        """The cost of a probe, by events in the window, and address bits that the question fixes or leaves free."""
         return rows * 0.5**fixed * self.comparing + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:
@@ -88,7 +88,7 @@ class CostModel:
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
         """The most that indexing each attribute can save in a unit of time, with at most ``caps`` of its bits.
 
-        An attribute with a benefit of 0 or less is in no configuration that is the only best one.
+        If an attribute's benefit is 0 or less, some best configuration does not index it.
         """
         saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
         most = np.minimum(workload.rows * self.comparing * saved, workload.rows * self.scanning)

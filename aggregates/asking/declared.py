@@ -1,4 +1,4 @@
-"""The questions that an aggregate answers: the columns of its index, and the words of a question."""
+"""The questions that an aggregate answers: the columns of its index, and how documents of questions are read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def held_window(body: AggregateBody) -> HeldWindow:
 
 
 def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """The times and columns of events that count, as an index of the aggregate takes them."""
+    """The times and columns of the events that count, as input of the aggregate's index."""
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}
@@ -58,10 +58,10 @@ def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.in
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
     """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
 
-    ``explain`` asks for a description of the index, too, and is not read here.
+    The member ``explain``, which requests a description of the index, is not read here.
 
     Raises:
-        QuestionRefused: A member is unknown, or asks for something that the aggregate does not hold.
+        QuestionRefused: A member is unknown, or requests something that the aggregate does not hold.
     """
     if not body.ask:
         raise QuestionRefused("the aggregate answers no questions; 'ask' with 'by' in its document lets it", field="")

@@ -20,8 +20,8 @@ from aggregates.errors import AggregateStateError
 from aggregates.scalars import Scalar
 
 _FORMAT = 1
-_MOVED = 4_096  # events that move to another configuration at each call
-_LEAST_VALUES = 1_024  # an attribute with fewer values keeps those of events that have left
+_MOVED = 4_096  # events that are moved to another configuration at each call
+_LEAST_VALUES = 1_024  # while an attribute has fewer values, none are forgotten
 
 
 class QuestionIndex:
@@ -47,7 +47,7 @@ class QuestionIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of columns, links and partitions; without the values of attributes, which are kept once each."""
+        """Bytes of columns, links and partitions, without the distinct values of attributes."""
         return self._ring.size_bytes
 
     def insert(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
@@ -60,12 +60,12 @@ class QuestionIndex:
         self.tune()
 
     def expire(self, time_us: int) -> None:
-        """Advance the time; events leave that are as old as the window is long."""
+        """Advance the time, and remove events that are as old as the window is long."""
         self._advance(time_us)
         self._forget_values()
 
     def ask(self, question: Question) -> Answer:
-        """Answer a question about what the index holds.
+        """Answer a question about the events that the index holds.
 
         Raises:
             QuestionRefused: The answer has too many groups.
@@ -87,14 +87,14 @@ class QuestionIndex:
         return answer
 
     def keep(self, attribute: str, is_kept: Callable[[Sequence[Scalar]], NDArray[np.bool_]]) -> None:
-        """Drop the events whose value of an attribute is not kept; ``is_kept`` gets all values that it has, or had."""
+        """Drop the events whose value of an attribute is not kept; ``is_kept`` gets all known values."""
         place = self._window.attributes.index(attribute)
         kept = is_kept(self._values[place].values)
         rest = self._ring.take_from(self._ring.first)
         self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
-        """Continue a move to another configuration, or assess the present one if that is due; ``ask`` does so too."""
+        """Continue a move to another configuration, or assess the present one if due; ``ask`` does this as well."""
         if self._ring.left:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):
@@ -104,12 +104,12 @@ class QuestionIndex:
                 self.configure(dict(zip(self._window.attributes, found.choice.configuration, strict=True)))
 
     def configure(self, bits: Mapping[str, int]) -> None:
-        """Begin to move to a configuration, address bits by attribute; questions are answered meanwhile."""
+        """Begin to move to a configuration, given as address bits by attribute; questions are answered meanwhile."""
         self.migrations += 1
         self._ring.begin_move(tuple(bits.get(name, 0) for name in self._window.attributes))
 
     def explain(self) -> dict[str, Any]:
-        """The configuration, the frequencies of questions, costs, and what was done so far, as plain JSON."""
+        """The configuration, the frequencies of questions, costs, and counts of the work so far, as plain JSON."""
         workload, names, found = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
         shares = workload.requests / (workload.requests.sum() or 1.0)
         kinds = [
@@ -142,7 +142,7 @@ class QuestionIndex:
         return {name: count for name, count in bits if name not in self._window.unfiltered}
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state to save: a head of plain JSON, and the columns by name. Links and partitions are made again."""
+        """The state to save: a head of plain JSON, and the columns by name, without links and partitions."""
         held = self._ring.columns(self._ring.first, self._ring.end)
         head = {
             "format": _FORMAT,
@@ -162,7 +162,7 @@ class QuestionIndex:
         return head, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Take the state that ``dump`` of an index with the same columns returned."""
+        """Restore the state that ``dump`` of an index with the same columns returned."""
         if head.get("format") != _FORMAT:
             raise AggregateStateError(f"a saved index of questions has the format {head.get('format')}, not {_FORMAT}")
         count, attributes, measures = head["events"], len(self._window.attributes), len(self._window.measures)
@@ -193,13 +193,13 @@ class QuestionIndex:
         return EventColumns(np.asarray(times_us, np.int64), codes, numbers)
 
     def _advance(self, time_us: int) -> int:
-        """Let events leave up to a time; returns the time of the index."""
+        """Advance the time of the index and remove expired events; returns the time of the index."""
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
         self._ring.expire(self._ring.number_after(self._now_us - self._window.span_us))
         return self._now_us
 
     def _in_order(self, events: EventColumns) -> EventColumns:
-        """Events by time, without those that are out of the window."""
+        """Events sorted by time, without those before the window."""
         if not len(events):
             return events
         times_us = events.times_us
@@ -210,7 +210,7 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Add events in order; later ones that are held are taken out and added again after them."""
+        """Add events in order of time; held events that are later are taken out and added again after them."""
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
@@ -222,7 +222,7 @@ class QuestionIndex:
         ring.append(events)
 
     def _end_us(self, question: Question) -> int | None:
-        """The end of the window of a question; None before the first event of all."""
+        """The end of a question's window; None before the first event."""
         return max((one for one in (self._now_us, question.until_us) if one is not None), default=None)
 
     def _start(self, question: Question) -> int:
@@ -234,7 +234,7 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget values that no event in the window has, once an attribute has twice as many as it had in use."""
+        """Forget values without events, once an attribute has twice as many values as after the last time."""
         for place, values in enumerate(self._values):
             if len(values) >= 2 * self._kept[place]:
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))

@@ -29,7 +29,7 @@ class Question:
         by: Attributes that make the groups; none: one group, which exists even without events.
         where: Attributes with the value that they must have; null equals nothing, as in SQL.
         window_us: Only events less old than this; None: as old as the window of the index allows.
-        until_us: The time at which the window ends, unless the index knows a later one; None: its own time.
+        until_us: The end of the window, unless the index has a later time; None: the time of the index.
     """
 
     values: Mapping[str, AskedValue]
@@ -41,9 +41,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """What an index holds, and questions may ask for: attributes, measures, and the length of the window of its events.
+    """The content of an index, for questions: attributes, measures, and the length of its window.
 
-    ``unfiltered``: attributes that no question fixes, so the layout of the index leaves them out.
+    ``unfiltered``: attributes that no question can fix, so the index has no address bits for them.
     """
 
     attributes: tuple[str, ...]

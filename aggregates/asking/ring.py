@@ -1,7 +1,7 @@
 """The events of a window as columns in a ring, linked into the partitions of a configuration.
 
 Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10. The
-oldest events leave by moving one number: chains end at the first number that a question reaches.
+oldest events are removed by raising one number: chains are followed down to the first number of a question's window.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from aggregates.kernels.asking import (
 )
 
 LEAST_ROOM = 64
-_LANES = 16  # chains that are followed side by side
-_SPARE = 16  # a ring that grows gets one slot more for this number of events
+_LANES = 16  # chains that are followed concurrently
+_SPARE = 16  # a growing ring gets one spare slot per this number of events
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class EventColumns:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The slots of events that a question asks for, and the work of finding them."""
+    """The slots of the events that a question selects, and the work of finding them."""
 
     slots: NDArray[np.int32]
     compared: int
@@ -56,8 +56,8 @@ class Found:
 class EventRing:
     """Events by number, from ``first`` up to ``end``.
 
-    ``bits`` are the address bits of each attribute. While events move to another configuration, the events from
-    ``_border`` on are in the partitions of the new one, older events in those of the old one.
+    ``bits`` are the address bits of each attribute. During a move to another configuration, the events from ``_border``
+    on are in the partitions of the new one, older events in those of the old one.
     """
 
     def __init__(self, attributes: int, measures: int) -> None:
@@ -81,7 +81,7 @@ class EventRing:
 
     @property
     def left(self) -> int:
-        """The number of events that have to move to the new configuration."""
+        """The number of events that have not moved to the new configuration yet."""
         return 0 if self._old is None else max(0, self._border - self.first)
 
     @property
@@ -125,7 +125,7 @@ class EventRing:
         self.end += count
 
     def expire(self, first: int) -> None:
-        """Forget the events before a number; a ring of which little is used shrinks."""
+        """Forget the events before a number; a ring with many unused slots shrinks."""
         self.first = max(self.first, first)
         if self.room > LEAST_ROOM and len(self) * 2 < self.room:
             self._resize(len(self))
@@ -139,7 +139,7 @@ class EventRing:
         return taken
 
     def codes_in_use(self, attribute: int, size: int) -> NDArray[np.bool_]:
-        """The mask of the codes of an attribute that events have, of a number of codes."""
+        """A mask over the ``size`` codes of an attribute: true for codes that some event has."""
         is_used = np.zeros(size, np.bool_)
         is_used[self._held(self.rows[:, attribute + 1], self.first, self.end)] = True
         return is_used
@@ -160,7 +160,7 @@ class EventRing:
         self.move(0)
 
     def move(self, most: int) -> None:
-        """Move some of the events that have to move, the newest of them first."""
+        """Move at most ``most`` of the events that have to move, newest first."""
         if self._old is None:
             return
         begin = max(self.first, self._border - most)
@@ -171,7 +171,7 @@ class EventRing:
             self._layout = self._layout._replace(heads=np.zeros(0, np.int64))
 
     def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> Found:
-        """The events from a number on that have some codes, by the way that is expected to cost least.
+        """The events from a number on that have given codes, by a probe or a scan, whichever is expected to cost less.
 
         Columns are numbers of attributes.
         """
@@ -186,13 +186,13 @@ class EventRing:
         return self.probe(columns, codes, start)
 
     def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> Found:
-        """The events from a number on that have some codes, by comparing all events in order."""
+        """The events from a number on that have given codes, found by comparing all events in order."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = int(scan_rows(self.rows, columns + 1, codes, slots, start, self.end))
         return Found(slots[:count], self.end - start, 0)
 
     def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> Found:
-        """The events from a number on that have some codes, by following the chains of all partitions with them."""
+        """The events from a number on that have given codes, found by following the chains of their partitions."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = compared = visited = 0
         lanes = np.empty((_LANES, 2), np.int64)
@@ -202,12 +202,12 @@ class EventRing:
         return Found(slots[:count], compared, visited)
 
     def _held(self, column: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
-        """A copy of the part of a column from one number up to another."""
+        """A copy of a column from one event number up to another."""
         place, count = begin % self.room, end - begin
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Give the ring room for a number of events; links are distances and stay as they are."""
+        """Give the ring room for a number of events; links do not change, because they are distances."""
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -220,7 +220,7 @@ class EventRing:
 
 
 def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
-    """Write the values of consecutive numbers into a column of a ring, which has room for them."""
+    """Write the values of events with consecutive numbers into a column of a ring, which has room for them."""
     place = number % len(column)
     fitting = len(column) - place
     column[place : place + len(values)] = values[:fitting]

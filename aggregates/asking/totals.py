@@ -18,10 +18,10 @@ from aggregates.errors import QuestionRefused
 from aggregates.kernels.asking import NIL, group_rows, sum_rows
 
 MOST_GROUPS = 100_000
-"""The most groups of an answer, and the most pairs of a group and a distinct value that it may collect."""
+"""The most groups of an answer, and the most pairs of a group and a distinct value that an answer may collect."""
 
 _TABLE = 4_096  # places of the first hash table of groups
-_DIRECT = 65_536  # combinations of codes up to which each has its own place in the table
+_DIRECT = 65_536  # up to so many combinations of codes, each has its own place in the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Grouped:
 
 
 class GroupTotals:
-    """The found events of one question, from which it collects totals; ``by`` are numbers of attributes."""
+    """The totals of one question's found events; ``by`` are numbers of attributes."""
 
     def __init__(
         self, window: HeldWindow, ring: EventRing, values: Sequence[ValueCodes], slots: NDArray[np.int32], by: list[int]
@@ -46,7 +46,7 @@ class GroupTotals:
         self._sums: dict[str, tuple[NDArray[Any], ...]] = {}
 
     def groups(self) -> list[tuple[Any, ...]]:
-        """The values of each group's attributes; without attributes one group exists, even without events."""
+        """The values of each group's attributes; without attributes there is exactly one group, even without events."""
         if not self._by:
             return [()]
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
@@ -73,7 +73,7 @@ class GroupTotals:
         return np.bincount(groups, minlength=self._count)
 
     def _summed(self, measure: str) -> tuple[NDArray[Any], ...]:
-        """The number of values of each group, their sums, and the least and the greatest."""
+        """The number of values of each group, their sums with rounding errors, and the least and the greatest value."""
         if measure not in self._sums:
             counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
             extremes = np.full((self._count, 2), (np.inf, -np.inf))
@@ -83,7 +83,7 @@ class GroupTotals:
         return self._sums[measure]
 
     def _distinct(self, place: int, member: str) -> Totals:
-        """The values of an attribute in each group: the groups by this attribute, too, each in its group."""
+        """The distinct values of an attribute in each group, found by grouping by this attribute as well."""
         pairs = self._groups_of([*self._by, place], member)
         found: list[list[Any]] = [[] for _ in range(self._count)]
         owners = self._grouped.groups[pairs.firsts].tolist()

@@ -1,4 +1,4 @@
-"""Tuning of a running index: which questions come how often, and whether another configuration is worth the move.
+"""Tuning of a running index: the frequencies of questions, and whether another configuration is worth the move.
 
 Source: the specification of parameterised group-by, section 3.10. Frequencies decay by numbers of questions, never by a
 clock, so equal events and questions lead to equal configurations.
@@ -20,20 +20,20 @@ MOST_BITS = 16
 PERIOD = 128
 """Questions between two assessments; at each, older questions lose half of their weight."""
 
-_EVENTS_PER_PARTITION = 16  # with fewer, the table of partitions would need too much memory for each event
+_EVENTS_PER_PARTITION = 16  # with fewer events, the table of partitions would need too much memory per event
 _MOST_PATTERNS = 64
-_EXPECTED = 64.0  # weight of the questions that are expected before any has come: each attribute alone, equally often
-_FORGOTTEN = 0.01  # weight
-_HORIZON = 5.0  # a move has to pay for itself within this many times the questions that are remembered
-_TOO_MANY = 2  # bits above those which the number of events allows; then a move saves memory
-_HYSTERESIS = 0.05  # and to lower the cost by at least this share
+_EXPECTED = 64.0  # initial weight of expected questions, which fix one attribute each, all equally often
+_FORGOTTEN = 0.01  # patterns of a smaller weight are dropped
+_HORIZON = 5.0  # a move must pay for itself within this multiple of the remembered questions
+_TOO_MANY = 2  # surplus of bits, for the number of events, at which a move saves memory
+_HYSTERESIS = 0.05  # a move must also lower the cost by at least this share
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """The best configuration for the observed questions, compared with the present one.
 
-    ``present`` and ``best`` are their costs for a question; ``is_worthwhile`` is whether a move pays.
+    ``present`` and ``best`` are the costs per question; ``is_worthwhile`` says whether a move pays.
     """
 
     choice: Choice
@@ -65,14 +65,14 @@ class Tuner:
         self._asked += 1
 
     def is_due(self, rows: int) -> bool:
-        """Whether enough questions have come, or the number of events has changed much since the last assessment."""
+        """Whether enough questions have come since the last assessment, or the number of events has changed much."""
         assessed = max(self._assessed_rows, _EVENTS_PER_PARTITION)
         return self._asked >= PERIOD or rows >= 2 * assessed or rows * 4 < self._assessed_rows
 
     def assess(self, bits: tuple[int, ...], rows: int, caps: NDArray[np.int64]) -> Assessment:
         """Compare the present configuration with the best one for a window with this number of events.
 
-        ``caps`` are the most bits that are useful for each attribute.
+        ``caps`` has the most bits that are useful for each attribute.
         """
         workload = self.workload(rows)
         most = min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))
@@ -89,7 +89,7 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """The remembered questions with the heaviest patterns, and those that were expected."""
+        """The remembered questions with the heaviest patterns, and the expected questions."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():
@@ -116,6 +116,6 @@ class Tuner:
         return [patterns, self._events, self._expected, self._asked, self._assessed_rows]
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Take the frequencies that ``dump`` returned."""
+        """Restore the frequencies that ``dump`` returned."""
         patterns, self._events, self._expected, self._asked, self._assessed_rows = saved
         self._patterns = {pattern: known for pattern, *known in patterns}

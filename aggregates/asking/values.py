@@ -1,6 +1,6 @@
-"""Values of attributes: numbers for the distinct values of each attribute, and columns of numbers to sum.
+"""Values of attributes: codes for the distinct values of each attribute, and columns of numbers to sum.
 
-Codes are given in order of first appearance, so their low bits spread values evenly over partitions. Code 0 is null.
+Codes are assigned in order of first appearance, so their low bits spread values evenly over partitions. Code 0 is null.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aggregates.scalars import Scalar, canonical, key_of
 from streams import column_of, numbers_of
 
 Column: TypeAlias = "pa.Array | NDArray[Any] | Sequence[Any]"
-"""Values of one attribute, a row each: an Arrow array, numbers or booleans of NumPy, or any JSON values."""
+"""Values of one attribute, one per row: an Arrow array, numbers or booleans of NumPy, or any JSON values."""
 
 NULL = 0
 UNKNOWN = -1
