@@ -18,7 +18,7 @@ from streams.kernels.compiling import inlined, kernel
 from streams.kernels.prefetching import prefetch
 
 NIL = -1
-NEVER = -(2**62)  # the number of the newest event of an empty partition
+NEVER = -(2**62)  # in place of the newest event's number, for an empty partition
 END = 2**31 - 1  # distance of the oldest event of a chain; farther than any window reaches
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _HIGH = np.uint64(32)
@@ -28,9 +28,9 @@ class Layout(NamedTuple):
     """The partitions of a configuration."""
 
     tails: NDArray[np.int64]  # (2**bits,) number of the newest event of each partition; NEVER: none
-    heads: NDArray[np.int64]  # (2**bits,) of the oldest, while events move to this layout; else (0,)
+    heads: NDArray[np.int64]  # (2**bits,) number of the oldest event, while events move to this layout; else (0,)
     masks: NDArray[np.int64]  # (attributes,) the low bits of a code that belong to the address; 0: not indexed
-    shifts: NDArray[np.int64]  # (attributes,) their place in the address
+    shifts: NDArray[np.int64]  # (attributes,) the place of these bits in the address
 
 
 @inlined
@@ -44,7 +44,7 @@ def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int6
 
 @kernel
 def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Put the events from one number up to another, which are the newest, at the new end of their partitions."""
+    """Link the newest events, from one number up to another, to the new end of their partitions."""
     lent = borrowed(layout)
     room = rows.shape[0]
     slot = np.int64(first % room)
@@ -59,7 +59,7 @@ def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> 
 
 @kernel
 def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Take the events from one number up to another, which are the newest, out of their partitions."""
+    """Remove the newest events, from one number up to another, from their partitions."""
     lent = borrowed(layout)
     room = rows.shape[0]
     for number in range(end - 1, first - 1, -1):
@@ -69,9 +69,9 @@ def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -
 
 @kernel
 def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end: int) -> None:
-    """Move the events from one number up to another, the newest of a layout, to the old end of partitions of another.
+    """Move the newest events of a layout, from one number up to another, to the old end of partitions of a new layout.
 
-    All events of the new layout are newer.
+    All events that the new layout has already are newer.
     """
     before, lent = borrowed(old), borrowed(new)
     room = rows.shape[0]
@@ -107,10 +107,10 @@ def probe_rows(
     start: int,
     count: int,
 ) -> tuple[np.int64, np.int64, np.int64]:
-    """Note the slots of events that have given codes, from a first number on, by the partitions that may hold them.
+    """Write the slots of events that have given codes, from a number on, by following the chains of partitions.
 
-    Chains are followed side by side, one in each of the ``lanes`` (lanes, 2), because each step waits for memory: the
-    next event of a chain is requested, and read when all other chains have been followed one step.
+    Chains are followed concurrently, one in each of the ``lanes`` (lanes, 2), because each step waits for memory: the
+    next event of a chain is requested, and read after all other chains have been followed by one step.
     ``found`` has room for one slot more than there are events, and ``count`` slots already. Returns the number of
     slots, of compared events and of visited partitions.
     """
@@ -159,7 +159,7 @@ def scan_rows(
     start: int,
     end: int,
 ) -> np.int64:
-    """Note the slots of events that have given codes, from one number up to another, in this order.
+    """Write the slots of events that have given codes, from one number up to another, in this order.
 
     ``found`` has room for one slot more than there are events. Returns the number of slots.
     """
@@ -184,7 +184,7 @@ def group_rows(
     firsts: NDArray[np.int64],
     groups: NDArray[np.int32],
 ) -> int:
-    """Number the groups of found events, which agree in given columns, in order of their first events.
+    """Number the groups of found events, in order of their first events; a group's events agree in given columns.
 
     ``sizes`` are the numbers of codes of the columns. ``table`` is filled with ``NIL``; it has a place for each
     combination of codes, or is a hash table with a power of two of places. Returns the number of groups, or ``NIL`` if
@@ -231,7 +231,7 @@ def sum_rows(
 ) -> None:
     """Add the values of found events to the totals of their groups; NaN is a null and is left out.
 
-    ``sums`` (groups, 2) has the sum and what rounding has taken from it, so that the order does not matter.
+    ``sums`` (groups, 2) has the sum and its rounding error, so that the order does not matter.
     ``extremes`` (groups, 2) has the least and the greatest value, infinite at first.
     """
     for place in range(found.shape[0]):

@@ -1,4 +1,4 @@
-"""Kernels over the groups of an aggregate: finding them, and the changes of their conditions."""
+"""Kernels over the groups of an aggregate: they find groups, and the changes of their conditions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Note a step of each of some groups, which wait for further events of a time."""
+    """Write a step for each of some groups, which wait for further events of a time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(found)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -57,9 +57,9 @@ def note_truths(
     words: NDArray[np.int64],
     changes: NDArray[np.int64],
 ) -> int:
-    """Note the steps at which the condition of a group becomes true or false.
+    """Write the steps at which the condition of a group becomes true or false to ``changes``; returns their number.
 
-    It is false for windows that are empty or end. Returns the number of ``changes``.
+    The condition counts as false for windows that are empty or end.
     """
     count = 0
     for step in range(codes.shape[0]):
@@ -73,7 +73,7 @@ def note_truths(
 
 @inlined
 def home_of(hashed: np.uint64, places: int) -> np.int64:
-    """The place of a table at which the search for a hash begins."""
+    """The place of a hash table at which the search for a hash begins."""
     return np.int64(((hashed >> _HALF) * np.uint64(places)) >> _HALF)
 
 
@@ -88,14 +88,14 @@ def find_codes(
     count: int,
     news: int,
 ) -> tuple[int, int]:
-    """Find the codes of groups by their hashes, from a row on; the first event of each new group is noted in ``fresh``.
+    """Find the codes of groups by their hashes, from a row on; ``fresh`` gets the first event of each new group.
 
     ``table`` has a code or -1 in each place, and more places than ``known``, which has the hashes of ``count`` codes.
     ``news`` groups are in ``fresh`` already. Returns the number of codes, and the row of the first group for which
     ``known`` has no room.
     """
     places = table.shape[0]
-    for row in range(hashes.shape[0] if begin == 0 else 0):  # before all else, so that memory is waited for once
+    for row in range(hashes.shape[0] if begin == 0 else 0):  # first of all, so that the waits for memory overlap
         codes[row] = table[home_of(hashes[row], places)]
     for row in range(begin, hashes.shape[0]):
         if codes[row] >= 0 and known[codes[row]] == hashes[row]:

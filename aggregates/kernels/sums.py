@@ -14,17 +14,17 @@ from streams.kernels.compiling import apart, inlined
 
 UNIT = 96  # digits of floats are in 2**-UNIT, if they are FLOAT_DIGITS
 FLOAT_DIGITS, ALL_DIGITS = 5, 68
-SUM_WORDS = 3  # of a sum before its digits: its numbers (low 32 bits) and floats among them, two digits of integers
-SHORT = -1  # in place of the number of digits: integers of 32 bits, whose sum is one word; also floats that are whole
-SHORT_WORDS = 2  # of such a sum: the count and the sum
-SQUARE_DIGITS = 4  # of squares of integers
+SUM_WORDS = 3  # words before a sum's digits: counts of numbers (low 32 bits) and of floats, two digits of integers
+SHORT = -1  # for a number of digits: integers, or whole floats, of 32 bits, whose sum is one word
+SHORT_WORDS = 2  # words of such a sum: the count and the sum
+SQUARE_DIGITS = 4  # for squares of integers
 SCRATCH = 384
-_PRODUCT, _FACTOR = 160, 304  # where the square of a sum, and the sum, begin in scratch
-CARRIES = 2  # digits above those of a group
-UNIT_DIGITS, ALL_UNIT_DIGITS = 3, 34  # whole numbers begin at this digit
+_PRODUCT, _FACTOR = 160, 304  # where the square of a sum, and the sum, begin in ``scratch``
+CARRIES = 2  # digits for carries, above a group's digits
+UNIT_DIGITS, ALL_UNIT_DIGITS = 3, 34  # the digit at which whole numbers begin
 _LEAST_EXPONENT = -1074
 LOW = 2**32 - 1
-_EXTRA_DIGITS = 4  # of a quotient
+_EXTRA_DIGITS = 4  # further digits of a quotient
 
 
 @inlined
@@ -68,7 +68,7 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
     is_rest |= ((low << zeros) & LOW) != 0 or (second & 3) != 0
     number, exponent = (first << 30) | (second >> 2), 32 * (top - 1) + 2 - zeros + scale
     below = _LEAST_EXPONENT - exponent
-    if below > 9:  # less precise than other floats
+    if below > 9:  # subnormal numbers, which have fewer bits
         lost = min(np.int64(below), np.int64(63))
         kept = number >> lost
         half, cut = np.int64(1) << (lost - 1), number - (kept << lost)
@@ -81,7 +81,7 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
 
 @inlined
 def unit_digit(digits: np.int64) -> np.int64:
-    """The digit at which whole numbers begin, in sums with some digits of floats."""
+    """The digit at which whole numbers begin, in sums with the given number of digits."""
     if digits == ALL_DIGITS:
         return np.int64(ALL_UNIT_DIGITS)
     return np.int64(UNIT_DIGITS)
@@ -91,7 +91,7 @@ def unit_digit(digits: np.int64) -> np.int64:
 def whole_digits(
     words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """The sum of the integers among the numbers of a sum: its low 32 bits, and those above."""
+    """The sum of the integers in a sum: the low 32 bits, and the bits above."""
     low = words[code, offset + 1]
     high = words[code, offset + 2] if digits != SHORT else np.int64(0)
     return low & LOW, high + (low >> 32)
@@ -113,7 +113,7 @@ def load_sum(
 
 @inlined
 def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.int64:
-    """Divide positive digits by less than 2**31; returns the rest."""
+    """Divide positive digits by a divisor below 2**31; returns the remainder."""
     rest = np.int64(0)
     for place in range(count - 1, -1, -1):
         rest = (rest << 32) | digits[place]
@@ -124,7 +124,7 @@ def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.
 
 @inlined
 def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
-    """Add lower digits for a quotient; returns the number of digits."""
+    """Append lower digits for a quotient; returns the number of digits."""
     for place in range(count - 1, -1, -1):
         digits[place + _EXTRA_DIGITS] = digits[place]
     for place in range(_EXTRA_DIGITS):
@@ -134,7 +134,7 @@ def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
 
 @inlined
 def quotient(digits: NDArray[np.int64], count: np.int64, scale: np.int64, divisor: np.int64) -> float:
-    """The float nearest to positive digits times 2**scale divided by less than 2**31."""
+    """The float nearest to positive digits times 2**scale, divided by a divisor below 2**31."""
     longer = refine(digits, count)
     rest = divide(digits, longer, divisor)
     return nearest(digits, longer, scale - 32 * _EXTRA_DIGITS, rest)
@@ -149,7 +149,7 @@ def deviation(
     squares: np.int64,
     digits: np.int64,
 ) -> float:
-    """The deviation of at least two numbers by their sum and their squares; infinite beyond the range of floats.
+    """The standard deviation of at least two numbers, by their sum and squares; infinite beyond the range of floats.
 
     The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
     """
@@ -194,7 +194,7 @@ def change_sum(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add a number to the words of a sum, or take it away."""
+    """Add a number to the words of a sum, or subtract the number."""
     words[code, offset] += sign * ((np.int64(kind != INTEGER) << 32) | 1)
     if digits == SHORT:
         words[code, offset + 1] += sign * number
@@ -216,7 +216,7 @@ def change_sum(
 
 @inlined
 def mantissa_of(number: np.int64, digits: np.int64) -> tuple[np.int64, np.int64]:
-    """The mantissa of a float by its bits, and its distance in bits from the unit of digits."""
+    """The mantissa of a float, given by its bits, and the mantissa's distance in bits from the unit of digits."""
     exponent, mantissa = (number >> 52) & 0x7FF, number & (2**52 - 1)
     if exponent == 0:
         exponent += 1
@@ -239,7 +239,7 @@ def change_squares(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add the square of a number to the words of a sum of squares, or take it away."""
+    """Add the square of a number to the words of a sum of squares, or subtract the square."""
     shift = 64 * unit_digit(digits) if digits > 0 else np.int64(0)
     if kind == FLOAT:
         number, shift = mantissa_of(number, digits)

@@ -1,9 +1,10 @@
 """Tables of the kernels of windows, the names of their columns, and the values of groups in them.
 
-Events that may leave lie in a ring of columns, ordered by time; those of one group are linked where they leave in
-another order than that of all events. A group, or a fixed window of a group, is a row of ``Groups.words``: the number
-of its events, a mark with the number of its newest step, times and ends of its links unless the window slides, then the
-words of each value, from its offset on. Sums are digits (``kernels.sums``); values over the same sum or tree share it.
+Events that may leave are in a ring of columns, ordered by time; the events of a group are linked if they leave in
+another order than all events. A group, or a fixed window of a group, is a row of ``Groups.words``: the number of its
+events, a mark with the number of its newest step, times and ends of its links unless the window slides, then the words
+of each value, from the value's offset on. Sums are digits (``kernels.sums``); values over the same sum or tree share
+its words.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ FREE, SPARE, AHEAD, TOUCHED, LOGS, ENDING, ROOM, NODES = range(
 PLACES = 18
 HELD_ROWS, MARK, HEADER = range(3)  # words of every group
 OLDEST, DUE, CLOCK, HEAD, TAIL, LONG_HEADER = range(2, 8)  # further ones, unless the window slides
-IS_TRUE, MAY_BE_TRUE = 1, 2  # bits of ``MARK``: after the newest evaluation, after the newest step
-TRUTH, TRUTH_BITS = 3, 2  # all of them, and their number; the number of the step is above
+IS_TRUE, MAY_BE_TRUE = 1, 2  # bits of ``MARK``: the condition after the newest evaluation, after the newest step
+TRUTH, TRUTH_BITS = 3, 2  # both bits as a mask, and their number; the step's number is above
 VALUE, LOWEST, HIGHEST = range(3)  # columns of bounds
-EACH, EXPIRIES, SIMULTANEOUS = 1, 2, 4  # which changes are steps; steps of one time are one step of a group
-HOLDS, LINKED, LOGGED, LOADING = 8, 16, 32, 64  # whether events are held, linked, logged; entered without time
-SLIDING, LAST, SESSION = 128, 256, 512  # the window; of another kind without these
-SHOWN = 1_024  # whether steps are logged
+EACH, EXPIRIES, SIMULTANEOUS = 1, 2, 4  # modes: which changes are steps; one step of a group per time
+HOLDS, LINKED, LOGGED, LOADING = 8, 16, 32, 64  # modes: events are held, linked, logged, entered without time
+SLIDING, LAST, SESSION = 128, 256, 512  # modes: the kind of the window; none of these for other kinds
+SHOWN = 1_024  # mode: steps are logged
 COUNT, END, RETRACT = range(3)  # what a row of a batch is
 ENTERED, LEFT, STEPPED, RESET, SKETCHED = range(5)  # entries of the log
-OP, GROUP, NUMBER, KIND, BITS = range(5)  # its columns; of a value that is sketched its place, kind and bits
-IN_SKETCH = -1  # in place of the root of a tree
+OP, GROUP, NUMBER, KIND, BITS = range(5)  # columns of the log; for a sketched value its place, kind and bits
+IN_SKETCH = -1  # in place of a tree's root
 DONE, FULL, NO_ROOM, NO_NODES, TOO_MANY = range(5)  # results of ``slide``
 FOREVER = 2**62
 
@@ -51,11 +52,11 @@ class Events(NamedTuple):
     kinds: NDArray[np.uint8]  # (arguments, events)
     lows: NDArray[np.int32]  # (numeric arguments, events) the low bits of integers, codes of texts, or bits of floats
     highs: NDArray[np.int32]  # (wide arguments, events) the high bits, where an argument has more than 32
-    at_us: NDArray[np.int64]  # (events,) of a batch: when they count, which rises; of a ring (0,)
-    places: NDArray[np.int64]  # (events,) of a batch: the numbers by which steps name them; of a ring (0,)
-    ops: NDArray[np.uint8]  # (events,) of a batch: what they are; of a ring (0,)
-    serials: NDArray[np.int64]  # (events,) numbers by which the log names them; of a ring (0,) without a log
-    links: NDArray[np.int32]  # (events, 2) of a linked ring: the older and the newer event of the group; -1: none
+    at_us: NDArray[np.int64]  # (events,) in a batch: times at which they count, ascending; in a ring (0,)
+    places: NDArray[np.int64]  # (events,) in a batch: the numbers by which steps name them; in a ring (0,)
+    ops: NDArray[np.uint8]  # (events,) in a batch: ``COUNT``, ``END`` or ``RETRACT``; in a ring (0,)
+    serials: NDArray[np.int64]  # (events,) numbers by which the log names them; in a ring without a log (0,)
+    links: NDArray[np.int32]  # (events, 2) in a linked ring: the older and the newer event of the group; -1: none
 
 
 class Groups(NamedTuple):
@@ -66,16 +67,16 @@ class Groups(NamedTuple):
     """
 
     words: NDArray[np.int64]  # (groups, words)
-    floats: NDArray[np.float64]  # the same memory as floats
-    integers: NDArray[np.int64]  # (nodes,) of extremes times
+    floats: NDArray[np.float64]  # the memory of ``words`` as floats
+    integers: NDArray[np.int64]  # (nodes,) for extremes: times
     reals: NDArray[np.float64]  # (nodes,) negated for the least
-    real_bits: NDArray[np.int64]  # the same memory as integers
+    real_bits: NDArray[np.int64]  # the memory of ``reals`` as integers
     older: NDArray[np.int32]  # (nodes,) -1: none
-    newer: NDArray[np.int32]  # (nodes,) -1: none; of free nodes the next free one
-    counts: NDArray[np.int32]  # (nodes,) of trees: number of its values
-    sizes: NDArray[np.int32]  # (nodes,) of trees: the sum of counts, with those of both children
+    newer: NDArray[np.int32]  # (nodes,) -1: none; for a free node the next free node
+    counts: NDArray[np.int32]  # (nodes,) for trees: how often the value occurs
+    sizes: NDArray[np.int32]  # (nodes,) for trees: the sum of counts in the subtree
     texts: NDArray[np.uint8]  # the bytes of texts by code, if texts are ordered
-    text_ends: NDArray[np.uint32]  # where each begins, and where the last one ends; without order (0,)
+    text_ends: NDArray[np.uint32]  # where each text begins, and the last one ends; without order (0,)
     scratch: NDArray[np.int64]  # (SCRATCH,)
 
 
@@ -84,10 +85,10 @@ class Steps(NamedTuple):
 
     codes: NDArray[np.int32]
     at_us: NDArray[np.int64]
-    places: NDArray[np.int64]  # of the newest event that caused it; -1: time did
+    places: NDArray[np.int64]  # place of the newest event that caused the step; -1: time was the cause
     sizes: NDArray[np.int64]  # events in the window
     ended: NDArray[np.bool_]  # whether the window ends, with these values
-    firsts: NDArray[np.int64]  # of a window that ends, the time of its oldest event
+    firsts: NDArray[np.int64]  # for a window that ends, the time of its oldest event
     kinds: NDArray[np.uint8]  # (values, steps)
     integers: NDArray[np.int64]
     floats: NDArray[np.float64]

@@ -230,7 +230,7 @@ def clear_tree(
     offset: np.int64,
     most: np.int64,
 ) -> None:
-    """Free the nodes of a tree, and log its values in their order, each at most ``most`` times."""
+    """Free the nodes of a tree, and log the tree's values in their order, each at most ``most`` times."""
     node = groups.words[code, offset] - 1
     while node >= 0:
         while groups.older[node] >= 0:

@@ -84,7 +84,7 @@ def enter_extreme(
         return
     while older >= 0 and (
         groups.reals[older] < number or (groups.reals[older] == number and groups.integers[older] < time_us)
-    ):  # an equal event of the same time leaves first, and with its own node
+    ):  # an equal event of the same time leaves first, so both need nodes
         gone, older = older, np.int64(groups.older[older])
         free_node(groups, state, gone)
     node = take_node(groups, state)
@@ -104,7 +104,7 @@ def enter_extreme(
 def leave_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Free the node of a leaving event, the oldest of its group, if it has a node."""
+    """Free the node of a leaving event, the oldest of its group, if the event has a node."""
     words = groups.words
     node = words[code, offset] - 1
     if node < 0 or groups.integers[node] != time_us or groups.reals[node] != number:
@@ -331,7 +331,7 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """The place in the order of a tree that a function reads: the first, the last, or that of a quantile."""
+    """The place in a tree's order that a function reads: the first, the last, or that of a quantile."""
     size = np.int64(groups.sizes[root])
     if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
         return np.int64(0)
@@ -353,7 +353,7 @@ def clear_values(
 
 @inlined
 def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64], code: np.int64) -> bool:
-    """Whether the condition of a group may be true: counts and sums of integers are in their bounds."""
+    """Whether the condition of a group may be true, because counts and sums of integers are in their bounds."""
     words = groups.words
     for row in range(bounds.shape[0]):
         value = np.int64(bounds[row, tables.VALUE])

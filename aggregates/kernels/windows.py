@@ -28,9 +28,9 @@ def note_step(
     place: np.int64,
     modes: int | np.int64,
 ) -> None:
-    """Note the values of a group that has changed: in its step of this time, if that is not finished, or a new one.
+    """Write the values of a changed group into its step of this time, or a new step if there is no open one.
 
-    No step is noted of a condition that was false and cannot be true.
+    No step is written if the condition was false and cannot be true.
     """
     words = groups.words
     if state[tables.INSTANT] != at_us:
@@ -68,7 +68,7 @@ def note_end(
     place: np.int64,
     modes: np.int64,
 ) -> None:
-    """Note the values of a window that ends as a whole; its events leave next."""
+    """Write the values of a window that ends as a whole; its events leave next."""
     words, step = groups.words, state[tables.STEPS]
     state[tables.STEPS] += 1
     state[tables.ENDING] = code + 1
@@ -95,7 +95,7 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Make an event the next one of its group after another; -1 in place of one: the end of the links."""
+    """Link two consecutive events of a group; -1 in place of an event: the end of the links."""
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -110,7 +110,7 @@ def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np
 def enter_event(
     groups: Groups, held: Events, state: NDArray[np.int64], batch: Events, row: np.int64, modes: np.int64
 ) -> np.int64:
-    """Put an event of a batch into the ring, after all events that are not newer; returns its slot."""
+    """Insert an event of a batch into the ring, after all events that are not newer; returns the event's slot."""
     room, time_us = held.times_us.shape[0], batch.times_us[row]
     slot = state[tables.FIRST] + state[tables.SPAN]
     slot = slot - room if slot >= room else slot
@@ -147,7 +147,7 @@ def leave_event(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Let an event leave."""
+    """Remove an event from its window."""
     code, words, room = np.int64(held.codes[slot]), groups.words, held.codes.shape[0]
     change_group(groups, plan, state, held, logs, slot, np.int64(-1))
     state[tables.HELD] -= 1
@@ -176,7 +176,7 @@ def empty_group(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Let the oldest event of a group leave whose window ends, or forget its values if no events are held."""
+    """Remove the oldest event of a group whose window ends, or forget the group's values if no events are held."""
     code, words = state[tables.ENDING] - 1, groups.words
     if modes & tables.HOLDS:
         leave_event(groups, plan, state, held, logs, words[code, tables.HEAD] - 1, size_us, modes)
@@ -254,7 +254,7 @@ def is_over(groups: Groups, code: np.int64, at_us: np.int64, modes: np.int64) ->
 
 @inlined
 def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, size: int, modes: np.int64) -> None:
-    """Note the times of a window that does not slide, which an event enters."""
+    """Update the times of a window that does not slide, when an event enters."""
     words = groups.words
     is_first = words[code, tables.HELD_ROWS] == 0
     words[code, tables.CLOCK] = max(at_us, words[code, tables.CLOCK])
@@ -265,7 +265,7 @@ def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int6
 
 @inlined
 def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: Events) -> None:
-    """Read the groups of the next rows, and of the next events that leave, so that memory is waited for once."""
+    """Touch the groups of the next rows and of the next leaving events, so that the waits for memory overlap."""
     row, words = state[tables.ROW], groups.words
     if row < state[tables.AHEAD]:
         return
@@ -282,7 +282,7 @@ def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: 
 
 @inlined
 def is_due(state: NDArray[np.int64], held: Events, at_us: np.int64, size: int, modes: np.int64) -> bool:
-    """Whether the oldest event leaves a window that slides, before a time or at it."""
+    """Whether the oldest event leaves a sliding window at a time or before."""
     if modes & tables.SLIDING == 0 or modes & tables.LOADING or state[tables.SPAN] == 0:
         return False
     return bool(held.times_us[state[tables.FIRST]] + size <= at_us)
@@ -299,7 +299,7 @@ def enter_row(
     size: int,
     modes: np.int64,
 ) -> None:
-    """Let the next event of a batch enter the window of its group."""
+    """Add the next event of a batch to the window of its group."""
     row, words = state[tables.ROW], groups.words
     code = np.int64(batch.codes[row])
     if modes & tables.SLIDING == 0:
@@ -330,7 +330,7 @@ def take_row(
     size: int,
     modes: np.int64,
 ) -> int:
-    """Take the next row of a batch, unless a window ends first; returns ``DONE``, ``NO_ROOM`` or ``NO_NODES``."""
+    """Process the next row of a batch, unless a window ends first; returns ``DONE``, ``NO_ROOM`` or ``NO_NODES``."""
     row = state[tables.ROW]
     code, time_us, at_us, op = np.int64(batch.codes[row]), batch.times_us[row], batch.at_us[row], batch.ops[row]
     if op == tables.RETRACT:
@@ -379,9 +379,9 @@ def slide(
     size: int,
     until_us: int,
 ) -> int:
-    """Let events enter and leave, each at its time, up to a time; call again after any result but ``DONE``.
+    """Add and remove events, each at its time, up to a time; call again after any result but ``DONE``.
 
-    The condition of a group is false if a value is not in its ``bounds`` (bounds, 3). ``size``: of the window.
+    The condition of a group is false if a value is outside its ``bounds`` (bounds, 3). ``size`` is the window's.
 
     Returns:
         ``DONE``, ``FULL`` (of steps, or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY`` (more events,
