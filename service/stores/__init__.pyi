@@ -1,4 +1,4 @@
-"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+"""Exports of the package; `__init__.py` loads each name on first use."""
 
 from .answers import Answer as Answer, AnswerStore as AnswerStore, Asked as Asked
 from .conditions import ANY as ANY, Condition as Condition, Record as Record, tag_of as tag_of

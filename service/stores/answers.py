@@ -40,7 +40,7 @@ class AnswerStore:
         self._release = register(client, "locks/release")
 
     def begin(self, asked: Asked) -> Answer | None:
-        """Begin a request; returns the stored answer if it was begun before, with status 0 while it is in progress."""
+        """Begin a request; returns the answer to an earlier attempt, if any, with status 0 while in progress."""
         found = self._begin(answer=_key(asked), pending=_pending(asked), pending_ms=_PENDING_MS)
         if found is None:
             return None
@@ -53,7 +53,7 @@ class AnswerStore:
         self._client.set(_key(asked), encode(**asdict(answer)), px=self._life_ms)
 
     def release(self, asked: Asked) -> None:
-        """Let a failed request be made again."""
+        """Forget a failed request, so that it may be made again."""
         self._release(lock=_key(asked), token=_pending(asked))
 
 

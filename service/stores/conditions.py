@@ -1,7 +1,6 @@
 """Conditions on changes: the stored record must be unchanged since it was read, or must not exist yet.
 
-A condition is checked against the very record that a change replaces, so nothing can intervene between check and
-change.
+A condition is checked against the record that the change replaces, so no other change can come between the two.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ _ANSWER_TIMEOUT_S = 10.0
 _BACKOFF_BASE_S = 0.05
 _BACKOFF_CAP_S = 0.5
 _UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, BusyLoadingError, ReadOnlyError)
-_FULL = "OOM command not allowed"  # servers before Redis 7 report it within another error, in scripts
-_UNWRITTEN = "MISCONF"  # the server cannot write its files, and takes no writes until it can
+_FULL = "OOM command not allowed"  # in scripts, servers before Redis 7 report this text within another error
+_UNWRITTEN = "MISCONF"  # the server cannot write its files, and rejects writes meanwhile
 
 
 class Client(redis.Redis):
@@ -94,9 +94,8 @@ def connect(url: str, *, retries: int = 3) -> Client:
 def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
     """The script ``scripts/<name>.lua`` as a function of its keys and arguments by name.
 
-    The caller leaves out the keys of the log that all scripts name alike, and the ``keys`` that are given here; a
-    script takes those of them that it names. The text is sent to a server that does not have it. A missing or unknown
-    name raises ``TypeError``.
+    The caller need not pass the keys of the log, whose names are the same in all scripts, nor the ``keys`` given here.
+    The text of the script is sent to a server that lacks it. A missing or unknown name raises ``TypeError``.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)

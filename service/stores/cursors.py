@@ -1,7 +1,7 @@
 """Cursors of paged lists: a cursor sent by a client is checked before it reaches Redis.
 
-A cursor is a place in a list, and the order in which the list is read from there on. A cursor without a mark has the
-order that the list has had in the first release; a letter in front marks the other order.
+A cursor is a place in a list, and the order in which the list is read from that place on. A cursor without a mark has
+the list's order in the first release; a letter in front marks the other order.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Literal, Self, TypeAlias
 from service.errors import InvalidCursor
 
 NUMBER = re.compile("[0-9]{1,18}")
-PLACE = re.compile("(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")  # of a Redis stream, which has no place 0-0
-ROW_PLACE = re.compile(rf"{PLACE.pattern}(\.[0-9]{{1,9}})?")  # the same, or a row of a block there
+PLACE = re.compile("(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")  # the id of an entry of a Redis stream, never 0-0
+ROW_PLACE = re.compile(rf"{PLACE.pattern}(\.[0-9]{{1,9}})?")  # the same, perhaps with the row in the entry's block
 
 Order: TypeAlias = Literal["asc", "desc"]
 """Oldest first, or newest first."""
@@ -29,7 +29,7 @@ _ORDERS = {mark: order for order, mark in _MARKS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a page begins: after a place, in an order; without a place, at the beginning in that order."""
+    """The beginning of a page: after a place, in an order; without a place, at the list's beginning in that order."""
 
     order: Order
     place: str | None = None
@@ -62,10 +62,10 @@ class Page:
 
     Attributes:
         items: Plain JSON; in a feed of several kinds, each with its kind.
-        after: Cursor for newer items than those that were examined, oldest first.
-        next: Cursor of the next page in this order; None where it ends at present.
+        after: Cursor after the newest examined item, oldest first.
+        next: Cursor of the next page in this order; None if no items follow at present.
         cursors: For each item, the cursor after it; empty in lists that are not followed.
-        trimmed_us: If events after the given cursor have been removed, when the oldest kept one came; else None.
+        trimmed_us: If events after the given cursor have been removed, the time of the oldest kept event; else None.
     """
 
     items: list[Any]
@@ -81,10 +81,10 @@ class Page:
 
 
 def page_of(listed: Iterable[tuple[str, dict[str, Any]]], wanted: Mapping[str, Any], limit: int, begin: Cursor) -> Page:
-    """The records with the wanted values among those listed with their places from a cursor on, in its order.
+    """A page of the records with the wanted values; ``listed`` has records with their places, in the cursor's order.
 
-    Cursors without a mark have the order ``desc``. The cursor for newer records is after the newest that was examined;
-    newest first from a place on, after the newest of the page.
+    Cursors without a mark have the order ``desc``. The page's cursor ``after`` follows the newest examined record; if
+    records are listed newest first from a place on, the newest record of the page.
     """
     is_upward = begin.order == "asc"
     found: list[tuple[str, dict[str, Any]]] = []

@@ -24,11 +24,11 @@ class Heartbeat:
         self._client.set(HEARTBEAT_KEY, now_us)
 
     def clear(self) -> None:
-        """Delete the heartbeats of an earlier pipeline: a new one begins."""
+        """Delete the heartbeat of an earlier pipeline, because a new one begins."""
         self._client.delete(HEARTBEAT_KEY, STARTING_KEY)
 
     def busy(self, doing: str) -> None:
-        """Note in words what the pipeline does ("starting Spark"); expires unless repeated within half a minute."""
+        """Store the pipeline's current task ("starting Spark"); expires unless repeated within half a minute."""
         self._client.set(STARTING_KEY, doing.encode(), ex=_STARTING_S)
 
     def is_doing(self) -> str | None:

@@ -1,6 +1,6 @@
-"""Every key of the service, read and written without interpretation: for backups.
+"""All keys of the service, read and written without interpretation, for backups.
 
-A key is read and written in parts of bounded size, so that no log is in memory as a whole.
+A key is read and written in parts of bounded size, so that no log is held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from service.stores.heartbeat import FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY
 
 RESTORING_KEY = PREFIX + "restoring"
 
-_ENTRIES, _MEMBERS = 100, 500  # of one part: log entries hold the events of a request
+_ENTRIES, _MEMBERS = 100, 500  # in one part; a log entry holds the events of a request
 _OF_A_MOMENT = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
 _PASSING = frozenset(key.encode() for key in _OF_A_MOMENT)
 
@@ -28,10 +28,10 @@ class KeyPart:
 
     Attributes:
         kind: Redis' name of the kind: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
-        values: The value of a string; fields and values of a hash in turn; members and scores of a sorted set in turn;
-            the members of a list or set. For a stream, entry after entry: the id, the number of values that follow,
-            fields and values in turn; the last part of a stream ends with an empty id, the last generated id, the
-            number of entries ever added and the greatest deleted id.
+        values: The value of a string; fields and values of a hash, alternating; members and scores of a sorted set,
+            alternating; the members of a list or set. For a stream, entry after entry: the id, the number of values
+            that follow, alternating fields and values; the last part of a stream ends with an empty id, the last
+            generated id, the number of entries ever added and the greatest deleted id.
     """
 
     key: bytes
@@ -87,11 +87,11 @@ class Keyspace:
             self._client.unlink(key)
 
     def begin_restoring(self) -> None:
-        """Keep the service from starting until ``end_restoring``."""
+        """Prevent the service from starting until ``end_restoring``."""
         self._client.set(RESTORING_KEY, 1)
 
     def end_restoring(self) -> None:
-        """Let the service start again: everything is restored."""
+        """Allow the service to start again, when everything is restored."""
         self._client.delete(RESTORING_KEY)
 
     def is_restoring(self) -> bool:
@@ -162,7 +162,7 @@ def _stream_commands(part: KeyPart) -> Iterator[tuple[Any, ...]]:
     while place < len(values):
         if not values[place]:
             _, last, added, deleted = values[place:]
-            # A group is created and destroyed because this creates an empty stream.
+            # Creating and destroying a group creates an empty stream.
             yield ("XGROUP", "CREATE", part.key, "restoring", "0", "MKSTREAM")
             yield ("XGROUP", "DESTROY", part.key, "restoring")
             yield ("XSETID", part.key, last, "ENTRIESADDED", added, "MAXDELETEDID", deleted)

@@ -1,4 +1,4 @@
-"""Histograms of latencies that all processes of a service add to, so that any of them can report the sums."""
+"""Histograms of latencies, shared by all processes of a service, so that any process can report them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LatencyStore:
         self._client = client
 
     def note(self, way: Way, latencies_us: Iterable[int]) -> None:
-        """Count latencies; negative ones, where clocks differ, count as none."""
+        """Count latencies; negative ones, which differing clocks cause, count as 0."""
         found = [max(0, one) for one in latencies_us]
         counts = Counter(bisect_left(BOUNDS_S, one / _SECOND_US) for one in found)
         pipe = self._client.pipeline(transaction=False)

@@ -1,7 +1,7 @@
 """Records: JSON objects in hashes by name, changed by one script together with everything that depends on them.
 
-A change is computed from the record that was read, and is committed only if this record is still stored; otherwise the
-change is computed again. Control records that announce the change are appended to the log in the same step.
+A change is computed from the record that was read, and committed only if this record is still stored; otherwise the
+change is computed again. The same script appends control records that announce the change to the log.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _Form = TypeVar("_Form", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogChange:
-    """The part of a change that the log gets: a control record, and the route under which an operator listens.
+    """A change's effect on the log: a control record, and the route by which an operator listens.
 
-    ``control`` is None if the log need not know. The route, empty for the correlation key, is kept under ``user``; with
+    ``control`` is None if nothing is appended. The route, empty for the correlation key, is stored under ``user``; with
     an empty ``user``, no route changes.
     """
 
@@ -44,16 +44,16 @@ class LogChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a record, with everything that is made in the same step.
+    """A change of a record, with everything that the same script changes.
 
     Attributes:
-        record: The new record; empty: it is removed.
-        version: Number of the version under which the record is kept, too; 0: the change makes none.
-        log: What the log gets, in order.
+        record: The new record; empty: the record is removed.
+        version: Number of the version as which the record is also stored; 0: the change makes no version.
+        log: Effects on the log, in order.
         commands: Further commands of Redis.
-        checks: Further hashes, fields and values that were read, and must not have changed; an empty value: none.
+        checks: Further hashes, fields and values that were read and must not have changed; an empty value: no record.
         stops: Whether the log's control records take effect before the backlog.
-        spared: The shard that has suspended the operator by itself; None: no shard has.
+        spared: The shard that has suspended the operator itself, if any.
     """
 
     record: bytes
@@ -71,7 +71,7 @@ Changing: TypeAlias = Callable[[bytes | None], Change | None]
 class RecordBook:
     """Current records by hash and field, and their versions.
 
-    ``append`` is that of the log's layout; without it, no change may have a part for the log.
+    ``append`` is ``LayoutStore.append``; without it, no change may have an effect on the log.
     """
 
     def __init__(self, client: Client, append: Callable[..., Any] | None = None) -> None:
@@ -80,12 +80,12 @@ class RecordBook:
         self._commit = register(client, "registry/commit")
 
     def apply(self, key: str, field: str, change: Changing, what: str, versions_key: str = "") -> tuple[bytes, bool]:
-        """Compute a change and commit it; repeated if another writer came first. None leaves the record unchanged.
+        """Compute a change and commit it, again if another writer came first; None leaves the record unchanged.
 
-        Returns the record after the call, and whether it changed; ``what`` names the record for errors.
+        Returns the record after the call, and whether it changed; ``what`` names the record in errors.
 
-        A script whose reply was lost is sent again and finds its own record in place of the one it was to replace. So
-        if exactly the wanted record or version is stored, the change has been committed.
+        A script whose reply was lost is sent again, and finds the new record in place of the old one. So if exactly the
+        wanted record or version is stored, the change has been committed.
         """
         for _ in range(_ATTEMPTS):
             current = self.get(key, field)
@@ -106,7 +106,7 @@ class RecordBook:
         raise RegistryContended.over(what)
 
     def get(self, key: str, field: str) -> bytes | None:
-        """A current record; None if there is none."""
+        """The current record of a field; None if there is none."""
         return cast("bytes | None", self.client.hget(key, field))
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
@@ -159,9 +159,9 @@ def _written(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:
 class Records(Generic[_Form]):
     """The records of one kind by name, each read as a dataclass; a subclass declares the kind.
 
-    ``key`` is the hash of the current records, whose fields begin with ``prefix`` where kinds share a hash;
-    ``versions_key`` is the hash of all versions, if they are kept; ``one`` is what a record is, in words. A record that
-    has ``is_active`` and is not active is deleted, and its versions continue to count.
+    ``key`` is the hash of the current records, whose fields begin with ``prefix`` if kinds share a hash;
+    ``versions_key`` is the hash of all versions, if they are kept; ``one`` is the kind in words. A record whose
+    ``is_active`` is false counts as deleted, and its version numbers continue.
     """
 
     key: str
@@ -183,7 +183,7 @@ class Records(Generic[_Form]):
         return read_record(self.form, body, f"{self.one} {name!r}")
 
     def stored(self, name: str) -> _Form | None:
-        """The record with a name, also a deleted one."""
+        """The record with a name, which may be deleted."""
         body = self._book.get(self.key, self.prefix + name)
         return None if body is None else self.read(body, name)
 
@@ -244,7 +244,7 @@ class Records(Generic[_Form]):
         return self.apply(name, changed)[0]
 
     def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
-        """Change a record from what is stored, also of a deleted one; returns it after the call, and if it changed."""
+        """Change the stored record, also a deleted one; returns the record after the call, and whether it changed."""
 
         def changed(body: bytes | None) -> Change | None:
             return change(None if body is None else self.read(body, name))

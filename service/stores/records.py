@@ -22,7 +22,7 @@ def encode(**fields: Any) -> bytes:
 
 
 def decode(body: bytes, what: str) -> dict[str, Any]:
-    """Read a record without its format version; ``RecordFormatError`` names ``what`` is damaged or unknown."""
+    """Read a record, without its format version; ``RecordFormatError`` about ``what`` if damaged or unknown."""
     try:
         record = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -39,7 +39,7 @@ def decode(body: bytes, what: str) -> dict[str, Any]:
 def read_record(form: type[_Record], body: bytes, what: str, **usual: Any) -> _Record:
     """Read a record as a dataclass, with the dataclasses and tuples in it; ``RecordFormatError`` as for ``decode``.
 
-    ``usual``: members that records of earlier releases do not have, where they differ from the default.
+    ``usual``: values for members that records of earlier releases lack, if other than the default.
     """
     fields = {**usual, **decode(body, what)}
     if unknown := sorted(fields.keys() - {member.name for member in dataclass_fields(cast(Any, form))}):

@@ -1,7 +1,7 @@
-"""The traced requests that brought events; they are remembered for some time, so that an alert continues the trace.
+"""The traced requests that brought events, kept for some time, so that an alert continues the trace of its request.
 
-The script that appends events writes them, and only where the request is traced. They are stored in a hash for each
-stream and period of time by the clock of Redis; a hash takes a limited number of events, and expires as a whole.
+The script that appends events stores the context of a traced request. Contexts are in a hash for each stream and period
+of time by the clock of Redis; a hash has a limited number of events, and expires as a whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RequestContext:
 
     @property
     def taken_us(self) -> int:
-        """When the log took the event, by the clock of Redis, to the millisecond."""
+        """The time at which the event was appended, by the clock of Redis, to the millisecond."""
         return int(self.position.partition("-")[0]) * 1_000
 
 
@@ -44,7 +44,7 @@ class RequestContextStore:
         self._find = register(client, "log/find_contexts")
 
     def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
-        """The requests of some events of a stream, as far as they were traced and are remembered."""
+        """The requests of some events of a stream, as far as they were traced and are still known."""
         found: dict[str, RequestContext] = {}
         for start in range(0, len(events), _ASKED_AT_ONCE):
             asked = events[start : start + _ASKED_AT_ONCE]
@@ -63,7 +63,7 @@ def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tra
 
 
 def events_of(batch: EventBatch) -> list[str]:
-    """Id and time of each event in turn."""
+    """Id and time of each event, alternating."""
     ids, times = batch.columns.column("id").to_pylist(), batch.time_us.tolist()
     return [part for id_, time_us in zip(ids, times, strict=True) for part in (id_, str(time_us))]
 

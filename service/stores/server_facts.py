@@ -1,4 +1,4 @@
-"""The Redis server's description of itself: version, persistence, memory, clock."""
+"""Facts about the Redis server: version, persistence, memory, clock."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """A server's description of itself; None where it does not report a value.
+    """Facts that a server reports; None for a value that is not reported.
 
-    ``failures`` are its last failures to write, in words; ``eviction`` is what happens when memory is used up.
+    ``failures`` are the last failures to write, in words; ``eviction`` is the policy when memory is used up.
     """
 
     product: str
@@ -35,7 +35,7 @@ class ServerFacts:
 
 
 def server_facts(client: Client) -> ServerFacts:
-    """Query the server's description of itself."""
+    """Query the facts about a server."""
     info = _info_of(client)
     is_valkey = info.get("server_name") == "valkey"
     return ServerFacts(

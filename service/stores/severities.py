@@ -11,5 +11,5 @@ USUAL_SEVERITY: Severity = "medium"
 
 
 def is_as_grave(found: str, least: Severity) -> bool:
-    """Whether a severity is ``least`` or a more serious one."""
+    """Whether a severity is at least ``least``."""
     return SEVERITIES.index(found) >= SEVERITIES.index(least)

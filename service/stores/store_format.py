@@ -1,6 +1,6 @@
 """The format of the whole store, as one number, and the lock under which it is changed.
 
-A store without the number is new if it has no log, and otherwise of the first format, which is older than the number.
+A store without the number is new if it has no log; otherwise it has the first format, which is older than the number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOCK_MS = 60_000
 
 
 class FormatLock:
-    """The right to change the format; expires if it is not renewed for a minute. ``token`` is the value of the lock."""
+    """The right to change the format, which expires if not renewed for a minute. ``token`` is the value of the lock."""
 
     def __init__(self, client: Client, token: str) -> None:
         self._token = token
@@ -48,7 +48,7 @@ class StoreFormat:
         self._release = register(client, "locks/release")
 
     def read(self) -> int | None:
-        """The format of the store; None where nothing is stored yet."""
+        """The format of the store; None if nothing is stored yet."""
         found = cast("bytes | None", self._client.get(FORMAT_KEY))
         if found is not None:
             return int(found)
@@ -56,7 +56,7 @@ class StoreFormat:
 
     @contextmanager
     def locked(self) -> Iterator[FormatLock | None]:
-        """The lock while the block runs; None where another process has it."""
+        """The lock while the block runs; None if another process has it."""
         token = uuid.uuid4().hex
         if not self._client.set(LOCK_KEY, token, nx=True, px=_LOCK_MS):
             yield None

@@ -1,6 +1,6 @@
 """Deliveries: one alert, correction or deviation on its way to one webhook each.
 
-The script that writes a result also appends its deliveries to one list. From there the queue takes them
+The script that writes a result also appends its deliveries to a list, from which the queue takes them
 (``service.stores.deliveries.delivery_queue``).
 """
 
@@ -14,13 +14,13 @@ import orjson
 from service.stores.connection import PREFIX
 from service.stores.records import decode, encode
 
-DUE_KEY = PREFIX + "deliveries:due"  # new deliveries; those of earlier releases wait here too
+DUE_KEY = PREFIX + "deliveries:due"  # new deliveries, and waiting ones of earlier releases
 RECORDS_KEY = PREFIX + "deliveries:records"
 
 DIGEST = "digest"
 """The kind of a delivery of collected results."""
 COLLECTED = "+"
-"""Begins the part after the webhook, in ids of deliveries that are collected."""
+"""Prefix of the part after the webhook, in ids of deliveries that are collected."""
 
 Verdict = Literal["delivered", "retry", "dead", "dropped"]
 

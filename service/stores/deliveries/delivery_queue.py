@@ -1,11 +1,11 @@
 """The durable queue of webhook deliveries: one queue for each webhook, served in turn.
 
-A delivery is in the queue from the moment that its result is written until the receiver has taken it or it is
-abandoned. The worker on a delivery holds a lease; when the lease runs out, because the worker died, the delivery is due
-again. An outcome counts only while the worker still holds the lease, except success, which always counts.
+A delivery is in the queue from the writing of its result until the receiver accepts the delivery or it is abandoned. A
+worker claims a delivery under a lease; when the lease runs out, because the worker died, the delivery is due again. An
+outcome counts only while the worker still holds the lease, except success, which always counts.
 
 Webhooks take turns: each call serves every webhook that has a due delivery in rounds of one, beginning with the
-webhooks that have waited longest for their turn. So a webhook with a hundred thousand due deliveries delays no other. A
+webhooks that have waited longest. So a webhook with a hundred thousand due deliveries delays no other. A
 webhook has at most ``target_concurrency`` attempts in progress. After ``circuit_failures`` failed attempts in a row its
 circuit is open: its deliveries wait, and one attempt per ``circuit_pause_s`` probes whether the receiver is back; the
 first success closes the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted
@@ -56,7 +56,7 @@ _KEYS = {
     "webhooks": WEBHOOKS_KEY,
     "digests": DIGESTS_KEY,
 }
-_OF_EACH = {  # beginnings of keys that a webhook's id completes
+_OF_EACH = {  # prefixes of keys, completed by a webhook's id
     "waiting": WAITING_KEY,
     "sending": SENDING_KEY,
     "circuit": CIRCUIT_KEY,
@@ -90,7 +90,8 @@ class Attempt:
 class Circuit:
     """The circuit of a webhook: its failed attempts since the last success.
 
-    No attempt is made before ``until_us``, as the circuit is open or the receiver asked for a pause; None: at once.
+    No attempt is made before ``until_us``, because the circuit is open or the receiver asked for a pause; None: no
+    wait.
     """
 
     failures: int = 0
@@ -101,7 +102,7 @@ class Circuit:
 class DeliveryStore:
     """The queue, and the log of attempts; the settings say how webhooks share the deliverer.
 
-    Of each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
+    For each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
     """
 
     def __init__(self, client: Client, settings: WebhookSettings, *, given_up_kept: int) -> None:
@@ -143,12 +144,12 @@ class DeliveryStore:
     def collected(self, webhook_id: str, limit: int) -> list[Delivery]:
         """The results that a webhook has collected, the oldest first."""
         found = self._read(RECORDS_KEY, self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
-        if gone := [id_ for id_, one in found if one is None]:  # sent by hand
+        if gone := [id_ for id_, one in found if one is None]:  # sent again at a user's request
             self._client.zrem(COLLECTED_KEY + webhook_id, *gone)
         return [one for _, one in found if one is not None]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
-        """Turn collected results into a digest, or drop them (no ``body``); False if another process has taken some."""
+        """Turn collected results into a digest, or drop them (no ``body``); False if another process took some."""
         delivery = Delivery(
             id=f"{webhook_id}:{digest}",
             webhook=webhook_id,
@@ -170,7 +171,7 @@ class DeliveryStore:
         return bool(is_closed)
 
     def postpone_digest(self, webhook_id: str, until_us: int) -> None:
-        """Let the digest of a webhook wait, as it cannot be made now."""
+        """Postpone the digest of a webhook, which cannot be made now."""
         self._client.zadd(DIGESTS_KEY, {webhook_id: until_us}, xx=True)
 
     def count_collected(self, webhook_id: str) -> int:
@@ -178,7 +179,7 @@ class DeliveryStore:
         return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
-        """Record the outcome of an attempt; False if it does not count: its lease had run out, and it is no success."""
+        """Record the outcome of an attempt; False if the outcome does not count: no success, and no lease."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
@@ -231,7 +232,7 @@ class DeliveryStore:
         raw = cast("dict[bytes, bytes]", self._client.hgetall(CIRCUIT_KEY + webhook_id))
         fields = {name.decode(): int(value) for name, value in raw.items()}
         if fields.get("failures", 0) < self._settings.circuit_failures:
-            fields.pop("until_us", None)  # the setting had another value when the circuit was opened
+            fields.pop("until_us", None)  # the circuit was opened under another value of the setting
         if (rest_us := fields.pop("rest_us", None)) is not None:
             fields["until_us"] = max(rest_us, fields.get("until_us", 0))
         return Circuit(**fields)
@@ -272,7 +273,7 @@ class DeliveryStore:
         return self._client.zcount(GIVEN_UP_KEY + webhook_id, since_us, "+inf")
 
     def _read(self, key: str, ids: Any) -> list[tuple[bytes, Delivery | None]]:
-        """Deliveries by their ids; None: there is no record."""
+        """Deliveries by their ids; None for an id without a record."""
         records = cast("list[bytes | None]", self._client.hmget(key, ids)) if ids else []
         found = zip(cast("list[bytes]", ids), records, strict=True)
         return [(id_, None if body is None else read_delivery(id_.decode(), body, 0)) for id_, body in found]

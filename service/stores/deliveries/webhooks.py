@@ -1,4 +1,4 @@
-"""Registered webhooks: the receivers of results, and the state of their deliveries."""
+"""Registered webhooks, which receive results, and the state of their deliveries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from service.stores.severities import Severity, is_as_grave
 from shards import USUAL_KINDS
 
 WEBHOOKS_KEY = PREFIX + "webhooks"
-WEBHOOKS_READ_KEY = PREFIX + "webhooks-read"  # a mark that a reader leaves, and every change removes
+WEBHOOKS_READ_KEY = PREFIX + "webhooks-read"  # a random mark that a reader sets, and every change deletes
 NAMES_KEY = PREFIX + "webhook-names"
 TURNS_KEY = PREFIX + "deliveries:turns"
 STATS_KEY = PREFIX + "webhook-stats:"
@@ -30,7 +30,7 @@ LOG_KEY = PREFIX + "webhook-log:"
 GIVEN_UP_KEY = PREFIX + "webhook-given-up:"
 GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
-_FORMER_KINDS = ("alert", "correction")  # of records without the member
+_FORMER_KINDS = ("alert", "correction")  # kinds of records without this member
 
 _UNREAD = ("DEL", WEBHOOKS_READ_KEY)
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
@@ -57,10 +57,10 @@ class DigestRules:
 class RegisteredWebhook:
     """A receiver of alerts and other results. Members with a default are missing in older records.
 
-    ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` are earlier ones, the latest first. Without
-    ``min_severity`` it gets results of any, and deviations. ``key``: that of a transaction, or of a row of a table.
-    ``sink``: the ``kind`` and the members of a sink that is not a webhook, whose secret is its password, and whose
-    address is for people.
+    ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` has earlier secrets, the latest first.
+    Without ``min_severity``, results of any severity, and deviations, are sent. ``key`` is the key of a transaction, or
+    of a row of a table. ``sink`` has the ``kind`` and the members of a sink that is not a webhook; then the secret is
+    its password, and the address is only shown.
     """
 
     id: str
@@ -102,7 +102,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
-        """The same webhooks; those of a store keep their index."""
+        """The webhooks as ``Webhooks``; a store's object is returned unchanged, with its index."""
         return webhooks if isinstance(webhooks, cls) else cls(webhooks)
 
     def wanting(
@@ -116,7 +116,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
-        """The numbers of enabled webhooks by kind, stream, pattern and key; None: any."""
+        """The places of enabled webhooks by kind, stream, pattern and key; None: any."""
         found: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():
@@ -125,7 +125,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _kinds_by_key(self) -> frozenset[str]:
-        """The kinds of results of which some webhooks want those of one key."""
+        """The kinds of results for which some webhook filters by key."""
         return frozenset(kind for webhook in self if webhook.key is not None for kind in webhook.kinds)
 
 
@@ -150,10 +150,10 @@ class WebhookStore(Records[RegisteredWebhook]):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._put = register(client, "registry/put_webhook")
-        self._known: tuple[str, Webhooks] | None = None  # with the mark under which they were read
+        self._known: tuple[str, Webhooks] | None = None  # the webhooks, with the mark under which they were read
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWebhook:
-        """The error for an id of no webhook."""
+        """The error for an unknown id."""
         return UnknownWebhook(f"there is no webhook {name!r}", webhook=name)
 
     def read(self, body: bytes, name: str) -> RegisteredWebhook:
@@ -173,7 +173,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def all(self) -> Webhooks:
         """All webhooks, oldest first; read again only after a change."""
         mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY))
-        if mark is None:  # left before they are read, so that no change in between is missed
+        if mark is None:  # set before reading, so that a change in between is noticed
             self._client.set(WEBHOOKS_READ_KEY, uuid.uuid4().hex, nx=True)
             mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY)) or b""
         if self._known is None or self._known[0] != mark.decode():

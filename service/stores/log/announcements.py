@@ -27,7 +27,7 @@ from streams import (
 )
 
 _TOKEN_MS = 60_000
-_LIFE_MS = 60_000  # of answers
+_LIFE_MS = 60_000  # life of answers
 _PAGE = 100
 
 
@@ -51,7 +51,7 @@ class Announcements:
     def ask(self, stream: str, asked: Sequence[Ask], life_s: float, key: str | None = None) -> int:
         """Ask every shard or the shard of a key some questions; returns the number of shards that will answer.
 
-        Continuous tasks answer between two steps; where none run, the question goes through the log. Unanswered
+        Continuous tasks answer between two steps; if none run, the questions are appended to the log. Unanswered
         questions are dropped after ``life_s``.
         """
         given: Mapping[str, ScriptInput] = {
@@ -64,7 +64,7 @@ class Announcements:
     def _sent(
         self, script: Callable[..., Any], stream: str, key: str | None, given: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script with every shard or with the shard of a key; its reply, and the number of shards."""
+        """Call a script with every shard or the shard of a key; returns the reply, and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:
@@ -84,7 +84,7 @@ class Announcements:
 
 
 class QuestionStore:
-    """Keeps answers until the asker takes them, for ``life_ms`` at most; an answer may come twice."""
+    """Keeps answers until the asking process takes them, for ``life_ms`` at most; an answer may come twice."""
 
     def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
         self._client = client
@@ -100,7 +100,7 @@ class QuestionStore:
         pipe.execute()
 
     def take(self, question: str, wait_s: float) -> list[Mapping[str, Any]]:
-        """The answers to all questions of the asker of a question, taken once; waits for the first."""
+        """Take the answers to all questions of the process that asked this question; waits for the first answer."""
         found = cast(
             "tuple[bytes, list[bytes]] | None",
             self._client.blmpop(wait_s, 1, answers_key(question), direction="LEFT", count=_PAGE),

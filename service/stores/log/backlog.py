@@ -3,11 +3,11 @@
 The backlog consists of appended and not yet matched events, counted in events and in bytes of their log entries. It is
 bounded: beyond a limit the log refuses events (``LogFull``) until the pipeline has caught up a little.
 
-The script that appends events counts them per shard, writes the running totals into each entry, and refuses
-events beyond the limits (``event_log``). The sink notes up to which position a shard is matched (``pipeline_status``);
-the totals in the entry at that position are what is matched. So the counters are right however often a micro-batch is
-written. A shard that is matched to its end has matched everything that was appended, so the counters also correct
-themselves in a log that was begun before they existed.
+The script that appends events counts them per shard, writes the running totals into each entry, and refuses events
+beyond the limits (``event_log``). The sink stores the position up to which a shard is matched (``pipeline_status``);
+the totals in the entry at that position are the matched volume. So the counters are right however often a micro-batch
+is written. A shard that is matched to its end has matched everything that was appended, so the counters also become
+right in a log that is older than the counters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_RETRY_S = 60
 _UNKNOWN_RETRY_S = 10
 _FRESH_US = 60_000_000
 _SECOND_US = 1_000_000
-_WANTED_SHARE = 0.95  # of the limit: a little below it, most repeated requests are taken
+_WANTED_SHARE = 0.95  # share of the limit; at this level, most repeated requests are accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The volumes that were appended to the log, and matched, since the log began."""
+    """The volumes appended to the log, and matched, since the log began."""
 
     appended: Volume
     matched: Volume

@@ -1,4 +1,4 @@
-"""The state of deciders, which decide by the observations of all shards (``shards.deciding``)."""
+"""The states of deciders, which decide from the observations of all shards (``shards.deciding``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT = 20  # decisions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A decision of a decider, at a time by the clock of the driver, microseconds UTC."""
+    """A decision of a decider, with its time by the driver's clock, microseconds UTC."""
 
     at_us: int
     record: Mapping[str, Any]
@@ -40,7 +40,7 @@ class DeciderRecord:
     since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decided: Decision | None) -> DeciderRecord:
-        """The record after further observations, with the new positions of the observed shards."""
+        """The record after more observations, with the new positions of the observed shards."""
         new = () if decided is None else (decided,)
         return DeciderRecord(
             state=state,
@@ -70,7 +70,7 @@ class DeciderStore:
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
-        """A new record that replaces an unreadable one."""
+        """An empty record that replaces an unreadable one."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return DeciderRecord(stored=stored or b"", since=since)
@@ -84,7 +84,7 @@ class DeciderStore:
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
     ) -> bool:
-        """Store a decider, append its decision to every shard; False if it changed meanwhile or its stream is gone."""
+        """Store a decider and append its decision to every shard; False if record or stream has changed."""
         body = encode(
             state=after.state,
             positions=after.positions,

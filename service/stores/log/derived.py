@@ -1,4 +1,4 @@
-"""Appending derived events to the log: marks keep duplicates out, promises let the time of derived streams pass.
+"""Appending derived events to the log: marks prevent duplicates, promises advance the time of derived streams.
 
 A *mark* belongs to a derived stream and a source shard. It records how much of which micro-batch is in the log: the
 position after which the shard's range begins, and the number of its events that were appended. The script that appends
@@ -32,8 +32,8 @@ from streams import (
 
 CHUNK_EVENTS = 5_000
 
-_Move: TypeAlias = tuple[str, str]  # of a mark: the expected value (empty: no mark), and the new value
-_Promised: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]  # of a stream: shards, with promise and end
+_Move: TypeAlias = tuple[str, str]  # a mark's expected value (empty: no mark), and its new value
+_Promised: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]  # a stream; its shards, each with promise and end
 
 _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"time":%d')
 
@@ -42,8 +42,8 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 class DerivedPart:
     """The events of a derived stream that a shard found in its range of a micro-batch, which begins after ``after``.
 
-    ``positions``: for each event that of its entry in the shard's log; empty: all belong to the present declaration of
-    the stream.
+    ``positions`` has for each event the position of its entry in the shard's log; empty: all events belong to the
+    present declaration of the stream.
     """
 
     shard: int
@@ -55,7 +55,7 @@ class DerivedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The number of events that were appended, and of derived streams whose time has advanced."""
+    """The numbers of appended events, and of derived streams whose time has advanced."""
 
     events: int
     ticks: int
@@ -63,7 +63,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """When a derived stream was declared, and its marks by shard."""
+    """The time of a derived stream's declaration, and the stream's marks by shard."""
 
     since: str
     marks: Mapping[int, str]
@@ -73,7 +73,7 @@ class _Known:
 class _Chunk:
     """Events of a derived stream that are appended together, with the moves of marks by shard.
 
-    ``size`` includes events that are left out. ``is_last``: no other events of the stream are left.
+    ``size`` includes events that are left out. ``is_last``: this is the stream's last chunk of the micro-batch.
     """
 
     since: str
@@ -88,7 +88,7 @@ class _Chunk:
 
 
 class DerivedEventStore:
-    """Appends derived events once, and ticks that announce how far the time of their streams has come."""
+    """Appends derived events once, and ticks that advance the time of their streams."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -104,9 +104,10 @@ class DerivedEventStore:
     ) -> Written:
         """Append the events that are not in the log yet, then store promises; both by derived stream.
 
-        Events that an earlier attempt appended are skipped, and events that are known to be matched: a new checkpoint
-        reads the log again, in other ranges. Events that were derived before the stream was declared are left out: they
-        belong to a former stream of the same name. Each part holds all events that its shard found in the micro-batch.
+        Events that an earlier attempt appended are skipped. So are events of entries that are known to be matched,
+        because a new checkpoint reads the log again in other ranges. Events that were derived before the stream was
+        declared are left out, because they belong to a former stream of the same name. Each part holds all events that
+        its shard found in the micro-batch.
 
         A promise is in microseconds by shard, None where the shard promises nothing yet. ``ends`` has the position up
         to which each shard had read its log: a shard that had not reached the present declaration of the stream
@@ -138,7 +139,7 @@ class DerivedEventStore:
         return [_field(stream, shard) for shard in range(self._layout.known().shards)]
 
     def _next_chunks(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[dict[str, _Chunk], bool]:
-        """The next events to append, by stream, and whether no others are left; at most ``CHUNK_EVENTS`` in all."""
+        """The next chunk of each stream, and whether these are the last; at most ``CHUNK_EVENTS`` events in all."""
         known, matched = self._state(parts)
         chunks: dict[str, _Chunk] = {}
         room, is_whole = CHUNK_EVENTS, True
@@ -170,7 +171,7 @@ class DerivedEventStore:
         return read, dict(zip(shards, (one.decode() for one in found[len(parts) :]), strict=True))
 
     def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
-        """Append chunks and store promises; returns for each chunk whether it was appended, and the number of ticks."""
+        """Append chunks and store promises; returns whether each chunk was appended, and the number of ticks."""
         shards = self._layout.known().shards
         appends, bodies = [], []
         for stream, chunk in chunks.items():
@@ -198,7 +199,7 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, known: _Known, parts: Sequence[DerivedPart], room: int) -> _Chunk:
-    """The next events of a stream, by shard, each with the move of its mark. Marks also count events left out."""
+    """The next events of a stream, by shard, with the moves of the marks, which also count events left out."""
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
@@ -218,14 +219,14 @@ def _chunk(stream: str, known: _Known, parts: Sequence[DerivedPart], room: int) 
 
 
 def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> list[tuple[int, str, str]]:
-    """The promises of shards, as the script takes them."""
+    """The promises of shards, in the form for the script."""
     return [
         (shard, "" if time_us is None else str(time_us), ends.get(shard, "")) for shard, time_us in by_shard.items()
     ]
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """The number of events of a part that are in the log by its mark: all, if the mark is of a later micro-batch."""
+    """The number of a part's events that are in the log, by its mark: all, if the mark is of a later micro-batch."""
     if not mark:
         return 0
     position, number = mark.split()

@@ -1,4 +1,4 @@
-"""The events of a derived stream in pages, read from the list of derived events, as the log lacks some."""
+"""Pages of a derived stream's events, read from the list of derived events, because the log lacks some."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEvents:
-    """Events of a derived stream in the list, oldest first, each with its place; ``is_whole``: none is missing."""
+    """The listed events of a derived stream, oldest first, each with its place; ``is_whole``: none is missing."""
 
     records: Sequence[tuple[str, dict[str, Any]]]
     is_whole: bool
 
 
 class DerivedEventPages:
-    """The pages of derived streams. For a page, at most some thousand derived events, of any stream, are read."""
+    """Pages of derived streams. For a page, at most some thousand derived events, of any stream, are read."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -52,11 +52,11 @@ class DerivedEventPages:
             if len(items) == limit or examined == _EXAMINED:
                 has_more = True
                 break
-        trimmed_us = self._trimmed_us(begin)  # after reading, so that trimming in the meantime counts
+        trimmed_us = self._trimmed_us(begin)  # after reading, so that it includes trimming meanwhile
         return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
-        """The events of a stream that was declared at a time of Redis; costs a pass over the list."""
+        """The listed events of a stream that was declared at this time by Redis' clock; costs a pass over the list."""
         wanted = EventFilter(stream=stream, since_ms=since_ms)
         found = [(place, record) for place, record in self._listed.newest_first() if _is_wanted(place, record, wanted)]
         trimmed_us = self._trimmed_us(_FIRST)

@@ -1,9 +1,9 @@
-"""The ids of events that streams have taken: an event with a known id is dropped as a repetition.
+"""The ids of events that streams have accepted; an event with a known id is dropped as a repetition.
 
-Ids are stored as digests in a sequence of sets: when the newest set has a quarter of the ids to be kept, the next one
+Ids are stored as digests in a sequence of sets: when the newest set has a quarter of the ids to be kept, the next set
 is begun and the oldest of six is removed. So the last million ids are known, unless they are older than a day, and a
-stream takes a bounded part of Redis' memory. The script that appends events reads and writes them, so an id is known if
-and only if its event is in the log.
+stream uses a bounded part of Redis' memory. The script that appends events reads and writes the ids, so an id is known
+if and only if its event was appended.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ def packed(digests: Sequence[bytes | None]) -> bytes:
 
 
 def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[int]:
-    """The rows that the script's numbers of ``packed`` digests refer to, in ascending order, each once."""
+    """The rows whose ``packed`` digests have the numbers that the script returned, in ascending order."""
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})

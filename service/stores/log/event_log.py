@@ -43,14 +43,14 @@ class Submission:
     """A posted batch on its way into the log.
 
     Attributes:
-        answer: Plain JSON that a repetition of the batch gets again.
+        answer: Plain JSON, which is also the answer to a repetition of the batch.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
         keys: The stream's further keys: paths of attributes by name.
         fingerprint: Digest of the batch, which shows whether a repetition is the same batch.
-        token: Unique to this call; keeps it from being taken twice when Redis' reply is lost.
-        step: The step of a feed that the batch is; replaces key and token.
-        ids: For each event of the batch the digest of its identity, all different, or None where it has none; empty if
-            the stream does not drop repeated events.
+        token: Unique to this call; prevents a second append when Redis' reply is lost.
+        step: The feed's step, if the batch comes from a feed; replaces key and token.
+        ids: For each event of the batch the digest of its identity, all different, or None for an event without one;
+            empty if the stream does not drop repeated events.
         dropped: The number of events left out because the batch or the log has them already.
     """
 
@@ -68,7 +68,7 @@ class Submission:
     dropped: int = 0
 
     def without(self, numbers: Sequence[int]) -> Submission:
-        """The submission without the events of some digests, given by number among those that are not None."""
+        """The submission without some events, given by the numbers of their digests (None is not counted)."""
         gone = set(known_rows(self.ids, numbers))
         rest = [row for row in range(len(self.batch)) if row not in gone]
         dropped = self.dropped + len(gone)
@@ -85,8 +85,8 @@ class Submission:
 class Receipt:
     """The result of a submission: by shard the position of its last part, or the ``earlier`` answer to the same batch.
 
-    ``fingerprint`` is that of the batch that was taken under the key; ``dropped`` counts events left out of those that
-    were appended now.
+    ``fingerprint`` is the digest of the batch that was first appended under the key; ``dropped`` counts the events that
+    this call left out.
     """
 
     positions: Mapping[int, str]
@@ -107,7 +107,7 @@ class _Part:
 
 
 class EventLog:
-    """The shards of the log; their number counts for a new log only, as an existing log keeps its own."""
+    """The shards of the log; a given number of shards applies to a new log only."""
 
     def __init__(
         self, client: Client, shards: int, limits: Limits = _USUAL_LIMITS, tracing: TracingSettings = _USUAL_TRACING
@@ -118,10 +118,10 @@ class EventLog:
         self._backlog = BacklogStore(client)
         self._append_events = register(client, "log/append_events")
         self.layout = LayoutStore(client, shards)
-        self._routes: dict[str, tuple[str, ...]] = {}  # as last known here; the script decides
+        self._routes: dict[str, tuple[str, ...]] = {}  # may be outdated: the script checks them
 
     def shards(self) -> int:
-        """The number of shards of the log as last known by this process; ``layout`` has the present one."""
+        """The number of shards that this process read last; ``layout`` has the present number."""
         return self.layout.known().shards
 
     def keys(self) -> list[str]:
@@ -134,20 +134,20 @@ class EventLog:
         return frozenset(stream.decode() for stream, routes in found.items() if routes not in (b"", GONE))
 
     def duplicates(self) -> dict[str, int]:
-        """The number of events of each stream that were dropped because they had been taken before, if any."""
+        """The number of dropped repetitions of events, by stream with any."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
         return {stream.decode(): int(count) for stream, count in sorted(found.items())}
 
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
 
-        Events go to the shard of their correlation key, and once more for each route in use to the shard of the route's
-        key. Events whose ids the stream has taken are left out. This is decided in the step that appends the others, so
+        Events are appended to the shard of their correlation key, and again, for each route in use, to the shard of the
+        route's key. Events whose ids the stream knows are left out; the script that appends the others decides this, so
         of two requests with the same event only one appends it.
 
-        Raises ``FeedMisplaced`` if the feed is not where the step begins, ``LogFull`` if the backlog would exceed a
-        limit (never for a batch that had been taken before), ``LogResharding``, ``UnknownStream``, or
-        ``RegistryContended`` if the routes in use keep changing. Nothing was taken then.
+        Raises ``FeedMisplaced`` if the feed's mark is not where the step begins, ``LogFull`` if the backlog would
+        exceed a limit (never for a batch that was appended before), ``LogResharding``, ``UnknownStream``, or
+        ``RegistryContended`` if the routes in use keep changing. Then nothing was appended.
         """
         for _ in range(_ATTEMPTS):
             parts, reply = self._sent(submission)
@@ -252,7 +252,7 @@ class EventLog:
             after = page[-1].position
 
     def newest_first(self, shard: int, since_ms: int = 0) -> Iterator[LogEntry]:
-        """The present entries of a shard, newest first; none that came before ``since_ms``, by the clock of Redis."""
+        """The entries that a shard has, newest first, without those before ``since_ms`` by the clock of Redis."""
         until = "+"
         while page := cast(_Entries, self._client.xrevrange(log_key(shard), until, str(since_ms), count=_PAGE_ENTRIES)):
             for position, fields in page:
@@ -260,7 +260,7 @@ class EventLog:
             until = "(" + page[-1][0].decode()
 
     def is_whole(self, shard: int) -> bool:
-        """Whether nothing of a shard has been trimmed yet; also False if the server does not report it."""
+        """Whether no entry of a shard has been trimmed; also False if the server does not report it."""
         try:
             found = self._client.xinfo_stream(log_key(shard))
         except ResponseError:  # the shard has no entries yet
@@ -273,7 +273,7 @@ class EventLog:
 
 
 def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
-    """The entry of a shard's log at a position, with these fields in Redis."""
+    """The entry of a shard at a position, decoded from its fields in Redis."""
     return LogEntry(
         position=position.decode(),
         kind=RecordKind(fields[b"kind"].decode()),
@@ -305,7 +305,7 @@ def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list
 
 
 def _taken_before(submission: Submission, found: bytes) -> Receipt:
-    """The receipt of a batch that had been taken already."""
+    """The receipt of a batch that was appended before."""
     if submission.step is not None:
         _require_taken(submission.step, found)
         return Receipt(positions={}, earlier=submission.answer, fingerprint=submission.fingerprint)
@@ -314,7 +314,7 @@ def _taken_before(submission: Submission, found: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, found: bytes) -> None:
-    """Check that a feed has taken a step already: Redis' reply was lost, and the client sent the step again."""
+    """Check that a feed's step was appended before, and sent again because Redis' reply was lost."""
     if found != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

@@ -1,9 +1,9 @@
-"""The events of a stream in pages, read from the log: all shards together, in the order of their positions.
+"""Pages of a stream's events, read from the log: all shards together, in the order of their positions.
 
 Entries with events have rising positions over all shards (``append_events.lua``), so a cursor is one position with its
-shard, however many shards there are. A page reads up to the newest position as of its beginning; what is appended later
-is beyond every cursor. A cursor stays valid for ever, also when the log is divided into more shards. Cursors of earlier
-releases have a place for each shard.
+shard, whatever the number of shards. A page reads up to the newest position at its beginning; later entries follow
+every cursor. A cursor stays valid for ever, also when the log is divided into more shards. Cursors of earlier releases
+have a place for each shard.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACE = r"[0-9]{1,19}-[0-9]{1,19}(?:\.[0-9]{1,9})?"
 _OF_SHARDS = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
 _OF_LOG = re.compile("e[A-Za-z0-9_-]{30}")
 _FORM = struct.Struct(">QQHI")  # milliseconds, number, shard, rows
-_WHOLE = 2**32 - 1  # in the place of rows: all
+_WHOLE = 2**32 - 1  # as a number of rows: all
 _LAST_SHARD = 2**16 - 1
 _MOST_NUMBER = 2**63 - 1
 _BEGINNING = "0"
@@ -53,8 +53,8 @@ _Read: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 class EventFilter:
     """Selects events by stream, transaction and type; None: any.
 
-    ``since_ms``: appended to the log at this time of Redis or later; older ones are of a former stream of the same
-    name.
+    ``since_ms``: only events appended at this time by Redis' clock or later; older events belong to a former stream of
+    the same name.
     """
 
     stream: str
@@ -66,14 +66,13 @@ class EventFilter:
 EventPages: TypeAlias = Callable[[EventFilter, "str | None", int], Page]
 """The pages of a stream's events, by filter, cursor (None: the newest events) and the largest number of events.
 
-Lists and listeners know nothing else about where events come from, so a stream whose events are not in the log only
-needs another function of this type.
+Lists and listeners only use this type, so a stream whose events are not in the log needs just another such function.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place in a shard: the id of the last entry that was read, and how many of its rows were (None: all)."""
+    """A place in a shard: the id of the last entry that was read, and the number of its rows read (None: all)."""
 
     order: tuple[int, int] = _FIRST
     rows: int | None = None
@@ -84,19 +83,19 @@ class _Place:
         return cls(position_order(position), int(rows) if rows else None)
 
     def is_before(self, end: tuple[int, int]) -> bool:
-        """Whether a shard may have something between this place and its end."""
+        """Whether a shard may have entries between this place and its end."""
         return self.order < end or (self.order == end and self.rows is not None)
 
     @property
     def next_id(self) -> str:
-        """The id from which Redis is to continue reading."""
+        """The id from which reading continues."""
         milliseconds, number = self.order
         return f"{'(' if self.rows is None else ''}{milliseconds}-{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """A place in the log as a whole: of the entries with a lower position or the same one and a lower shard, all."""
+    """A place in the whole log: after an entry, or some of its rows; entries are ordered by position, then by shard."""
 
     place: _Place
     shard: int
@@ -156,7 +155,7 @@ class _Budget:
 
 @dataclass(slots=True)
 class _Page:
-    """A page that is being read forward; ``cursor`` is that after everything that was examined."""
+    """A page that is read forward; ``cursor`` follows everything that was examined."""
 
     places: list[_Place]
     cursor: str
@@ -169,7 +168,7 @@ class _Page:
         self.cursor = str(_Cursor(place, shard))
 
     def take(self, entry: _Entry, wanted: EventFilter, limit: int) -> None:
-        """Take events of an entry, up to the limit of the page."""
+        """Add events of an entry to the page, up to its limit."""
         place, batch = self.places[entry.shard], entry.events(wanted)
         if batch is not None:
             rows = _rows(batch, wanted, (place.rows or 0) if place.order == entry.order else 0)
@@ -195,8 +194,8 @@ class LogEventPages:
     def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> Page:
         """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
 
-        At most some thousand entries of the log, and some megabytes, are read for a page, so it may hold fewer events
-        than asked for although more follow.
+        At most some thousand entries of the log, and some megabytes, are read for a page, so it may have fewer events
+        than ``limit`` although more follow.
         """
         shards = self._layout.read().shards
         kept, newest = self._kept(shards=[log_key(shard) for shard in range(shards)])
@@ -229,7 +228,7 @@ class LogEventPages:
         return False
 
     def _newest(self, wanted: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int) -> Page:
-        """The newest events; the cursors of single events are unknown, so each gets the cursor of the end."""
+        """A page of the newest events, each with the cursor of the end, as cursors of single events are unknown."""
         budget, found = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(wanted, range(len(ends)))
@@ -281,7 +280,7 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The places of a cursor; shards that an earlier release's cursor does not have are read from their beginning."""
+    """The places of a cursor; shards that a cursor of an earlier release lacks are read from their beginning."""
     if _OF_LOG.fullmatch(after):
         cursor = _Cursor.read(after)
         return [cursor.place_of(shard) for shard in range(shards)]
@@ -298,7 +297,7 @@ def _at_least(place: _Place, since_ms: int) -> _Place:
 
 
 def _trimmed_us(places: Sequence[_Place], kept: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
-    """Time of the oldest kept entry, if entries after the places have been removed; else None."""
+    """The time of the oldest kept entry, if entries after the places have been removed; else None."""
     found = [
         position_order((first or last).decode())
         for place, (first, last, is_trimmed) in zip(places, kept, strict=True)
@@ -308,7 +307,7 @@ def _trimmed_us(places: Sequence[_Place], kept: Sequence[tuple[bytes, bytes, byt
 
 
 def _rows(batch: EventBatch, wanted: EventFilter, done: int) -> NDArray[np.int64]:
-    """The wanted rows of a batch, from row ``done`` on."""
+    """The rows of a batch that a filter selects, from row ``done`` on."""
     rows = np.arange(done, len(batch))
     if wanted.key is not None:
         rows = rows[batch.key_hashes[rows] == key_hash(wanted.key)]

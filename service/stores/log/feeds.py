@@ -1,6 +1,6 @@
 """The progress of feeds: one mark per feed, moved by the script that appends the feed's rows.
 
-A mark names the next row to read. It lives as long as the log does; unlike an idempotency key it never expires.
+A mark names the next row to read. Unlike an idempotency key, a mark never expires.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ FEED_STREAMS_KEY = PREFIX + "feed-streams"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedMark:
-    """The next row that a feed takes: its number in a micro-batch, both from 0, and the id of their checkpoint."""
+    """A feed's next row: the micro-batch, the row in it, both counted from 0, and the id of the checkpoint."""
 
     checkpoint: str
     batch: int = 0
     row: int = 0
 
     def to_bytes(self) -> bytes:
-        """The stored form; equal marks have equal forms."""
+        """The stored form, which is equal for equal marks."""
         return encode(checkpoint=self.checkpoint, batch=self.batch, row=self.row)
 
     @classmethod
@@ -34,7 +34,7 @@ class FeedMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStep:
-    """A feed's step with its rows from one mark to the next; nothing is appended without the mark ``before``."""
+    """A feed's step from one mark to the next; nothing is appended unless the stored mark is ``before``."""
 
     feed: str
     before: FeedMark
@@ -63,6 +63,6 @@ class FeedStore:
         return None if body is None else FeedMark.from_bytes(cast(bytes, body))
 
     def begin(self, feed: str, mark: FeedMark, stream: str) -> None:
-        """Set the first mark of a feed into a stream; an existing mark is kept."""
+        """Set the first mark of a feed of a stream; an existing mark is kept."""
         self._client.hset(FEED_STREAMS_KEY, feed, encode(stream=stream))
         self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

@@ -1,8 +1,8 @@
 """The layout of the log: the number of its shards, and how it is changed.
 
-A caller that appends divides events among the shards that it knows. Every script that appends takes their number and
-does nothing if it has changed, or while the log is being divided again; the caller then reads the layout. So
-no entry is appended to a wrong shard, however old the layout is that a process remembers.
+A caller that appends divides events among the shards that it knows. Every script that appends takes the number of these
+shards, and does nothing if the number has changed, or while the log is being resharded; then the caller reads the
+layout again. So no entry is appended to a wrong shard, however old the layout in a process's memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streams import DERIVED_PROMISES_KEY, LAYOUT_KEY, ControlRecord, encode_cont
 
 DERIVED_MARKS_KEY = PREFIX + "derived:marks"
 
-_RESHARDED = 2  # format of a log that was resharded: older releases do not know where the states of its shards begin
+_RESHARDED = 2  # format of a resharded log, whose states older releases could not find
 _FORMATS = (FORMAT_VERSION, _RESHARDED)
 _ATTEMPTS = 10
 _MOVED, _RESHARDING = b"moved", b"resharding"
@@ -31,8 +31,7 @@ _MOVED, _RESHARDING = b"moved", b"resharding"
 class Layout:
     """The layout of the log, whose ``identity`` distinguishes it from all others.
 
-    ``generation`` is 0 for the shards that it was opened with, otherwise the number of shards after the last
-    resharding.
+    ``generation`` is 0 for the original shards, otherwise the number of shards after the last resharding.
     """
 
     shards: int
@@ -46,12 +45,12 @@ class Layout:
         return (0, *self.former[1:]) if self.former else ()
 
     def homes(self, hashed_key: int) -> list[int]:
-        """The shards that hold events of a key: its former shards first, each once."""
+        """The shards that hold events of a key, each once: its shards under former layouts first."""
         return list(dict.fromkeys(hashed_key % shards for shards in (*self.former, self.shards)))
 
 
 class LayoutStore:
-    """The layout of a log, remembered until a script reports a change; ``token`` permits its holder to append."""
+    """The layout of a log, cached until a script reports a change; ``token`` lets the holder of the log append."""
 
     def __init__(self, client: Client, shards: int) -> None:
         self.token = ""
@@ -63,7 +62,7 @@ class LayoutStore:
         self._known: Layout | None = None
 
     def known(self) -> Layout:
-        """The layout as last known by this process; a log that does not exist yet is created. Raises as ``read``."""
+        """The cached layout, or that of ``read``, which creates a log that does not exist. Raises as ``read``."""
         if self._known is None:
             self._known = self.read()
         return self._known
@@ -86,9 +85,9 @@ class LayoutStore:
         return self._known
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """The reply of a script that appends, which ``append`` calls with the present number of shards.
+        """Call a script that appends with the present number of shards, and return its reply.
 
-        Raises ``LogResharding`` while the log is being resharded; nothing was appended.
+        Raises ``LogResharding`` while the log is being resharded; then nothing was appended.
         """
         for _ in range(_ATTEMPTS):
             reply = append(self.known().shards)
@@ -100,7 +99,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **given: Any) -> Any:
-        """The reply of a script that appends to every shard, given its other keys and arguments; as ``fitted``."""
+        """Call a script that appends to every shard, with its other keys and arguments; as ``fitted``."""
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
@@ -119,14 +118,14 @@ class LayoutStore:
             raise _resharding()
 
     def hold(self) -> str:
-        """Let nothing be appended until ``release`` or ``switch`` with the returned token; ends any other hold."""
+        """Prevent appending until ``release`` or ``switch`` with the returned token; ends any other hold."""
         token = uuid.uuid4().hex
         self._client.hset(LAYOUT_KEY, "resharding", token)
         self.token = token
         return token
 
     def release(self, token: str) -> None:
-        """Let entries be appended again, under the unchanged layout; does nothing if another process holds the log."""
+        """Allow appending again, under the unchanged layout; has no effect if another process holds the log."""
         if token == self.token:
             self.token = ""
         self._release(token=token)
@@ -134,8 +133,8 @@ class LayoutStore:
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
         """Switch the log to another number of shards, and release it.
 
-        ``token`` is that of ``hold``: if another process holds the log, ``LogResharding`` is raised. Each new shard has
-        a row of the kind ``stats`` and continues after its position.
+        ``token`` is the result of ``hold``; ``LogResharding`` if another process holds the log. ``rows`` has a row of
+        the kind ``stats`` for each new shard, which continues after the row's position.
         """
         before, shards = self.known().shards, len(rows)
         is_switched = self._switch(
@@ -149,7 +148,7 @@ class LayoutStore:
             starts=[part for row in sorted(rows, key=lambda row: row.shard) for part in (row.position, report_of(row))],
         )
         if not is_switched and self.read().generation != shards:
-            raise _resharding()  # a lost reply is no failure: the layout shows the switch
+            raise _resharding()  # unless the reply was lost: then the layout shows the switch
         return self.read()
 
 

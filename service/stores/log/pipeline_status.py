@@ -1,8 +1,8 @@
-"""The pipeline's reports: what each shard has matched, how the latest micro-batch went, and totals.
+"""The pipeline's reports: the matched events of each shard, the progress of the latest micro-batch, and totals.
 
 A shard's report comes with the rows of its micro-batch, before Spark commits it, and is counted together with the
 counters of the log in one script; a micro-batch that is written again after a crash is recognised by its positions and
-changes nothing. How long a micro-batch took is reported after its commit, and lost if the process dies in between.
+changes nothing. The duration of a micro-batch is reported after its commit, and lost if the process dies in between.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LATE = "late_"
 class StreamReport:
     """The state of one stream in one shard; values that the shard does not report are None.
 
-    ``watermark_us`` is how far event time has come, ``held`` the number of bound events in partial matches; ``late``
-    events are by what was done with them, counts of ``operators`` by the name of their kind, ``_`` and what is counted.
+    ``held`` is the number of bound events in partial matches. ``late`` counts late events by their treatment; the
+    counts of ``operators`` are named ``<kind>_<what is counted>``.
     """
 
     watermark_us: int | None
@@ -53,7 +53,7 @@ class StreamReport:
 class ShardReport:
     """The latest report of a shard: its position in its log, the size of its saved state, and its streams by name.
 
-    ``process`` is the machine and the process id of the process that matched it; empty: unknown.
+    ``process`` names the machine and the process id of the process that matched the shard; empty: unknown.
     """
 
     shard: int
@@ -83,7 +83,7 @@ class HostCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorReport:
-    """The executors of a cluster: the number that run, and the machines of those lost since the start (``missing``)."""
+    """The executors of a cluster: the number of running ones, and the machines of executors lost since the start."""
 
     running: int
     missing: tuple[str, ...]
@@ -98,9 +98,9 @@ class PipelineStatus:
         self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
-        """Count what a micro-batch has matched, and store the reports of its shards, rows of the kind ``stats``.
+        """Count the matched events of a micro-batch, and store the reports of its shards, rows of the kind ``stats``.
 
-        Returns for each row whether it was counted: not if its position in the shard had been reached before.
+        Returns whether each row was counted, which it is not if the shard had reached the row's position before.
         """
         if not rows:
             return []
@@ -120,7 +120,7 @@ class PipelineStatus:
         return [bool(one) for one in fresh]
 
     def begin(self, now_us: int) -> None:
-        """Note that the pipeline starts now."""
+        """Store that the pipeline starts now."""
         self._client.set(STARTED_KEY, now_us)
 
     def started_us(self) -> int | None:
@@ -129,11 +129,11 @@ class PipelineStatus:
         return None if found is None else int(found)
 
     def keep_executors(self, report: ExecutorReport) -> None:
-        """Store which executors run; the report expires unless repeated within a minute."""
+        """Store the report of executors, which expires unless repeated within a minute."""
         self._client.set(EXECUTORS_KEY, encode(running=report.running, missing=report.missing), ex=_EXECUTORS_S)
 
     def executors(self) -> ExecutorReport | None:
-        """The running executors; None where Spark is local, or the pipeline does not run."""
+        """The report of executors; None if Spark is local, or the pipeline does not run."""
         found = cast("bytes | None", self._client.get(EXECUTORS_KEY))
         if found is None:
             return None
@@ -182,7 +182,7 @@ class PipelineStatus:
         return [found[0][0].decode() if found else "0-0" for found in pipe.execute()]
 
     def owners(self) -> dict[int, str]:
-        """The continuous task that holds each shard, by its name; none where no such tasks run."""
+        """The name of the continuous task that holds each shard; empty if no such tasks run."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(TASKS_OWNERS_KEY))
         is_running = self._client.exists(TASKS_JOB_KEY)
         return {int(shard): task.decode() for shard, task in found.items()} if is_running else {}

@@ -1,6 +1,6 @@
-"""The progress of each stream's event time: its newest event, when it was appended, and the newest tick.
+"""The progress of each stream's event time: its newest event, its last append, and its newest tick.
 
-Anything older than the declaration of a stream belongs to a former stream of the same name.
+Times before the declaration of a stream belong to a former stream of the same name.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ class StreamTimesStore:
         return int(seconds) * 1_000_000 + int(micros), found
 
     def sinces(self) -> dict[str, str]:
-        """The time of declaration of each stream (``since_of``); read it before the times of the streams."""
+        """The time of declaration of each stream (``since_of``), which must be read before the times of the streams."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
         return {stream.decode(): _since(body, stream.decode()) for stream, body in found.items()}
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
-        """Append a tick to every shard if it is newer than the last one; returns whether it was.
+        """Append a tick to every shard if it is newer than the last tick; returns whether it was.
 
-        ``since`` is when the stream of the tick was declared: a later stream of the same name is not ticked.
+        ``since`` is the time of the stream's declaration; a stream of this name that was declared later gets no tick.
         """
         return bool(layout.append(self._tick, stream=stream, time_us=tick.time_us, since=since, **arguments_of(tick)))
 
 
 def since_of(client: Client, stream: str) -> str:
-    """The time of a stream's declaration, as the scripts' part ``living`` reads it; empty if it is not declared."""
+    """The time of a stream's declaration, in the form of the scripts' part ``living``; empty if it is not declared."""
     body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
     return "" if body is None else _since(body, stream)
 

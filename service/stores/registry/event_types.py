@@ -1,6 +1,6 @@
 """Schemas of event types, and whether the events of a stream are checked against them.
 
-The stream's own record has the version of its schemas, if any. So the intake reads it with the declaration,
+The stream's own record has the version of its schemas, if any. So the intake reads the version with the declaration,
 and a stream without schemas costs nothing.
 """
 
@@ -22,11 +22,11 @@ from streams import STREAMS_KEY
 TYPES_KEY = PREFIX + "event-types:"
 
 _MOST_TYPES = 1_000
-_VERSIONS_KEPT = 1_000  # of all types of a stream
+_VERSIONS_KEPT = 1_000  # for all types of a stream together
 
 
 def versions_key(stream: str) -> str:
-    """Redis key of the list of the schemas that the types of a stream have had."""
+    """Redis key of the list of all versions of a stream's schemas."""
     return f"{TYPES_KEY}{stream}:versions"
 
 
@@ -42,7 +42,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """A stream's use of its schemas: the version counts their changes, and its events may be checked against them."""
+    """A stream's use of its schemas: the version, which counts their changes, and whether events are checked."""
 
     version: int = 0
     is_checked: bool = False
@@ -105,7 +105,7 @@ class EventTypeStore:
         return {name: read_record(EventType, body, f"the type {name!r}") for name, body in found}
 
     def versions(self, stream: str, name: str) -> list[EventType]:
-        """The schemas that are kept of a type, the newest last; at least the present one, if any."""
+        """The kept versions of a type's schema, newest last; at least the present one, if any."""
         current = self.get(stream, name)
         found = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
         kept = [read_record(EventType, body, f"a version of the type {name!r}") for body in found]
@@ -114,8 +114,8 @@ class EventTypeStore:
     def _apply(self, stream: str, name: str, written: Callable[[int], bytes | None]) -> None:
         """Change a stream's record and, in the same step, the schema of a type.
 
-        ``written`` gets the next version of the schemas; it returns the record of the type, empty to remove it, or None
-        to change nothing.
+        ``written`` gets the next version of the schemas, and returns the record of the type: empty to remove the type,
+        None to change nothing.
         """
         what = f"the stream {stream!r}"
 

@@ -19,7 +19,8 @@ CREATED_KEY = PREFIX + "keys:created"
 class ApiKey:
     """The stored record of an API key, without its secret; the ``id`` is a part of the token.
 
-    ``streams``: the only streams that it may touch. It is refused from ``expires_us`` on. None: all streams, never.
+    ``streams``: the only streams that the key may touch; None: all. From ``expires_us`` on the key is refused; None:
+    never.
     """
 
     id: str
@@ -34,16 +35,16 @@ class ApiKey:
     former_until_us: int = 0
 
     def is_usable(self, now_us: int) -> bool:
-        """Whether it is neither revoked nor expired."""
+        """Whether the key is neither revoked nor expired."""
         return self.revoked_us is None and (self.expires_us is None or now_us < self.expires_us)
 
     def may(self, scope: Scope) -> bool:
-        """Whether it has a scope; ``admin`` includes all others."""
+        """Whether the key has a scope; ``admin`` includes all others."""
         return scope in self.scopes or "admin" in self.scopes
 
 
 class KeyStore(Records[ApiKey]):
-    """The API keys by id, up to the number ``kept``: beyond it, the oldest that are no longer usable are removed."""
+    """The API keys by id, at most ``kept``: beyond, the oldest keys that are no longer usable are removed."""
 
     key = PREFIX + "keys"
     one = "the API key"
@@ -54,7 +55,7 @@ class KeyStore(Records[ApiKey]):
         self._kept = kept
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownKey:
-        """The error for an id of no key."""
+        """The error for an unknown id."""
         return UnknownKey(f"there is no API key {name!r}", key=name)
 
     def add(self, key: ApiKey) -> None:
@@ -73,7 +74,7 @@ class KeyStore(Records[ApiKey]):
         return sorted(super().all(), key=lambda key: (key.created_us, key.id))
 
     def was_any_created(self) -> bool:
-        """Whether a key was ever created, even if it no longer exists."""
+        """Whether any key was ever created, even if it no longer exists."""
         return bool(self._client.exists(CREATED_KEY))
 
     def note_use(self, key_id: str, now_us: int) -> None:
@@ -81,6 +82,6 @@ class KeyStore(Records[ApiKey]):
         self._client.hset(USED_KEY, key_id, str(now_us))
 
     def last_used_us(self) -> dict[str, int]:
-        """When each key was last used, as far as noted; keys that were never used are missing."""
+        """The time of each key's last noted use; keys that were never used are missing."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(USED_KEY))
         return {key_id.decode(): int(used_us) for key_id, used_us in found.items()}

@@ -30,10 +30,10 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 
 
 def moved(record: RegisteredOperator, action: Action, now_us: int | None = None) -> RegisteredOperator:
-    """The operator after an action; unchanged where it is in the resulting state already.
+    """The operator after an action; unchanged if it is in the resulting state already.
 
-    ``now_us`` is when a version that begins by the action is registered; None: as the version before. An action that is
-    not possible in the state raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
+    ``now_us`` is the registration time of a version that the action begins; None: that of the version before. An action
+    that the state does not permit raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
     """
     state = _MOVES[action].get(record.state)
     if state is None:
@@ -54,8 +54,8 @@ def begun(
 ) -> RegisteredOperator:
     """A version that begins to run, with the time at which its state began.
 
-    It continues the state of the version ``before``; None: it begins without state. It begins at ``now_us``; None: when
-    it was registered.
+    The version continues the state of the version ``before``; None: it begins without state. ``now_us`` is the time at
+    which it begins; None: its time of registration.
     """
     if before is None:
         since_us = record.registered_us if now_us is None else now_us
@@ -64,7 +64,7 @@ def begun(
 
 
 def require_writable(record: RegisteredOperator, *, is_draft: bool) -> None:
-    """Check that an operator may get another version: it is not retired, and a draft can only follow a draft."""
+    """Check that an operator may get another version: a retired one may not, and a draft can only follow a draft."""
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
     if is_draft and record.state != "draft":

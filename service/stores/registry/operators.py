@@ -1,4 +1,4 @@
-"""The operators of a kind: registered, looked up, moved from state to state, deleted; with all their versions.
+"""The operators of a kind: they are registered, looked up, moved from state to state, and deleted, with all versions.
 
 All kinds have the same life cycle. Patterns differ from the others in the form of their records, their control records
 and their errors.
@@ -51,7 +51,7 @@ OPERATORS_KEY = PREFIX + "operators"
 
 
 class Operators(Records[RegisteredOperator]):
-    """The operators of one kind; an empty ``kind``: of all kinds but patterns, for reading only."""
+    """The operators of one kind; with an empty ``kind``, of all kinds but patterns, for reading only."""
 
     key = OPERATORS_KEY
     versions_key = PREFIX + "operator-versions"
@@ -64,14 +64,14 @@ class Operators(Records[RegisteredOperator]):
         self.one = f"the {kind or 'operator'}"
 
     def put(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
-        """Register an operator: a different one is the next version, the same again changes nothing.
+        """Register an operator: a different draft is the next version, an equal one changes nothing.
 
         Returns the operator after the call, and whether it changed.
 
-        The next version of a paused operator is active. If a draft is sent again as an operator to run, it is
-        activated. Another severity makes no next version: the operator continues. Refused as a ``Conflict``: a name
-        taken on another stream, or at all where the draft only creates, a state that permits no other version, and a
-        version that is to finish its partial matches but listens by another key.
+        The next version of a paused operator is active. A stored draft is activated if it is sent again as an operator
+        to run. A new severity makes no next version: the operator continues. ``Conflict`` if the name is used on
+        another stream, or at all if ``draft`` only creates; if the state permits no other version; or if the version is
+        to finish its partial matches but listens by another key.
         """
 
         def change(known: RegisteredOperator | None) -> Change | None:
@@ -112,10 +112,10 @@ class Operators(Records[RegisteredOperator]):
         *,
         stops: bool = False,
     ) -> tuple[RegisteredOperator, bool]:
-        """Move an operator from its state to another; a suspended operator is resumed as its next version.
+        """Move an operator to another state; a suspended operator is resumed as its next version.
 
-        ``now_us`` is when a version that begins by the action is registered; None: as the version before. With
-        ``stops`` a pause takes effect before the backlog, also if the operator is paused already. Returns the operator
+        ``now_us`` is the registration time of a version that the action begins; None: that of the version before. With
+        ``stops`` a pause takes effect before the backlog, even if the operator is paused already. Returns the operator
         after the call, and whether it changed.
         """
 
@@ -140,11 +140,11 @@ class Operators(Records[RegisteredOperator]):
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after one shard reports that its version cost too much work.
 
-        The other shards stop it before their backlog. The reporting shard has stopped it at the position of its report,
-        which has ``version`` and the reason.
+        The other shards stop the operator before their backlog. The reporting shard has stopped it at the position of
+        the report, which has ``version`` and the reason.
 
-        Returns whether it is suspended for exactly this report: not if another shard reported it before, or if the
-        operator has another version, is deleted, paused or retired.
+        Returns whether this report caused the suspension, which is false if another shard's report came first, or if
+        the operator has another version, is deleted, paused or retired.
         """
 
         def change(found: RegisteredOperator | None) -> Change | None:
@@ -170,7 +170,7 @@ class Operators(Records[RegisteredOperator]):
         self.apply(name, change)
 
     def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
-        """The error for a name that no operator has, or a version."""
+        """The error for an unknown operator, or version."""
         return UnknownOperator(why or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)
 
     def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
@@ -178,7 +178,7 @@ class Operators(Records[RegisteredOperator]):
         return OperatorOn(record.definition, start)
 
     def _pause(self, name: str) -> ControlRecord:
-        """The control record by which an operator sees no events for the time being."""
+        """The control record that pauses an operator."""
         return OperatorPause(self._kind, name)
 
     def _off(self, name: str) -> ControlRecord:
@@ -190,7 +190,7 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """The changes of an operator's parts; parts that only the version before had on a stream are switched off.
+        """The effects on the log of an operator's parts; parts that only the version before had are switched off.
 
         ``control`` is the operator's own control record.
         """
@@ -211,7 +211,7 @@ class Operators(Records[RegisteredOperator]):
             raise self._elsewhere(message, there)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
-        """The start of a draft as it takes effect: ``fresh`` if there is no active version to continue."""
+        """The effective start of a draft: ``fresh`` if there is no active version to continue."""
         if running is None or running.state != "active" or (start := draft.start_after(running)) == "fresh":
             return "fresh"
         if start == "migrate" and running.route != draft.route:
@@ -224,14 +224,14 @@ class Operators(Records[RegisteredOperator]):
         return start
 
     def _same_change(self, there: RegisteredOperator, draft: OperatorDraft) -> Change | None:
-        """The change if an operator is sent again unchanged: of its severity, or the activation of a draft."""
+        """The change for a draft that equals the operator: a new severity, or the activation; None: nothing changes."""
         graded = replace(there, severity=draft.severity or there.severity)
         if there.state == "draft" and not draft.is_draft:
             return self._moved_change(graded, "activate")
-        return None if graded == there else self._change(graded, None)  # the log need not know
+        return None if graded == there else self._change(graded, None)  # the log does not have the severity
 
     def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:
-        """The change that an action makes; None if the operator is in the resulting state already."""
+        """The change that an action causes; None if the operator is in the resulting state already."""
         after = moved(record, action, now_us)
         if after == record:
             return None
@@ -260,7 +260,7 @@ class Operators(Records[RegisteredOperator]):
 
 
 class PatternOperators(Operators):
-    """The patterns; ``budget`` limits the work of one that is registered or resumed from now on."""
+    """The patterns; ``budget`` limits the work of patterns that are registered or resumed from now on."""
 
     key = PATTERNS_KEY
     versions_key = PREFIX + "pattern-versions"
@@ -275,7 +275,7 @@ class PatternOperators(Operators):
         return read_pattern(body, name)
 
     def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
-        """The error for a name that no pattern has, or a version."""
+        """The error for an unknown pattern, or version."""
         message = why or f"there is no pattern {name!r}"
         return UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name)
 
@@ -303,9 +303,9 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """The starts of a pattern's parts. They are never stopped, as alerts may be on their way (ADR 72).
+        """The control records for a pattern's parts, which are never stopped, as alerts may be on their way (ADR 72).
 
-        Open incidents continue in another version, or are closed by it (ADR 75).
+        The next version continues open incidents, or closes them (ADR 75).
         """
         parts = record.parts if isinstance(control, PatternOn) else ()
         return [_part_change(one, OperatorOn(one.definition(record.version), "keep"), "") for one in parts]

@@ -1,4 +1,4 @@
-"""The resources that each project has created, so that no project deletes another's."""
+"""The resources that each project has created, so that no project deletes those of another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_PROJECTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRecord:
-    """An applied project: kinds and names of its resources, and its last change in microseconds UTC."""
+    """An applied project: kinds and names of its resources, and the time of its last change in microseconds UTC."""
 
     name: str
     resources: Sequence[tuple[str, str]]
@@ -31,11 +31,11 @@ class ProjectStore(Records[ProjectRecord]):
     form = ProjectRecord
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownProject:
-        """The error for a name of no project."""
+        """The error for an unknown name."""
         return UnknownProject(f"no project {name[:200]!r} was applied", name=name)
 
     def put(self, record: ProjectRecord) -> None:
-        """Write a project; one without resources is removed. A full store raises ``TooManyProjects``."""
+        """Store a project, or remove it if it has no resources. A full store raises ``TooManyProjects``."""
         if not record.resources:
             self._client.hdel(self.key, record.name)
             return

@@ -1,4 +1,4 @@
-"""Drafts and records of registered resources; members with a default are missing in older stored records."""
+"""Drafts and records of registered resources; older records lack members that have a default."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of another operator, itself an operator on one stream; registered with the other and never listed.
+    """A part of another operator: an operator on one stream, registered with the other and never listed.
 
-    ``key`` is the further key by which it listens, ``into`` the derived stream that it feeds; each may be empty.
+    ``key`` is the further key by which the part listens, ``into`` the derived stream that it feeds; each may be empty.
     """
 
     kind: str
@@ -48,14 +48,14 @@ class RegisteredOperator:
     """An operator of any kind. The body of a pattern has ``text``, ``is_guarded`` and perhaps ``suppression``.
 
     Attributes:
-        is_active: False once it is deleted; its versions continue to count if it is registered again.
-        inputs: (stream, name of the further key or empty) of all its inputs.
+        is_active: False if the operator is deleted; its version numbers continue if it is registered again.
+        inputs: All inputs, as pairs of a stream and the name of a further key (empty: correlation key).
         route: Name of the further key of the first input; empty for the correlation key.
-        is_paused: Whether it sees no events for the time being.
-        stage: ``draft`` before it first runs, ``running`` from then on, ``retired`` once it is finished for good.
-        suspension: The pipeline's report why it was suspended; None if it is not.
-        held_from: The version with which its state began; 0: with this one.
-        held_since_us: When its state began, microseconds UTC; None: with this version.
+        is_paused: Whether the operator is paused, so that it sees no events.
+        stage: ``draft`` before the operator first runs, ``running`` from then on, ``retired`` at the end.
+        suspension: The pipeline's report of the reason, if the operator is suspended.
+        held_from: The version with which the state began; 0: this version.
+        held_since_us: The time at which the state began, microseconds UTC; None: with this version.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class RegisteredOperator:
 
     @property
     def is_running(self) -> bool:
-        """Whether it sees events, or will when it is resumed."""
+        """Whether the operator sees events, or will when it is resumed."""
         return self.is_active and self.stage == "running"
 
     @property
@@ -101,7 +101,7 @@ class RegisteredOperator:
         return bool(self.body["is_guarded"])
 
     def tagged(self) -> dict[str, Any]:
-        """The stored members. Records of patterns have neither kind, inputs nor parts, and no body of their own."""
+        """The stored members. Records of patterns have no kind, inputs or parts; the body's members are at the top."""
         fields: dict[str, Any] = asdict(self)
         if self.kind != PATTERN:
             return fields
@@ -110,17 +110,17 @@ class RegisteredOperator:
 
     @property
     def is_continued(self) -> bool:
-        """Whether it continues the state of an earlier version."""
+        """Whether this version continues the state of an earlier version."""
         return 0 < self.held_from < self.version
 
     @property
     def since_us(self) -> int:
-        """When its state began, microseconds UTC."""
+        """The time at which the state began, microseconds UTC."""
         return self.registered_us if self.held_since_us is None else self.held_since_us
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """The operator and its parts, as far as they produce derived streams."""
+        """The operator and its parts, without those that feed no derived stream."""
         own = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -146,12 +146,12 @@ class OperatorDraft:
     """An operator to be registered.
 
     Attributes:
-        inputs: The streams and keys that it listens to; empty: the stream on which it is registered, by ``route``.
+        inputs: The streams and keys of the inputs; empty: the stream on which the operator is registered, by ``route``.
         route: Name of the further key of the first input; empty for the correlation key.
-        severity: Of its alerts; None: as before, and ``medium`` at first.
-        keeps: Whether it can continue with the state of an operator with another body.
-        is_draft: Whether it is only stored, to run later.
-        creates: Whether it may not replace another operator of its name.
+        severity: Severity of the alerts; None: as before, and ``medium`` at first.
+        keeps: Decides whether the operator can continue with the state of an operator with another body.
+        is_draft: Whether the operator is only stored, to run later.
+        creates: Whether replacing an operator of the same name is refused.
     """
 
     kind: str
@@ -207,9 +207,9 @@ def pattern_draft(
 ) -> OperatorDraft:
     """A pattern to be registered.
 
-    Partial matches of the version before are dropped (``start`` is ``fresh``), or completed by it (``migrate``).
-    ``quiet``: the members ``suppress``, ``incident`` and ``resolves`` of its document. ``members``: further members of
-    ``OperatorDraft``.
+    Partial matches of the version before are dropped (``start`` is ``fresh``), or that version completes them
+    (``migrate``). ``quiet``: the members ``suppress``, ``incident`` and ``resolves`` of the document. ``members``:
+    further members of ``OperatorDraft``.
     """
     body = {"text": text, "is_guarded": is_guarded, **quiet}
     return OperatorDraft(kind=PATTERN, name=name, body=body, start=start, **members)
@@ -217,7 +217,7 @@ def pattern_draft(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The workflow that a stream follows; the mode ``auto`` takes its automaton, or its constraints without one."""
+    """The workflow that a stream follows; the mode ``auto`` uses its automaton, or its constraints if it has none."""
 
     workflow: str
     version: int
@@ -231,7 +231,7 @@ class ConstraintsDraft:
     Attributes:
         document: The set in canonical form: hand-written constraints, the constraints of the followed workflow, the
             stream's end events.
-        notices: In words, where the upload means more than the stored set.
+        notices: Sentences on meanings of the upload that the stored set lacks.
     """
 
     document: Mapping[str, Any]
@@ -246,7 +246,8 @@ class RegisteredConstraints:
 
     ``document`` is in the canonical form of ``constraints.parse_constraints``, including the stream's end events and
     the constraints of the followed workflow. ``own`` is the hand-written set, in the same form; None in records of
-    earlier releases, whose whole document is hand-written. ``notices`` say where the upload means more than is kept.
+    earlier releases, whose whole document is hand-written. ``notices``: sentences on meanings of the upload that the
+    set lacks.
     """
 
     stream: str
@@ -263,7 +264,7 @@ class RegisteredConstraints:
         return self.document if self.own is None else self.own
 
     def equals(self, draft: ConstraintsDraft) -> bool:
-        """Whether it equals a draft."""
+        """Whether the set equals a draft."""
         same = self.document == draft.document and self.following == draft.following
         return same and self.own in (None, draft.own)
 
@@ -275,7 +276,7 @@ class StreamRecord(NamedTuple):
     schemas: SchemaUse
 
     def tagged(self) -> dict[str, Any]:
-        """All members that a change can set; those of a stream without checks are its declaration's."""
+        """All members that a change can set; for a stream without checks, those of the declaration."""
         return asdict(self.declaration) | ({"schemas": "check"} if self.schemas.is_checked else {})
 
 

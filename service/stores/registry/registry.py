@@ -1,7 +1,7 @@
 """The registry: streams, patterns, other operators and constraint sets, each with its versions.
 
 Every change is one atomic script that writes the registry and appends the control record to every shard of the log, so
-the two never disagree (``service.stores.record_books``).
+registry and log never disagree (``service.stores.record_books``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration,
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
 ]
-"""From a stream's declaration and constraint set to the new ones; None leaves the constraint set unchanged."""
+"""Computes a stream's new declaration and constraint set from the present ones; None: the set does not change."""
 
 
 class Registry:
@@ -58,9 +58,9 @@ class Registry:
     def declare_stream(
         self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> bool:
-        """Declare a stream and return whether it is new; ``StreamExists`` with another declaration.
+        """Declare a stream and return whether it is new; ``StreamExists`` if it has another declaration.
 
-        ``is_checked``: whether its events are checked against schemas; None: not, or as in the existing declaration.
+        ``is_checked``: whether events are checked against schemas; None: as before, and not at first.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -140,7 +140,7 @@ class Registry:
         return None if body is None else read_stream(body, name)
 
     def since_ms(self, name: str) -> int:
-        """When a stream was declared, by the clock of Redis; older entries belong to a former stream of the same name.
+        """The time of a stream's declaration, by Redis' clock; older entries belong to a former stream of this name.
 
         Milliseconds UTC; 0 where an older release declared it.
         """
@@ -160,7 +160,7 @@ class Registry:
     # Patterns
 
     def put_pattern(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
-        """Register a pattern; another text, guard or key is its next version, the same again changes nothing."""
+        """Register a pattern: another text, guard or key makes its next version, an equal draft changes nothing."""
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
@@ -176,7 +176,7 @@ class Registry:
         return [one for one in self.pattern_operators.all() if stream in (None, one.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """The patterns whose INTO feeds derived streams, or only ``into``, by name; also paused and suspended ones."""
+        """The patterns that feed derived streams, or only ``into``, by name, including paused and suspended ones."""
         found = [one for one in self.patterns() if one.is_running and one.into and not one.parts]
         return [one for one in found if into in (None, one.into)]
 
@@ -185,7 +185,7 @@ class Registry:
         return [feeder for one in self.every_operator() if one.is_running for feeder in one.feeders]
 
     def severities(self, names: Collection[str]) -> dict[str, Severity]:
-        """The severities of named operators (at least one), also of deleted ones, whose last alerts may still come."""
+        """The severities of named operators (at least one), even if deleted, as their last alerts may still come."""
         others = [(kind, name) for kind in KINDS_BY_NAME for name in names]
         reading = self._client.pipeline(transaction=False)
         reading.hmget(OPERATORS_KEY, ["/".join(one) for one in others])
@@ -204,11 +204,11 @@ class Registry:
         return [*self.patterns(), *self.operators("").all()]
 
     def operators(self, kind: str) -> Operators:
-        """The operators of a kind; an empty name: of all kinds but patterns, for reading only."""
+        """The operators of a kind; with an empty name, of all kinds but patterns, for reading only."""
         return self.pattern_operators if kind == PATTERN else Operators(self._book, kind)
 
     def asked(self, kind: str, name: str) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes]:
-        """An operator that is not deleted, its stream, and the times of the stream, read at once."""
+        """An operator that is not deleted, its stream, and the stream's times, read atomically."""
         asked = self.operators(kind)
         field = asked.prefix + name
         found = self._read_asked(operators=asked.key, field=field, parts=TIME_PARTS)
@@ -219,7 +219,7 @@ class Registry:
         return record, read_stream(stream, record.stream)[0], StreamTimes.read(times)
 
     def operator(self, name: str) -> RegisteredOperator:
-        """The operator whose results have a name: a pattern, or an operator of another kind."""
+        """The operator with a name: a pattern, or an operator of another kind."""
         others = [operator for operator in self.operators("").all() if operator.name == name]
         return others[0] if others else self.pattern(name)
 

@@ -1,7 +1,7 @@
-"""The removal of a stream: finding everything that belongs to it, and the script that removes all of it at once.
+"""The removal of a stream: everything that belongs to the stream is found, and removed by one script.
 
-Everything that belongs to a stream is in hashes, one for each kind. A record about the stream contains its name, so the
-script detects a record that another caller has added or changed since they were read, and then removes nothing.
+The resources of a stream are in hashes, one for each kind. A record about the stream contains the stream's name, so the
+script detects records that another caller has added or changed since they were read, and then removes nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUse:
-    """A resource of a stream, removed with the stream unless it ``feeds`` it, or is on other streams too.
+    """A resource of a stream, removed with the stream unless it ``feeds`` the stream, or is on other streams too.
 
     ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``
     or ``feed``. A webhook without a name is named by its id; only operators have a state.
@@ -66,7 +66,7 @@ class StreamUse:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether it keeps the stream from being removed; a retired one does not."""
+        """Whether the resource prevents the removal of the stream; a retired operator does not."""
         return self.state != "retired"
 
 
@@ -93,7 +93,7 @@ class StreamRemoval:
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
-        """Remove a stream and return its resources; those in the way raise ``StreamInUse`` unless ``is_cascading``."""
+        """Remove a stream and return its resources; ``StreamInUse`` if some prevent it, unless ``is_cascading``."""
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
             before = self._checked(stream, condition)
@@ -175,7 +175,7 @@ class StreamRemoval:
         return bool(self._log.layout.fitted(remove))
 
     def _forget_answers(self, stream: str) -> None:
-        """Forget the idempotency keys of the stream, so that batches may be sent to a stream declared again."""
+        """Forget the idempotency keys of the stream, so that a stream declared again accepts the same batches."""
         for key in self._client.scan_iter(match=f"{PREFIX}idempotency:{stream}:*", count=1_000):
             self._client.unlink(key)
 
@@ -186,7 +186,7 @@ def _mention(stream: str) -> bytes:
 
 
 def _require_none(stream: str, found: Sequence[StreamUse], more_advice: str) -> None:
-    """Check that no resource keeps the stream from being removed."""
+    """Check that no resource prevents the removal of the stream."""
     if not found:
         return
     listed = ", ".join(f"the {use.kind} {use.name}" for use in found[:_SHOWN])
@@ -211,7 +211,7 @@ def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> N
     record = read_record(RegisteredOperator, body, f"the operator {field!r}")
     fed = {feeder.into for feeder in record.feeders}
     if record.is_active and stream in record.listens_to | fed:
-        is_elsewhere = bool(fed)  # with the stream only a part of it would be removed
+        is_elsewhere = bool(fed)  # removing the stream would remove only a part of the resource
         planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state, feeds=is_elsewhere))
         planned.changes[OPERATORS_KEY, field] = encode(**replace(record, is_active=False).tagged())
 

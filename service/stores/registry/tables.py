@@ -23,7 +23,7 @@ from streams.tables import STORED, TableFiles, TableForm, TableVersion, fetching
 
 _DRAFT_LIFE_S = 3_600
 _GRACE_S = 86_400
-_LATEST_MS = 600_000  # from the time in a version's record to its entry in the log
+_LATEST_MS = 600_000  # longest time between a version's record and its entry in the log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class RegisteredTable:
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        size_bytes: Of the rows as they are mapped into memory.
-        changes: How many rows were changed since, one at a time.
-        since_ms: The same, or when the table was deleted, by the clock of Redis; 0: before a release that knows it.
+        size_bytes: Size of the rows when mapped into memory.
+        changes: Number of rows that were changed since, one at a time.
+        since_ms: Time of registration, or deletion of the table, by the clock of Redis; 0 in records of older releases.
     """
 
     name: str
@@ -51,7 +51,7 @@ class RegisteredTable:
 
     @property
     def tag(self) -> str:
-        """The tag that identifies the rows among all versions of all tables."""
+        """The tag, which identifies the rows among all versions of all tables."""
         return f"{self.name}@{self.version}.{self.changes}"
 
     @property
@@ -75,14 +75,14 @@ class TableStore(Records[RegisteredTable]):
         self.files = TableFiles(fetching(self._piece))
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownTable:
-        """The error for a name of no table, or no calendar."""
+        """The error for an unknown table or calendar."""
         title = title_of(name)
         return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)
 
     def put(
         self, version: TableVersion, path: Path, now_us: int, condition: Condition = ANY
     ) -> tuple[RegisteredTable, bool]:
-        """Register the rows of a file as the next version, if they differ; returns it and whether it changed."""
+        """Register the rows of a file as the next version, if they differ; returns the version and if it is new."""
         self._keep(version.digest, path)
 
         def changed(known: RegisteredTable | None) -> Change | None:
@@ -110,7 +110,7 @@ class TableStore(Records[RegisteredTable]):
         return record, is_new
 
     def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
-        """Change one row, or remove it (None); ``key`` as ``streams.tables.key_texts`` makes it."""
+        """Change one row, or remove it (None); ``key`` is in the form of ``streams.tables.key_texts``."""
 
         def changed(found: RegisteredTable | None) -> Change:
             known = self.require(found, name, condition)
@@ -132,18 +132,18 @@ class TableStore(Records[RegisteredTable]):
         self._forget_old()
 
     def versions(self, name: str) -> list[RegisteredTable]:
-        """The versions of a table that are not forgotten, the current one last; raises ``UnknownTable``."""
-        return [*super().versions(name)[:-1], self.get(name)]  # changes of rows are in the current record only
+        """The versions of a table that are still kept, the current one last; raises ``UnknownTable``."""
+        return [*super().versions(name)[:-1], self.get(name)]  # only the current record has changes of rows
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
-        """The rows that were changed since a version was registered, by key; None: removed."""
+        """The rows that were changed since the registration of a version, by key; None: removed."""
         found = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in found.items()}
 
     def _forget_old(self) -> None:
-        """Forget versions that no entry of the log, and so no saved state, can need: they were replaced before all.
+        """Forget versions that were replaced before the oldest entry of the log, so that no saved state can need them.
 
-        Their content expires later, because a backtest may be about to read it.
+        Their content expires later, because a backtest may be about to read the content.
         """
         known, needed_ms = self._every_version(), self._oldest_ms() - _LATEST_MS
         ends_ms = {one.tag: two.since_ms for one, two in pairwise(known) if one.name == two.name}
@@ -163,7 +163,7 @@ class TableStore(Records[RegisteredTable]):
         return sorted(found, key=lambda one: (one.name, one.version))
 
     def _oldest_ms(self) -> int:
-        """The time of the oldest entry that a shard's log has, by the clock of Redis."""
+        """The time of the oldest entry of all shards, by the clock of Redis."""
         firsts = [self._client.xrange(log_key(shard), count=1) for shard in range(self._log.layout.read().shards)]
         times = [int(cast("bytes", first[0][0]).partition(b"-")[0]) for first in firsts if first]
         return min(times, default=0)

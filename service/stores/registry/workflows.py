@@ -21,9 +21,9 @@ WORKFLOW_FINDINGS_KEY = PREFIX + "workflow-findings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSummary:
-    """The summary of a model: event types, those that nothing follows (``end``), numbers of constraints by kind.
+    """The summary of a model: event types, types that nothing follows (``end``), numbers of constraints by kind.
 
-    ``notices`` are (element id or '', message) about elements that were left out.
+    ``notices`` are pairs (element id or '', message) about elements that were left out.
     """
 
     title: str
@@ -57,7 +57,7 @@ class RegisteredWorkflow:
 
     @property
     def tag(self) -> str:
-        """The tag that identifies the version among all versions of all workflows."""
+        """The tag, which identifies the version among all versions of all workflows."""
         return f"{self.name}@{self.version}"
 
 
@@ -70,14 +70,14 @@ class WorkflowStore(Records[RegisteredWorkflow]):
     form = RegisteredWorkflow
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWorkflow:
-        """The error for a name of no workflow, or a version that it does not have."""
+        """The error for an unknown workflow, or version."""
         message = why or f"there is no workflow {name!r}; GET /v1/workflows lists them"
         return UnknownWorkflow(message, workflow=name, **details)
 
     def put(
         self, wanted: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
     ) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow with its model as uploaded, as the next version (whatever ``wanted`` has) if it differs.
+        """Register a workflow with its model as uploaded, as the next version if it differs (not ``wanted.version``).
 
         ``findings`` are the constraints and the automaton, as plain JSON. Returns the workflow, and whether it changed.
         """
@@ -103,7 +103,7 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         self.change(name, lambda known: replace(known, is_active=False), condition)
 
     def followed(self, name: str, version: int) -> RegisteredWorkflow:
-        """A version of a workflow, perhaps of a deleted one."""
+        """A version of a workflow, which may be deleted."""
         body = self._book.get(self.versions_key, version_of(name, version))
         return self.require(None if body is None else self.read(body, name), name)
 

@@ -1,13 +1,12 @@
 """The alert log: every alert once, with its queued webhook deliveries.
 
-Alerts are numbered in the order of writing, and written in chunks: of each stream in a chunk, the bodies are one block.
+Alerts are numbered in the order of writing, and written in chunks; the bodies of each stream in a chunk are one block.
 Indexes name the chunks that have alerts of a stream or of a pattern, by the number of the chunk's last alert. The place
-of an alert, by its id, is its row in its block and the name of the block.
+of an alert, found by its id, is the name of its block and its row in the block.
 
-A limited number of a stream's alerts is kept; the oldest blocks are removed, with everything that belongs to them,
-while newer ones are written. A micro-batch may be written twice if the pipeline dies between its sink and its
-checkpoint, so the ids removed during the latest micro-batch are remembered until the next one begins: a removed alert
-is not stored again.
+A limited number of a stream's alerts is kept; writing new blocks removes the oldest ones, with everything that belongs
+to them. A micro-batch may be written twice if the pipeline dies between sink and checkpoint, so the ids removed during
+the latest micro-batch are remembered until the next one begins: a removed alert is not stored again.
 """
 
 from __future__ import annotations
@@ -43,27 +42,27 @@ LOST_COUNTS_KEY = PREFIX + "alerts:lost"
 TRIMMED_KEY = PREFIX + "alerts:trimmed"
 TRIMMED_COUNTS_KEY = PREFIX + "alerts:trimmed:counts"
 
-MOST_ALERTS = 200  # of a chunk
-_PARTS_KEPT = 10  # a chunk has at most this part of the alerts that are kept, as they are removed by blocks
-_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is reached after a while
+MOST_ALERTS = 200  # in a chunk
+_PARTS_KEPT = 10  # chunks have at most 1/10 of the kept alerts, because whole blocks are removed
+_TRIMMED_AT_ONCE = 1_000  # more than a chunk adds, so that a lowered limit is reached in the end
 _PAGE_ALERTS = 500
 _EXAMINED = 5_000
-_MOST_CHUNKS = 256  # that are read at once
+_MOST_CHUNKS = 256  # read at once
 _UNMARKED: Order = "asc"  # the order of cursors without a mark
 _LOST = b'"would_be_lost":true'
 
 _Found: TypeAlias = tuple[str, dict[str, Any]]
-"""A cursor after an alert, and the alert."""
+"""The cursor after an alert, and the alert."""
 
 _Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
-"""Entries of an index: the place of a chunk, and its streams with the number of alerts that the index has of each."""
+"""Entries of an index: a chunk's place, and its streams, each with the number of its alerts in this index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
     """Selects alerts by stream, pattern, transaction and acknowledgement; None: any.
 
-    Also by a detection time from ``since_us`` up to but excluding ``until_us``, and likewise by the time of discovery.
+    Also by detection time, from ``since_us`` up to but excluding ``until_us``, and likewise by the time of discovery.
     """
 
     stream: str | None = None
@@ -85,7 +84,7 @@ class AlertFilter:
 
 
 class AlertStore:
-    """The alert log; keeps about ``kept`` alerts of a stream, at least this number; 0: all."""
+    """The alert log; keeps at least the newest ``kept`` alerts of each stream, and few more (0: all)."""
 
     def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
@@ -119,7 +118,7 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._put, writing))
 
     def _put(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk, unless alerts of it are stored already; returns the numbers of these."""
+        """Write a chunk, unless some of its alerts are stored already; returns the numbers of these."""
         by_stream: dict[str, list[int]] = {}
         for at, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(at)
@@ -155,7 +154,7 @@ class AlertStore:
         return unpack_body(block, name, row)
 
     def numbered(self, alert_ids: Sequence[str]) -> dict[str, StoredAlert]:
-        """Those of some alerts that are kept, by id."""
+        """The kept alerts among those with some ids, by id."""
         if not alert_ids:
             return {}
         places = cast("list[bytes | None]", self._client.hmget(PLACES_KEY, list(alert_ids)))
@@ -165,7 +164,7 @@ class AlertStore:
         return {
             alert.id: alert
             for name, block in zip(names, blocks, strict=True)
-            if block is not None  # None: it was removed between the two calls
+            if block is not None  # None: removed between the two calls
             for alert in unpack_alerts(block, name)
             if alert.id in wanted
         }
@@ -259,7 +258,7 @@ class AlertStore:
                 yield str(alert.number), shown if mark is None else {**shown, "acknowledged": asdict(mark)}
 
     def _stored(self, wanted: AlertFilter, after: int) -> Iterator[StoredAlert]:
-        """Alerts of a stream and pattern with a number above ``after``, in order."""
+        """The alerts of a stream and pattern with a number above ``after``, in order."""
         last, count = f"{after}-0", 1
         index = _index(wanted.stream, wanted.pattern)
         while chunks := cast(_Chunks, self._client.xrange(index, min=f"({last}", count=count)):
@@ -270,7 +269,7 @@ class AlertStore:
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
     def _before(self, wanted: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
-        """Alerts of a stream and pattern with a number below ``before``, newest first; None: all."""
+        """The alerts of a stream and pattern with a number below ``before`` (None: all), newest first."""
         index, until, count = _index(wanted.stream, wanted.pattern), "+", 1
         if before is not None:
             above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
@@ -336,6 +335,6 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """The index to read for a stream and a pattern: that of the pattern, if any, as its entries name streams."""
+    """The index to read for a stream and a pattern: the pattern's, if one is given, as its entries name streams."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

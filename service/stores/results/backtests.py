@@ -1,7 +1,7 @@
 """Backtests: the question, the progress, the result.
 
-A backtest is one record that changes by compare-and-set, and two values beside it, its summary and its alerts, which
-are written before the record becomes ``done``. So the record stays true if a process dies in between.
+A backtest is one record that changes by compare-and-set, and two further values, its summary and its alerts, which are
+written before the record becomes ``done``. So the record stays true if a process dies in between.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHUNK_ALERTS = 200
 class Backtest:
     """A backtest; its ``question`` has the form of ``service.backtests.questions``.
 
-    ``path``: the file or folder that it reads, below the configured one; None: the log.
+    ``path``: the file or folder that is read, below the configured folder; None: the log.
     """
 
     id: str
@@ -50,12 +50,12 @@ class Backtest:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the backtest has ended."""
         return self.status in OVER
 
 
 class BacktestStore(Records[Backtest]):
-    """The backtests by id; beyond the number ``kept``, the oldest ended ones are removed."""
+    """The backtests by id; beyond ``kept``, the oldest ended backtests are removed."""
 
     key = PREFIX + "backtests"
     one = "the backtest"
@@ -67,7 +67,7 @@ class BacktestStore(Records[Backtest]):
         self._lease = register(client, "locks/take_lease")
 
     def unknown(self, name: str, why: str = "", **details: Any) -> UnknownBacktest:
-        """The error for an id of no backtest."""
+        """The error for an unknown id."""
         return UnknownBacktest(f"there is no backtest {name!r}; GET /v1/backtests lists them", id=name)
 
     def add(self, backtest: Backtest) -> None:
@@ -101,7 +101,7 @@ class BacktestStore(Records[Backtest]):
         return changed_form if is_changed else None
 
     def keep_result(self, backtest_id: str, summary: Mapping[str, Any], alerts: Sequence[Mapping[str, Any]]) -> None:
-        """Store the result of a backtest, in place of an earlier attempt's."""
+        """Store the result of a backtest, which replaces the result of an earlier attempt."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.delete(f"{key}:alerts")

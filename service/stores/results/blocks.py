@@ -1,7 +1,7 @@
 """Blocks: the JSON texts of some results as one compressed value.
 
-A block begins with a header, a line of JSON that scripts can read; the texts follow, one a line, so a text has no line
-break. Blocks of alerts have those of one stream in one chunk of the alert log.
+A block begins with a header, a line of JSON that scripts can read; the texts follow, one per line, so a text has no
+line break. A block of alerts has the alerts of one stream in one chunk of the alert log.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from service.stores.records import decode, encode
 from shards import OutputRow
 
 MOST_BYTES = 256_000
-"""Texts of one block have about this number of bytes at most, so that reading a single one stays cheap."""
+"""Approximate limit of the bytes of a block's texts, so that reading a single text stays cheap."""
 
-_COMPRESSED_FROM = 200  # bytes; shorter texts become no shorter
+_COMPRESSED_FROM = 200  # bytes; shorter texts do not shrink
 _LEVEL = 1
 
 _Item = TypeVar("_Item")
@@ -62,7 +62,7 @@ class StoredAlert:
 
 
 def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequence[bytes]) -> bytes:
-    """The block of some alerts; ``backs``: how far the number of each is before the last one of the chunk."""
+    """The block of some alerts; ``backs``: the distance of each alert's number from the last number of the chunk."""
     patterns = list(dict.fromkeys(row.subject for row in rows))
     codes = {pattern: code for code, pattern in enumerate(patterns)}
     members = orjson.dumps({"backs": backs, "patterns": [codes[row.subject] for row in rows]})
@@ -92,7 +92,7 @@ def _named(name: str) -> str:
 
 
 def in_parts(items: Sequence[_Item], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Item]]:
-    """Items in order, in parts of at most ``most`` items and, but for single ones, ``MOST_BYTES`` by their sizes."""
+    """Items in order, in parts of at most ``most`` items and, except for single items, ``MOST_BYTES``."""
     begin = total = 0
     for at, size in enumerate(sizes):
         if at > begin and (at - begin == most or total + size > MOST_BYTES):

@@ -18,7 +18,7 @@ HOUR_US: Final = 3_600_000_000
 
 _HOUR = len("2026-01-01T00")
 _USUAL_HOURS = 48
-_MOST_COUNTS = 20_000  # of one answer
+_MOST_COUNTS = 20_000  # in one answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def hours_key(kind: ResultKind) -> str:
 
 
 def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str, int]]:
-    """Hour, counter and number of rows, as scripts take them; none for kinds that are not counted by hour."""
+    """Hour, counter and number of rows, in the form for scripts; empty for kinds that are not counted by hour."""
     if not kind.timed_by:
         return []
     name = kind.timed_by
@@ -50,7 +50,7 @@ def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str,
 
 
 def _hour(text: str) -> int | None:
-    """The hour of a time in UTC; None if the text is not a time: the result then counts in the totals only."""
+    """The hour of a time in UTC; None if the text is not a time, so that the result counts in the totals only."""
     try:
         return parse_time(f"{text}:00:00Z") // HOUR_US
     except EventRejected:
@@ -68,7 +68,7 @@ class HourlyCounts:
     ) -> tuple[list[HourCount], int | None]:
         """The counts before ``until_us``, the oldest first, and the time from which they are complete.
 
-        The default beginning is 48 hours before the newest hour that has counts of the chosen. At most ``_MOST_COUNTS``
+        The default for ``since_us`` is 48 hours before the newest hour with chosen counts. At most ``_MOST_COUNTS``
         counts are read, those of the newest hours. ``chosen``: ``stream`` and ``subject``; None: any.
         """
         key = hours_key(kind)
@@ -108,5 +108,5 @@ class HourlyCounts:
                 if len(own) == len(names):
                     key, _, hour = place.rpartition(":")
                     self._client.zrem(key, hour)
-                    if self._client.exists(place):  # counted in between
+                    if self._client.exists(place):  # a result was counted in between
                         self._client.zadd(key, {hour: int(hour)})

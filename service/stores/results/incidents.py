@@ -1,7 +1,7 @@
-"""The incidents, each as its newest change has it.
+"""The incidents, each in the state after its newest change.
 
-The shards decide about incidents (ADR 75), so a record only follows the changes that they report. Beyond the number
-that is kept, the oldest closed incidents are removed; open ones stay.
+The shards decide about incidents (ADR 75), so the store only applies the changes that they report. Beyond the number to
+keep, the oldest closed incidents are removed; open ones stay.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class IncidentStore:
         self._note = register(client, "results/note_incidents")
 
     def note(self, changes: Sequence[bytes]) -> None:
-        """Take in changes of incidents, JSON objects, in any order; older ones than the known have no effect."""
+        """Apply changes of incidents, JSON objects, in any order; a change older than the stored one has no effect."""
         found = [orjson.loads(body) for body in changes]
         for first in range(0, len(found), _CHUNK):
             some = found[first : first + _CHUNK]
@@ -41,14 +41,14 @@ class IncidentStore:
             self._note(incidents=INCIDENTS_KEY, order=ORDER_KEY, number=NUMBER_KEY, kept=self._kept, rest=rest)
 
     def get(self, incident_id: str) -> dict[str, Any]:
-        """The newest change of an incident."""
+        """An incident after its newest change."""
         body = cast("bytes | None", self._client.hget(INCIDENTS_KEY, incident_id))
         if body is None:
             raise UnknownIncident(f"there is no incident {incident_id!r}", id=incident_id)
         return _read(body, incident_id)
 
     def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **chosen: Any) -> Page:
-        """Incidents whose members have the chosen values (None: any), after a cursor or from the newest on."""
+        """A page of incidents whose members have chosen values (None: any), after a cursor or from the newest on."""
         begin = Cursor.read(after, order, NUMBER, "desc")
         wanted = {name: value for name, value in chosen.items() if value is not None}
         return page_of(self._listed(begin), wanted, limit, begin)

@@ -1,6 +1,6 @@
-"""Marks of people on alerts: acknowledgements and notes.
+"""People's marks on alerts: acknowledgements and notes.
 
-Marks live as long as their alert: the alert log removes them together with it.
+The alert log removes an alert's marks together with the alert.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_NOTES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """The acknowledgement of an alert by a person whom the caller names; ``at_us`` is the time of the first one."""
+    """The acknowledgement of an alert by a person, as named by the caller; ``at_us`` is the time of the first one."""
 
     at_us: int
     by: str | None = None
@@ -81,7 +81,7 @@ class AlertMarks:
 
 
 def unknown_alert(alert_id: str) -> UnknownAlert:
-    """The error for an id of no alert."""
+    """The error for an unknown id."""
     return UnknownAlert(
         f"there is no alert {alert_id!r}; it was never found, or it is older than what is kept", alert=alert_id
     )

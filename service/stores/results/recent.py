@@ -1,7 +1,7 @@
 """Capped lists of recent records with counters that are never reset: timeouts, early terminations, deviations etc.
 
-An entry of a list is a record, or a block of some. The place of a record in a block is that of its entry, a dot and its
-number in the block.
+An entry of a list is a record, or a block of records. The place of a record in a block is the place of the entry, a dot
+and the record's number in the block.
 
 A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint. So the ids of the latest
 micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.
@@ -27,12 +27,12 @@ from service.stores.results.writing import Writing, write_rows
 from shards import OutputRow, ResultKind
 
 COUNTS_SUFFIX = ":counts"  # appended to the key of a list: the key of its counters
-SIZE_SUFFIX = ":size"  # the key of the number of its records; missing in lists of earlier releases
+SIZE_SUFFIX = ":size"  # likewise for the number of its records, which lists of earlier releases lack
 
 _BEFORE_ALL = "0-0"
 _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
-_PARTS_KEPT = 10  # a block has at most this part of the records that are kept, as they are removed by blocks
+_PARTS_KEPT = 10  # blocks have at most 1/10 of the kept records, because whole blocks are removed
 
 _Listed: TypeAlias = tuple[str, dict[str, Any]]
 """A record with its place."""
@@ -57,7 +57,7 @@ class RecentList:
         order: Order | None = None,
         **chosen: str | None,
     ) -> Page:
-        """The records after a cursor in its order, or from the beginning in an order, the newest first by default.
+        """A page of records after a cursor in its order, or from the beginning in an order, by default newest first.
 
         Only records whose fields have the chosen values are listed; None: any value. A cursor stays valid while records
         are added, or removed because the list is full.
@@ -70,7 +70,7 @@ class RecentList:
         return page_of(self.newest_first(rows, begin.place), wanted, limit, begin)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
-        """Records with their places, newest first, from the end or a place; about ``page_rows`` are read at once."""
+        """Records with their places, newest first, from a place or the end; about ``page_rows`` are read at once."""
         end, row = _entry_of(after)
         until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
         while page := cast(_Entries, self._client.xrevrange(self.key, max=until, count=count)):
@@ -118,11 +118,11 @@ class RecentStore(RecentList):
         return write_rows(rows, most, partial(self._put, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Add the ``count`` of unlisted rows, once per epoch (number of the micro-batch); returns how many were new."""
+        """Count rows that are not listed, by their ``count``, once per epoch; returns the number of new rows."""
         return write_rows(rows, _CHUNK_ROWS, partial(self._put, Writing(epoch=epoch), is_listed=False))
 
     def _put(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk, unless rows of it are stored already; returns the numbers of these."""
+        """Write a chunk, unless some of its rows are stored already; returns the numbers of these."""
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
@@ -160,8 +160,8 @@ class RecentStore(RecentList):
 class AuditEntry:
     """A change requested over the API and answered at ``at_us``; contains no secret and nothing of the body.
 
-    ``key`` is the id of the API key, ``environment`` for that of the environment, None where no key is required.
-    ``client``: address of the caller; empty where it is unknown.
+    ``key`` is the id of the API key, ``environment`` for the key in the environment, None if no key is required.
+    ``client``: address of the caller; empty if unknown.
     """
 
     at_us: int
@@ -204,7 +204,7 @@ def _row_of(place: str) -> int:
 
 
 def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """The records of an entry with their places, oldest first, each read when it is called."""
+    """The records of an entry with their places, oldest first, as functions that read the record."""
     if b"block" not in fields:
         return [(place, lambda: decode(fields[b"record"], key))]
     texts = unpack(fields[b"block"], key)
@@ -212,6 +212,6 @@ def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str
 
 
 def _next_count(count: int, page: _Entries, rows: int) -> int:
-    """The number of entries that have about ``rows`` rows, if they are as those of the page."""
+    """The number of entries with about ``rows`` rows, if entries are as large as those of the page."""
     size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
     return max(1, count * rows // size)

@@ -1,4 +1,4 @@
-"""Alerts as the first store format has them: one by one, each a field of a hash and an entry of four indexes."""
+"""Alerts in the first store format: each is a field of a hash and an entry of four indexes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _single(place: bytes, id_: str, stored: bytes) -> _Single:
 
 
 def _write(client: Client, chunk: Sequence[_Single]) -> None:
-    """Write a chunk without counting its alerts, which are counted already."""
+    """Write a chunk without counting its alerts, because they were counted before."""
     last = f"{chunk[-1].number}-0"
     by_stream = sorted(chunk, key=lambda alert: alert.row.stream)
     names: dict[str, str] = {}

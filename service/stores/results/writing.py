@@ -1,4 +1,4 @@
-"""What the stores of results have in common when they write rows of a micro-batch."""
+"""Writing the rows of a micro-batch, as all stores of results do."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streams import format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How rows of a micro-batch are stored and delivered.
+    """The parameters for storing and delivering rows of a micro-batch.
 
-    Bodies get the severity of their operator and ``created_us``, when they are found, as last members; None: not those
-    of this kind.
+    Bodies get the severity of their operator, and the time of discovery ``created_us``, as last members; None: bodies
+    of this kind do not have the member.
     """
 
     epoch: int
@@ -53,7 +53,7 @@ class Writing:
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
-        """Id and record of the deliveries of rows, which a script of another store writes."""
+        """Ids and records of the deliveries of rows, which a script of another store writes."""
         if not kind.delivered_as or not self.webhooks:
             return []
         bodies = [None] * len(rows) if kind is ALERT else [_sent(kind, body).decode() for body in self.bodies(rows)]
@@ -82,14 +82,14 @@ class Writing:
 
 
 def _sent(kind: ResultKind, body: bytes) -> bytes:
-    """The body that receivers get: with its type, which stored early terminations do not have."""
+    """The body for receivers, including the type, which stored early terminations lack."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
 def write_rows(rows: Sequence[OutputRow], most: int, put: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
     """Write rows, each once, in chunks of ``most`` rows; returns the number of new ones.
 
-    ``put`` writes a chunk, or nothing if rows of it are stored already, and returns the numbers of these, from 1.
+    ``put`` writes a chunk, or nothing if some of its rows are stored already, and returns their numbers, from 1.
     """
     new = list({row.id: row for row in rows}.values())
     return sum(_write_chunk(chunk, put) for chunk in in_parts(new, [len(row.body) for row in new], most))

@@ -2,8 +2,8 @@
 --! keys: new, records, turns, webhooks, digests
 --! args: now_us, lease_us, limit, most_waiting, per_target, circuit_failures, waiting_key, sending_key, circuit_key
 --! args: stats_key, given_up_key, given_up_records_key, given_up_kept, collected_key
--- Claims up to ``limit`` due deliveries until ``lease_us``, from webhooks in turn; each ``_key`` is the beginning of
--- a key that a webhook's id completes. New deliveries whose id has '+' after the webhook are collected for its digest.
+-- Claims up to ``limit`` due deliveries until ``lease_us``, from webhooks in turn; each ``_key`` is a prefix that a
+-- webhook's id completes. New deliveries whose id has '+' after the webhook are collected for its digest.
 -- Returns ids and records, and the webhooks whose digests are due.
 local most_moved, most_webhooks = 1000, 200
 local now, most = tonumber(now_us), tonumber(limit)

@@ -3,8 +3,8 @@
 --! args: id, lease_us, verdict, next_us, record, webhook, status, reason, now_us, entry, log_kept, given_up_kept
 --! args: per_target, circuit_failures, circuit_pause_us, body, rest_us
 -- Records the outcome of an attempt: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
--- appended to the log of the webhook. Before ``rest_us`` (0: no pause) nothing more is sent to it. Returns 1; 0: the
--- lease had run out.
+-- appended to the log of the webhook. Before ``rest_us`` (0: no pause) the webhook gets no attempts. Returns 1, or
+-- 0 if the lease had run out.
 local now = tonumber(now_us)
 local lease = redis.call('ZSCORE', sending, id)
 if verdict == 'delivered' then

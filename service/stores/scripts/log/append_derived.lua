@@ -4,11 +4,11 @@
 -- Appends events of derived streams with the marks of the shards that they come from, stores promises to derived
 -- streams, and appends a tick to every shard (``shards`` are all) where the time of a stream has advanced.
 --
--- ``appends``: a JSON list; of each stream what the part ``deriving`` takes, ``since`` when it was declared, and
--- ``moves`` with the field, the expected value ('': no mark) and the new value of each mark. Nothing of a stream is
--- appended where a mark has another value, or the stream was declared again. ``promising``: a JSON list of what that
--- part takes; a shard whose events were not appended promises nothing. ``token``: of a caller that holds the log itself
--- ('': none).
+-- ``appends``: a JSON list with an object for each stream: the input of the part ``deriving``, ``since``, the time of
+-- declaration, and ``moves`` with the field, the expected value ('': no mark) and the new value of each mark. If a mark
+-- has another value, or the stream was declared again, no events of the stream are appended. ``promising``: a JSON list
+-- of inputs of that part; a shard whose events were not appended promises nothing. ``token``: the token of a caller
+-- that holds the log ('': none).
 --
 -- Returns for each stream of ``appends`` 1 or 0, and the number of ticks; or the reply of ``misfit``.
 local unfit = misfit(layout, shard_count, token)

@@ -4,12 +4,12 @@
 --! args: answer, answer_ms, stream, dead_letters_kept, feed_mark, most_events, most_bytes, known_routes, newest_us
 --! args: shard_count, context, digests, digest_bytes, ids_kept, ids_ms, dropped, rest*
 -- Appends a batch of events with its dead letters, all or nothing, once.
--- ``kept_answer``: the key of the answer; of a feed, the key of its mark, which must equal ``feed_mark`` ('': no feed).
--- ``known_routes`` and ``shard_count``: those for which the batch was divided. ``newest_us``: '' without events.
--- ``context``: '' if the request is not traced. ``rest``: of each shard the body, the number of its events and its
--- route; then of each dead letter the record and its counter.
+-- ``kept_answer``: the key of the answer; for a feed, the key of its mark, which must equal ``feed_mark`` ('': no
+-- feed). ``known_routes`` and ``shard_count``: the routes and shards for which the batch was divided. ``newest_us``: ''
+-- without events. ``context``: '' if the request is not traced. ``rest``: for each shard the body, the number of its
+-- events and its route; then for each dead letter the record and its counter.
 -- Returns the earlier answer; or false and the positions; or false, nothing, and the reason: the exceeded limit, the
--- routes in use, or the events that were taken before; or the reply of ``misfit``.
+-- routes in use, or the known events; or the reply of ``misfit``.
 local earlier = redis.call('GET', kept_answer)
 if feed_mark ~= '' then
   if earlier ~= feed_mark then return {earlier or ''} end
@@ -33,8 +33,8 @@ for at = 3 * #shards + 1, #rest, 2 do
   list(dead_letters, dead_letter_size, tonumber(dead_letters_kept), 1, 'record', rest[at])
   redis.call('HINCRBY', dead_letter_counts, rest[at + 1], 1)
 end
--- Entries with events have rising positions over all shards, so that one position is a cursor for all of them; the clock
--- of the server may be set back. A shard may have a newer control record.
+-- Entries with events have rising positions over all shards, so that one position is a cursor for all of them; the
+-- clock of the server may be set back. A shard may have a newer control record.
 local moment = redis.call('TIME')
 local clock_ms = moment[1] * 1000 + math.floor(moment[2] / 1000)
 local newest = redis.call('HGET', appended, 'newest') or '0-0'

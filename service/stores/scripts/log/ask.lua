@@ -1,9 +1,9 @@
 --! uses: fitting, leaving
 --! keys: layout, routes, job, shards*
 --! args: stream, shard_count, life_ms, asked*
--- Asks these shards questions that continuous tasks answer; ``asked`` has the id and the body of each in turn. ``until``
--- is the newest entry of the shard's log: the answer has to know it. Questions whose askers have given up are removed.
--- Returns 1; 0 where no such tasks run; 'gone' if the stream was removed; or the reply of ``misfit``.
+-- Asks these shards questions that continuous tasks answer; ``asked`` has the id and the body of each in turn.
+-- ``until`` is the newest entry of the shard's log, which must be matched before the answer. Expired questions are
+-- removed. Returns 1; 0 if no such tasks run; 'gone' if the stream was removed; or the reply of ``misfit``.
 local unfit = misfit(layout, shard_count)
 if unfit then return unfit end
 if is_gone(routes, stream) then return 'gone' end

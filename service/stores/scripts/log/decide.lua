@@ -1,9 +1,9 @@
 --! uses: fitting, leaving, living
 --! keys: deciders, layout, routes, streams, shards*
 --! args: field, before, after, stream, since, kind, body, shard_count
--- Replaces the record of a decider, if it is still the one that was read, and appends the control record of the
--- decision to every shard (``kind`` '': none). Returns 1, also if the new record is stored already: the reply was lost,
--- and the script is sent again; 0: another writer came first; 'gone' if the stream was removed, or declared again after
+-- Replaces the record of a decider, if it is still ``before``, and appends the control record of the decision to every
+-- shard (``kind`` '': none). Returns 1, also if the new record is stored already, because the script was sent again
+-- after a lost reply; 0 if another writer came first; 'gone' if the stream was removed, or declared again after
 -- ``since``; or the reply of ``misfit``.
 local current = redis.call('HGET', deciders, field) or ''
 if current == after then return 1 end

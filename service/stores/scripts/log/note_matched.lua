@@ -1,7 +1,7 @@
 --! keys: appended, matched, marks, reports, shards*
 --! args: marks_kept, shard_reports*
--- Counts what a micro-batch has matched. ``shard_reports``: of each shard its number, the position up to which it is
--- matched, and its report. Returns 1 for each shard that was counted, 0 for a shard that had reached the position
+-- Counts the matched events of a micro-batch. ``shard_reports``: for each shard its number, the position up to which it
+-- is matched, and its report. Returns 1 for each shard that was counted, 0 for a shard that had reached the position
 -- before.
 local function later(one, other)
   local ms, n = string.match(one, '(%d+)-(%d+)')

@@ -1,4 +1,4 @@
 --! keys: appended, matched
--- Returns the counters of both, as of one moment.
+-- Returns the counters of appended and matched volumes, read atomically.
 local names = {'entries', 'events', 'bytes'}
 return {redis.call('HMGET', appended, unpack(names)), redis.call('HMGET', matched, unpack(names))}

@@ -1,8 +1,8 @@
 --! uses: living
 --! keys: streams, marks, matched
 --! args: positions, names*
--- For each of the derived streams: when it was declared, and its marks by shard; then for each of the shards of the
--- JSON list ``positions`` the position up to which it is matched.
+-- Returns for each derived stream the time of its declaration, and its marks by shard; then for each shard in the JSON
+-- list ``positions`` the position up to which it is matched.
 local shards = cjson.decode(positions)
 local found = {}
 for i, stream in ipairs(names) do

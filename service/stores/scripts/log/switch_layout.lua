@@ -1,6 +1,6 @@
 --! keys: layout, reports, derived_marks, derived_promises
 --! args: token, format, shards_before, shards, starts*
--- Divides the log into another number of shards and releases it; 0: another process holds it, or has divided it.
+-- Divides the log into another number of shards and releases it; 0 if another process holds or has divided it.
 -- ``starts``: two values for each new shard: the position at which its log begins, and its report. All derived events
 -- are in the log, so the marks of former shards, and their promises, are removed.
 local found = redis.call('HMGET', layout, 'resharding', 'shards', 'former')

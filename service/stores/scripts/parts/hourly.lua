@@ -1,6 +1,6 @@
 -- count_hours(...): adds ``new`` counts (hour, counter, number) to the hash of each hour, whose names begin with
--- ``hours``, the key of the sorted set of hours. Of the hours up to ``now_us`` the newest ``kept`` stay, and of those
--- after it the next ``kept``.
+-- ``hours``, the key of the sorted set of hours. The newest ``kept`` hours up to ``now_us`` stay, and the first
+-- ``kept`` hours after it.
 local function count_hours(hours, kept, now_us, new)
   if #new == 0 then return end
   for _, one in ipairs(new) do

@@ -1,4 +1,4 @@
--- Ids of events that a stream has taken, in a sequence of sets; ``key`` has the number of the newest one.
+-- Ids of events that a stream has accepted, in a sequence of sets; ``key`` has the number of the newest set.
 -- ids_of(packed, size): the digests in a byte string, ``size`` bytes each.
 -- known_ids(key, ids): the numbers, from 0, of the ids that are known.
 -- know_ids(key, ids, most, life_ms): adds ids; about ``most`` of a stream are kept.

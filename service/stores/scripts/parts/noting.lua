@@ -1,5 +1,5 @@
--- superseded(noted, epoch): an error for a batch (``epoch``) that is not the noted one: the driver that noted it was
--- stopped, and another driver has written it. Nil for micro-batches, which are not noted.
+-- superseded(noted, epoch): an error if the batch ``epoch`` is not the noted one, because its driver was suspended and
+-- another driver has written the batch. Nil for micro-batches, which are not noted.
 local function superseded(noted, epoch)
   local latest = redis.call('GET', noted)
   if not latest or 'epoch:' .. latest == epoch then return nil end

@@ -1,5 +1,5 @@
 -- remember(base, request, positions): stores which traced request brought the events of the parts that were appended at
--- these positions. ``request.parts``: of each part its shard, then id and time of its events in turn.
+-- these positions. ``request.parts``: for each part its shard, then id and time of each event.
 local function remember(base, request, positions)
   local at_ms = string.match(positions[1], '^%d+')
   local key = base .. ':' .. string.format('%d', math.floor(at_ms / request.life_ms))

@@ -1,6 +1,6 @@
--- room_of(...): how many attempts may begin at a webhook now, and from when on; an open circuit has room for one,
--- and a receiver that asked for a pause (``rest_us``) gets nothing before its end.
--- next_turn(...): when the webhook is due to be served again; nil: never.
+-- room_of(...): the number of attempts that may begin at a webhook, and from which time on; an open circuit has room
+-- for one, and a receiver that asked for a pause (``rest_us``) gets no attempt before the pause ends.
+-- next_turn(...): the time at which the webhook is due to be served again; nil: never.
 -- set_turn(turns, webhook, turn): stores this time.
 local function room_of(waiting, sending, circuit, cap, threshold)
   local state = redis.call('HMGET', circuit, 'failures', 'until_us', 'rest_us')

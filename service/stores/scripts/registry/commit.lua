@@ -2,12 +2,12 @@
 --! keys: layout, routes, shards*
 --! args: shard_count, stop, words*
 -- Changes records, if all that were read are still stored, with everything that depends on them, and appends control
--- records to every shard. ``words`` has sections, each with the number of its words first: of each record that was read
--- its hash, field and value ('': none); of each operator whose route is stored the hash of users, the stream, its name
--- and its route ('': none); of each control record the stream, kind and body; of each shard the hash of its stops
--- ('': none), into which ``stop`` is put under the position of the last control record; then each command of Redis.
--- ``shard_count`` '': the log has no part in it. Returns 1; 0: another writer came first; 'gone': a stream was removed;
--- or the reply of ``misfit``.
+-- records to every shard. ``words`` has sections, each with the number of its words first: for each record that was
+-- read its hash, field and value ('': none); for each operator whose route is stored the hash of users, the stream, its
+-- name and its route ('': none); for each control record the stream, kind and body; for each shard the hash of its
+-- stops ('': none), where ``stop`` is stored under the position of the last control record; then each command of Redis.
+-- ``shard_count`` '': nothing is appended to the log. Returns 1; 0 if another writer came first; 'gone' if a stream was
+-- removed; or the reply of ``misfit``.
 local at = 1
 local function section()
   local first = at + 1

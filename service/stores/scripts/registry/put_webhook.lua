@@ -1,7 +1,7 @@
 --! keys: webhooks, names, mark
 --! args: id, name, record
 -- Adds a webhook under its id, and under its name if it has one; 0: another webhook has the name.
--- ``mark``: that of the readers, who read again.
+-- ``mark``: the readers' mark, which is deleted, so that they read again.
 if name ~= '' then
     local known = redis.call('HGET', names, name)
     if known and known ~= id and redis.call('HEXISTS', webhooks, known) == 1 then return 0 end

@@ -1,7 +1,7 @@
 --! keys: operators, streams, times
 --! args: field, parts*
--- Returns the record of an operator, that of its stream, and the times of the stream whose fields end with ``parts``,
--- as of one moment; nothing where the operator does not exist.
+-- Returns the record of an operator, the record of its stream, and the times of the stream whose fields end with
+-- ``parts``, read atomically; nothing if the operator does not exist.
 local record = redis.call('HGET', operators, field)
 if not record then return {} end
 local stream = cjson.decode(record).stream

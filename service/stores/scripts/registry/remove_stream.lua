@@ -3,10 +3,10 @@
 --! args: call_ms, stream, before, kind, body, shard_count, hashes, examined, known, mention, webhooks, changes*
 -- Removes a stream with all its resources, and appends the control record of the removal to every shard.
 -- ``places``: the keys of the shards, then ``hashes`` hashes, then keys to drop. The records of the first ``examined``
--- hashes that contain the text ``mention`` must be the ``known`` ones that were read: else another writer came first.
--- ``changes``: of each known record the number of its hash, its field and its digest; then of each change the number of
--- the hash, the field and the record ('': removed). Those removed from the hash number ``webhooks`` get a turn, so that
--- their deliveries are dropped. ``call`` is a key of this call, as in append_control. Returns 1; 0: another writer came
+-- hashes that contain the text ``mention`` must be the ``known`` records, or another writer came first. ``changes``:
+-- for each known record the number of its hash, its field and its digest; then for each change the number of the hash,
+-- the field and the record ('': removed). Records removed from the hash number ``webhooks`` get a turn, so that their
+-- deliveries are dropped. ``call`` is a key of this call, as in append_control. Returns 1; 0 if another writer came
 -- first; or the reply of ``misfit``.
 if redis.call('EXISTS', call) == 1 then return 1 end
 if redis.call('HGET', streams, stream) ~= before then return 0 end

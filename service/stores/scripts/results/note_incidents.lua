@@ -1,7 +1,7 @@
 --! keys: incidents, order, number
 --! args: kept, rest*
--- Stores changes of incidents. ``rest``: of each change the incident, its revision and its record; one that is not newer
--- than the stored one has no effect. Beyond ``kept`` incidents, the oldest that are closed are removed.
+-- Stores changes of incidents. ``rest``: for each change the incident, its revision and its record; a change that is
+-- not newer than the stored one has no effect. Beyond ``kept`` incidents, the oldest closed ones are removed.
 local most_examined = 1000
 local function stored(id)
   local record = redis.call('HGET', incidents, id)
