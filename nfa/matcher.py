@@ -39,8 +39,7 @@ class Matcher:
 
     Every event of the stream must pass through, including events to which no pattern listens: a guard judges whole
     traces, and the newest event determines how far time has come. If a batch is interrupted, the state is half
-    advanced,
-    and methods raise ``RuntimeError``: continue with ``load`` from saved state.
+    advanced, and methods raise ``RuntimeError``: continue with ``load`` from saved state.
 
     Args:
         end_events: Types that end a trace; a later event of the key opens a new one.
@@ -92,8 +91,7 @@ class Matcher:
         """Set the idle timeout of traces; None: no timeout.
 
         The timeout also applies to open traces: a trace without an event for longer ends now. Without a previous
-        timeout, the
-        time of open traces starts now.
+        timeout, the time of open traces starts now.
         """
         self._check_whole()
         newest_us = self.newest_us
@@ -143,8 +141,7 @@ class Matcher:
                 violations of the guard's constraints.
             drains: The replaced version continues for its present partial matches, until its WITHIN has passed or
                 another version is added. All its results count in the stats and towards its limits, but only results
-                that
-                began before are emitted.
+                that began before are emitted.
             budget: The work limit of the pattern. A pattern that exceeds it is given up in a trace, and after repeated
                 excesses suspended: it meets no events until it is added again.
 
@@ -198,8 +195,7 @@ class Matcher:
         """The selected open traces of the correlation key, and the progress of the registered patterns in them.
 
         Changes nothing. The work is a pass over all open traces and partial matches, and details of at most
-        ``query.limit``
-        traces.
+        ``query.limit`` traces.
         """
         self._check_whole()
         self._compile()
@@ -268,8 +264,7 @@ class Matcher:
         """Advance time to the watermark and decide the matches that wait for it, for example because of a trailing NOT.
 
         All events before the watermark must have been seen. ``process`` itself advances time to the newest event. The
-        watermark
-        counts as the newest time, like the time of an event.
+        watermark counts as the newest time, like the time of an event.
         """
         self._check_whole()
         self._compile()
@@ -284,10 +279,8 @@ class Matcher:
         """End the traces of some correlation keys without an event; a later event of such a key opens a new trace.
 
         Matches that wait for the end of their trace are decided. Guards do not see this end: an open obligation is not
-        a
-        deviation, as the trace is just incomplete. Keys without an open trace are ignored. ``time_us`` is at most the
-        newest
-        time, which is the default.
+        a deviation, as the trace is just incomplete. Keys without an open trace are ignored. ``time_us`` is at most the
+        newest time, which is the default.
         """
         self._check_whole()
         self._compile()

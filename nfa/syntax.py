@@ -197,8 +197,7 @@ class Gap:
     """The prefix of a step or of ``EACH``: a condition on the events between two neighbours.
 
     If the mode is None, the pattern's mode holds. ``within_us`` is the exclusive limit from the last event before the
-    gap
-    to the first event after it.
+    gap to the first event after it.
     """
 
     mode: Mode | None = None
@@ -336,8 +335,7 @@ class Into:
     """The INTO clause: a match becomes an event of a derived stream instead of an alert.
 
     ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. The default
-    of
-    the event's type is the pattern's name.
+    of the event's type is the pattern's name.
     """
 
     stream: str

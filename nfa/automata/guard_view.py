@@ -117,8 +117,7 @@ class GuardView:
 
         ``before`` and ``after`` are a guard's answers in the order of ``query.states``. Bit tables may notice a death
         late. Then no pattern state could complete before the event, and the result is the first one that cannot
-        complete
-        afterwards.
+        complete afterwards.
         """
         dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
         return next((one for one in dead if before[self._places[one]]), dead[0])

@@ -58,8 +58,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The context of a part: atom numbers by identity, the iterations around the part, and whether only the last ones
-    are
-    known.
+    are known.
     """
 
     numbers: dict[int, int]

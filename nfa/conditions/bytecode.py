@@ -118,8 +118,7 @@ class ConditionScope:
             has no atoms.
         repetitions: For each alias the number, below 64, of the innermost repetition around both the alias and the
             condition: a plain reference reads the same iteration of this repetition. Without such a repetition the
-                alias
-            is missing or ``NIL``.
+            alias is missing or ``NIL``.
     """
 
     own: str | None = None

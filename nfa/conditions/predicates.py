@@ -70,8 +70,7 @@ class PredicateTable:
     """The distinct (types, unary condition) pairs of some steps; types ascend.
 
     A condition is the first part of ``split_condition``. ``rows`` maps each pair to its row in the result of
-    ``evaluate``,
-    from 1; row ``ALWAYS`` is true everywhere.
+    ``evaluate``, from 1; row ``ALWAYS`` is true everywhere.
     """
 
     rows: Mapping[tuple[Types, Expression], int]

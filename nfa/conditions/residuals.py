@@ -32,8 +32,7 @@ def split_condition(atom: Atom) -> tuple[Expression | None, Expression | None]:
     """The unary part and the residual of a step's condition, both without the step's own alias.
 
     A condition holds iff every conjunct is true, so conjuncts can be tested separately. The unary part has the
-    conjuncts
-    that read the current event only, the residual the others, in order. A part without conjuncts is None.
+    conjuncts that read the current event only, the residual the others, in order. A part without conjuncts is None.
     """
     if atom.condition is None:
         return None, None

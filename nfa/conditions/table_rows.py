@@ -87,8 +87,8 @@ class TableRows:
     """The rows of one version of a table, with the columns that patterns read.
 
     Attributes:
-        names: Each row as text: its key, by ascending name of the column, and the values of the columns
-            that are read, both as JSON objects.
+        names: Each row as text: its key, by ascending name of the column, and the values of the columns that are read,
+            both as JSON objects.
         hashes: Hashes of the names. Rows with the same key and values are the same row in all versions.
     """
 
@@ -171,8 +171,7 @@ class RowIndex:
         patterns: The patterns' events, as ``over_events`` writes them.
         row: Alias of the row in all of them.
         follows: Types whose events concern all rows with open traces, beside the types of steps without equalities;
-            None:
-            all types.
+            None: all types.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -216,8 +215,7 @@ class RowIndex:
         """The rows that each event concerns, sorted by event and row; ``reader`` reads the same batch.
 
         ``open_pairs`` are the hashed correlation keys and the rows of open traces. Events in ``ending`` concern all
-        rows with
-        an open trace of their key.
+        rows with an open trace of their key.
         """
         found = [*self._met(batch, reader), *self._each(batch, reader)]
         if len(wanted := np.union1d(self._following(batch), ending)):

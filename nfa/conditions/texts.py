@@ -18,8 +18,7 @@ class TextPool:
 
     Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
     until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. Both arrays are replaced when they grow, so
-    fetch
-    them again after texts were interned.
+    fetch them again after texts were interned.
     """
 
     def __init__(self, *, texts: int = 64, size_bytes: int = 1_024) -> None:

@@ -29,8 +29,7 @@ class Parameter:
     Attributes:
         kind: Kind of its values; values of another kind are null.
         fault: For a parameter that takes a constant: a function that returns the fault of a constant, or None. None:
-            the
-            parameter takes any value.
+            the parameter takes any value.
     """
 
     name: str
@@ -46,9 +45,8 @@ class Function:
         optional: The number of parameters, from the last one backwards, that may be left out.
         is_repeated: Whether the last parameter may be given several times.
         column: Computes the results for rows without nulls from one column per argument: a list of texts, float64,
-            bool, or
-            for times int64 microseconds, or a list of microseconds and texts. Constants are passed unchanged. None: the
-            function is an operator on values that may be null.
+            bool, or for times int64 microseconds, or a list of microseconds and texts. Constants are passed unchanged.
+            None: the function is an operator on values that may be null.
         spans_events: Whether, in conditions between steps, its arguments may be of several events
             (``nfa.kernels.conditions`` computes it too).
         written: The name in texts, if an aggregate has the same name.

@@ -73,8 +73,7 @@ class GuardTables:
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
     its guard's policy allows continues under ``bits``. If the guard has no bit tables, the trace continues unguarded
-    and is
-    counted in ``refused``.
+    and is counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard]) -> None:

@@ -2,8 +2,7 @@
 
 A trace has one entry in a heap of due times. An event only changes the time of its trace. An entry that reaches the top
 of the heap too early is pushed again with the trace's current due time. So an event costs a look-up, and a trace costs
-a
-heap operation once per timeout.
+a heap operation once per timeout.
 """
 
 from __future__ import annotations

@@ -83,8 +83,7 @@ class Guards(NamedTuple):
     """The guard's answers so far, as tables over monitor states.
 
     A column of ``live`` is a state of some pattern. After all states there is a column for each trailing NOT: whether
-    the
-    event of the NOT can still come.
+    the event of the NOT can still come.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built

@@ -21,10 +21,9 @@ class Draining:
     """A draining version of a pattern.
 
     The version runs as before, but a result is only emitted if its first event came before the border, a sequence
-    number in
-    the lane of the pattern's keys. Early terminations are not emitted: they concern whole traces, which the next
-    version
-    sees, too. After ``until_us`` none of its partial matches can complete; None if the pattern has no WITHIN.
+    number in the lane of the pattern's keys. Early terminations are not emitted: they concern whole traces, which the
+    next version sees, too. After ``until_us`` none of its partial matches can complete; None if the pattern has no
+    WITHIN.
     """
 
     pattern: RunningPattern

@@ -74,8 +74,7 @@ def monitors_named(
 
     ``ended`` are indices of visits that ended something, ``broken`` of visits by which a trace deviated. Returns the
     numbers before the events of ``ended`` and then of ``broken``, the numbers after the events of ``ended``, and the
-    state
-    of each number.
+    state of each number.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

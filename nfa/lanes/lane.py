@@ -329,9 +329,8 @@ class Lane:
         """Match rows; a row may only end its trace without being an event.
 
         ``passed_us`` is the newest time at each row, including the events of other lanes; None: no other lanes.
-        ``places``
-        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: as if all were such
-        ends.
+        ``places`` are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: as if all
+        were such ends.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)

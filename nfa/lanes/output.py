@@ -96,8 +96,7 @@ class LaneReport:
         """Mark the matches of deviating traces, and those among them that eviction would have lost.
 
         A match that time alone decides is decided before the first later event, whichever event carries this time. So
-        the
-        match does not belong to a deviating trace if the trace deviates by this event or a later one.
+        the match does not belong to a deviating trace if the trace deviates by this event or a later one.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):

@@ -255,9 +255,8 @@ class LaneState:
         """Restore the open traces of ``dump`` into empty state.
 
         Afterwards the patterns must be compiled, which needs the guards of the traces, and ``load_matches`` must be
-        called.
-        ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
-        come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        called. ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does
+        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
         monitors = [_restored(one) for one in members.monitors]

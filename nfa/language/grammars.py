@@ -2,8 +2,7 @@
 
 Parser tables are kept in a file for later processes, as lark takes ten times as long to build them as to read them. The
 file is in the ``kept_folder``, under a name made from everything on which the tables depend; lark reads it by pickle.
-If
-no folder can be trusted, tables are built each time.
+If no folder can be trusted, tables are built each time.
 """
 
 from __future__ import annotations

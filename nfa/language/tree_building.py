@@ -60,8 +60,7 @@ class UnresolvedPattern:
     """A pattern as written, with unresolved references; a column without a name has the empty name.
 
     ``clauses`` has the positions of clauses by their first word in lower case (``where``, ``select``, …), and of FOR
-    EACH
-    ROW (``rows``).
+    EACH ROW (``rows``).
     """
 
     pattern: Pattern

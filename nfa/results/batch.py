@@ -69,8 +69,7 @@ class Timeout:
     """A partial match that WITHIN ended while it could still continue.
 
     The match began at ``start_us``, the time of its earliest event, and its window had passed at ``due_us``.
-    ``missing`` are
-    the aliases without bound events, in the order of the text.
+    ``missing`` are the aliases without bound events, in the order of the text.
     """
 
     pattern: str
@@ -88,9 +87,8 @@ class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
     ``guard_version`` names the guard that terminated the pattern, ``event`` is the event's class, as the guard received
-    it;
-    ``state`` is the furthest partial match that was terminated. With FOR EACH ROW, the partial matches of ``row`` were
-    terminated.
+    it; ``state`` is the furthest partial match that was terminated. With FOR EACH ROW, the partial matches of ``row``
+    were terminated.
     """
 
     pattern: str
@@ -112,10 +110,8 @@ class Deviation:
     """The first event of a trace that its guard did not allow.
 
     Afterwards the trace is not pruned, or no longer matched, by the guard's policy. ``event`` is the event's class, as
-    the
-    guard received it. ``released`` is the number of bound events of the trace that had been dropped because of the
-    guard:
-    matches that need one of them are lost.
+    the guard received it. ``released`` is the number of bound events of the trace that had been dropped because of the
+    guard: matches that need one of them are lost.
     """
 
     key: str
@@ -133,9 +129,8 @@ class EndingColumns:
     """Early terminations as columns, for writing many at once.
 
     ``kinds`` has the first (trace, pattern) pair of each kind: pairs of a kind have the same pattern, event type,
-    states and
-    event class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty if time
-    terminated it. ``rows`` are as in ``MatchColumns``.
+    states and event class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty
+    if time terminated it. ``rows`` are as in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -174,8 +169,7 @@ class Overflow:
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
         is_in_all: The pattern is suspended for its work in all traces, not for the number of traces in which it was
-            given
-            up.
+            given up.
         reason: Another reason of the suspension, in words.
     """
 

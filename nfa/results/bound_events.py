@@ -29,11 +29,9 @@ class MatchColumns:
 
     The bound events of a match lie between two ``ends``, sorted by alias (its number in the pattern), then in the order
     of the log. They are indices in ``names``, which has ids without duplicates. ``detected_us`` is the time at which
-    the
-    last condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` has the keys of the rows of FOR EACH
-    ROW
-    as JSON objects, empty for a match without a row; None: no match has a row. Compact columns have keys and ids in the
-    form of their events.
+    the last condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` has the keys of the rows of FOR
+    EACH ROW as JSON objects, empty for a match without a row; None: no match has a row. Compact columns have keys and
+    ids in the form of their events.
     """
 
     patterns: Sequence[RunningPattern]

@@ -25,8 +25,7 @@ class StoredEvents:
 
     ``columns`` are id, key, type (strings) and data (JSON as bytes); type and data are empty if no pattern reads them.
     Events of a compact batch may have whole numbers as ids and a dictionary of keys. With FOR EACH ROW, the key is
-    followed
-    by the name of the row (``nfa.conditions.table_rows.split_names``).
+    followed by the name of the row (``nfa.conditions.table_rows.split_names``).
     """
 
     sequences: NDArray[np.int64]

@@ -32,9 +32,8 @@ class MatchTable:
     """Matches or partial matches; the events of each, in the order of binding, lie between two ``ends``.
 
     ``rows`` are the rows of the batch at which the matches were emitted; -1: as time passed. ``detected_us`` is the
-    time at
-    which the last condition was decided, and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers in the
-    pattern.
+    time at which the last condition was decided, and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers in
+    the pattern.
     """
 
     patterns: NDArray[np.int32]

@@ -101,8 +101,7 @@ class OpenCases:
     """The selected open traces of a matcher, oldest first, up to the limit; ``matching`` counts all that are selected.
 
     ``total`` is the number of all open traces, ``unnamed`` of traces with unknown keys: an earlier release saved them,
-    and
-    no event has come since. ``by_last_type`` counts all open traces by the type of their newest event; empty if
+    and no event has come since. ``by_last_type`` counts all open traces by the type of their newest event; empty if
     unknown.
     """
 

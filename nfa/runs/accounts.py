@@ -19,10 +19,8 @@ class Account:
 
     Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. So only the events and their order
     matter. ``owed`` is the debt at the event ``since``, when the pattern was last given up; ``work`` is its unpaid work
-    in
-    all traces at the event ``worked_at``. A suspended pattern was given up in too many traces, or took too much work in
-    all
-    traces: it meets no more events.
+    in all traces at the event ``worked_at``. A suspended pattern was given up in too many traces, or took too much work
+    in all traces: it meets no more events.
     """
 
     owed: int = 0

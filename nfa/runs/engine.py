@@ -365,8 +365,7 @@ class RunEngine:
         """Suspend a pattern, which then meets no more events, and free its runs.
 
         Matches that time had decided before are emitted, as if time had passed in between. ``clocks_us`` has the newest
-        time at
-        each earlier event for which time has not yet passed.
+        time at each earlier event for which time has not yet passed.
         """
         self._apply_budgets()
         if len(clocks_us):

@@ -43,9 +43,8 @@ class CompiledRuns:
     """Patterns compiled for the run kernel.
 
     ``symbols`` are (types, predicate row). The code of a condition lies between words of ``starts`` and ``ends``, and
-    reads
-    ``columns`` of events. ``width`` is the most transitions of any state, times the most alternative ends of a match;
-    ``leads`` is the most leading NOTs of any pattern.
+    reads ``columns`` of events. ``width`` is the most transitions of any state, times the most alternative ends of a
+    match; ``leads`` is the most leading NOTs of any pattern.
     """
 
     automata: tuple[PatternAutomaton, ...]
@@ -68,8 +67,7 @@ class GuardColumns:
     """Columns of a guard's ``live`` tables for a pattern; the columns of the automaton's states are consecutive.
 
     ``negations`` has the columns for whether the event of a trailing NOT can still come. A NOT without a column waits
-    until
-    its deadline.
+    until its deadline.
     """
 
     first_state: int

@@ -41,8 +41,8 @@ class RankedPairs:
         """Rank and emit the matches of a pair that were decided before a time, and report timeouts up to this time.
 
         All events before the time have been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
-        this time
-        will be read, and matches decided at this time are emitted, too. A pair without any data left is closed.
+        this time will be read, and matches decided at this time are emitted, too. A pair without any data left is
+        closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)
@@ -197,8 +197,7 @@ class Ranked:
     """A match, or the beginning of one, as the ranks of its bound events by alias, in the order of binding.
 
     A match decided at the end of the input is emitted after all others. A match that ``is_waited`` is decided when no
-    other
-    event of its time can come, which is later than a deadline at this time.
+    other event of its time can come, which is later than a deadline at this time.
     """
 
     run: int

@@ -2,8 +2,7 @@
 
 The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and
 plain sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` has the method, ADR
-3
-the reason.
+3 the reason.
 """
 
 from __future__ import annotations
@@ -92,8 +91,7 @@ class Findings:
     Attributes:
         matches: The matches, each with the row of the event that completes it.
         endings: (n, 5): row, pattern, monitor state before and after the event, the furthest state that died (a column
-            of
-            ``Guards.live``). Once per (trace, pattern), at the first event after which the pattern has no future.
+            of ``Guards.live``). Once per (trace, pattern), at the first event after which the pattern has no future.
         dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
@@ -144,10 +142,9 @@ class SharedEngine:
         """Replace the running patterns; None is a pattern of another engine.
 
         ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: the pattern starts
-        without
-        partial matches. ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states;
-        ``types``
-        the number of type codes. ``index`` is the filter index of the cells of transitions and columns; None: no cells.
+        without partial matches. ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's
+        states; ``types`` the number of type codes. ``index`` is the filter index of the cells of transitions and
+        columns; None: no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
             raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")

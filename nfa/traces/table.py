@@ -184,13 +184,10 @@ class TraceTable:
         """Set which rows need their trace.
 
         ``types`` is the number of type codes, including the code for every other type; ``wants`` are the steps of all
-        patterns
-        of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under a guard
-        (any
-        type may move a monitor), and if a guard may come later: traces with earlier events must be known, because they
-        stay unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is
-        the
-        filter index of the cells of wants and columns; None: no cells.
+        patterns of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under
+        a guard (any type may move a monitor), and if a guard may come later: traces with earlier events must be known,
+        because they stay unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open.
+        ``index`` is the filter index of the cells of wants and columns; None: no cells.
         """
         self._tracks_all = tracks_all
         found = index or FilterIndex()

@@ -15,8 +15,7 @@ def group_rows(
     """Write the rows partition by partition into ``grouped``, in the order of ``rows`` within each partition.
 
     ``codes`` are the partition numbers by row. ``ends`` holds the first place of each partition, and afterwards the
-    place
-    after its last row.
+    place after its last row.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

@@ -100,8 +100,7 @@ class Search(NamedTuple):
     """The state of the search.
 
     Arrays of rows are as long as the longest partition. Each describes the rows of the current attempt up to a row, so
-    that
-    backtracking needs no undoing.
+    that backtracking needs no undoing.
     """
 
     state: NDArray[np.int64]  # (PLACES,)

@@ -428,8 +428,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
     """Whether a match that the current event begins could complete, or may begin anyway.
 
     If the event breaks a constraint, the monitor state after it decides, as the trace is no longer pruned. If a guard
-    only
-    drops whole patterns, matches begin as long as any partial match could complete, or if a match was emitted.
+    only drops whole patterns, matches begin as long as any partial match could complete, or if a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates

@@ -264,8 +264,7 @@ class Ended(NamedTuple):
     """Pairs that a guard ended, and losses; ``filled`` has both numbers.
 
     A row of a pair has visit, pattern, monitor before and after, and state. A row of a loss has visit, pattern,
-    matches,
-    runs, the work for which the pair was given up, and why this suspends the pattern, or 0.
+    matches, runs, the work for which the pair was given up, and why this suspends the pattern, or 0.
     """
 
     rows: NDArray[np.int64]

@@ -104,8 +104,7 @@ def write_paths(
     """Write at most ``budget`` of the matches that an event completes, newest events first.
 
     Under WITHIN the window must still be open at ``clock``, the newest time including the event. Returns (status,
-    written);
-    unless the status is ``DONE``, there was not enough room and the call must be repeated.
+    written); unless the status is ``DONE``, there was not enough room and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled
