@@ -25,9 +25,7 @@ _OF_JOIN = "\0"  # before the name of a function that only joins have; no name o
 
 
 class Read(NamedTuple):
-    """A value that an expression reads of an alias: an attribute (``value``), a ``time``, ``type`` or ``id``, or a
-    total.
-    """
+    """A value that an expression reads of an alias: an attribute (``value``), its time, type or id, or a total."""
 
     alias: str
     function: str
@@ -58,8 +56,7 @@ class CombinedExpression:
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
         """A mask of the combinations for which the value is true, and neither false nor null.
 
-        ``values`` has a column for each of ``reads``; times are integers in microseconds. ``size`` is the number of
-        combinations.
+        ``values`` has ``size`` elements for each of ``reads``; times are integers in microseconds.
         """
         return self._values(values, size, tables).is_true
 
@@ -78,8 +75,7 @@ class CombinedExpression:
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
     """Parse an expression in which every reference begins with an alias, as in WHERE of a pattern.
 
-    With ``takes_totals``, aggregates of the events of an alias are values, too. ``PatternRefused`` has position and
-    advice.
+    ``takes_totals``: aggregates of an alias' events are values, too. ``PatternRefused`` has position and advice.
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))
@@ -96,9 +92,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """The expression in which calls of functions that only joins have become attributes with the function in their
-    path.
-    """
+    """The expression with calls of functions that only joins have as attributes with the function in their path."""
     own = "distinct" if takes_totals else "decided_by"
 
     def change(one: Expression) -> Expression | None:

@@ -29,8 +29,7 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 
 
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
-    """Notices about comparisons, of attributes with constants or each other, that are null for the kinds of actual
-    values.
+    """Notices about comparisons, with constants or between attributes, that are null for the kinds of actual values.
 
     For each step's types the first 100,000 events are read. ``known`` has the kinds of values read so far for other
     patterns, and grows.

@@ -66,10 +66,9 @@ class EventExpression:
         return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """A mask of ``size`` rows, given as columns by name instead of events, for which the value is true.
+        """A mask of ``size`` rows for which the value is true; names are columns instead of attributes of events.
 
-        A column has plain JSON values, or is a tuple of kinds, integers and floats as in ``Values``. Lookups read
-        ``tables``.
+        A column has plain JSON values, or kinds, integers and floats as in ``Values``. Lookups read ``tables``.
         """
         read: dict[Leaf, Values] = {
             leaf: Values.of_columns(columns[".".join(leaf)])

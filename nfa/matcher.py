@@ -192,10 +192,9 @@ class Matcher:
         return main
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
-        """The selected open traces of the correlation key, and the progress of the registered patterns in them.
+        """The selected open traces of the correlation key, and the progress of patterns in them; changes nothing.
 
-        Changes nothing. The work is a pass over all open traces and partial matches, and details of at most
-        ``query.limit`` traces.
+        The work is a pass over all open traces and partial matches, and details of at most ``query.limit`` traces.
         """
         self._check_whole()
         self._compile()

@@ -48,8 +48,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Each(Literal):
-    """The last argument of a function of a list: an expression over each element, whose names are the element's
-    members.
+    """The last argument of a function of a list: an expression over each element, whose members are its names.
 
     Elsewhere it counts as a constant, because it reads no event.
     """
@@ -239,9 +238,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One entry of a sequence: a part, or a step that must not occur there; exactly one of ``of`` and ``negated`` is
-    set.
-    """
+    """One entry of a sequence: a part, or a step that must not occur there; one of ``of`` and ``negated`` is set."""
 
     of: Node | None = None
     negated: Atom | None = None
@@ -314,9 +311,7 @@ def atoms_of(node: Node) -> Iterator[Atom]:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The after-match rule: the matches that a reported match excludes; ``alias`` for ``skip_to_first`` and
-    ``skip_to_last``.
-    """
+    """The after-match rule: which matches a reported match excludes; ``alias`` is that of SKIP TO FIRST and LAST."""
 
     rule: AfterRule = "none"
     alias: str | None = None

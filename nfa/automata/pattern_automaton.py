@@ -70,9 +70,8 @@ class Finish:
 class PatternAutomaton:
     """The automaton of a pattern. State 0 binds nothing; ``states`` are progress values.
 
-    By state: whether a match may be complete (``accepting``), its alternative trailing conditions (``finishes``), and
-    the repetitions with UNTIL that may continue (``under_way``). Transitions are sorted by source, in the order of the
-    text.
+    By state: whether a match may be complete (``accepting``), its alternative trailing conditions, and the repetitions
+    with UNTIL that may continue (``under_way``). Transitions are sorted by source, in the order of the text.
     """
 
     pattern: Pattern
@@ -252,9 +251,8 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 def is_shareable(automaton: PatternAutomaton) -> bool:
     """Whether partial matches need no memory of their own, so that the shared-node engine can run the pattern.
 
-    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. Conditions read a single event. The
-    pattern has no limits of gaps, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or
-    timeouts.
+    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. Conditions read a single event. There are
+    no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
     """
     pattern = automaton.pattern
     if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):

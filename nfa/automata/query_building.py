@@ -57,9 +57,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The context of a part: atom numbers by identity, the iterations around the part, and whether only the last ones
-    are known.
-    """
+    """The context of a part: atom numbers by identity, iterations around the part, whether only last ones are known."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]

@@ -116,9 +116,8 @@ class ConditionScope:
         own: Alias of the current event; None in WHERE.
         atoms: For each alias its positive atoms as bits; a missing alias is unbound. For NOT and UNTIL the own alias
             has no atoms.
-        repetitions: For each alias the number, below 64, of the innermost repetition around both the alias and the
-            condition: a plain reference reads the same iteration of this repetition. Without such a repetition the
-            alias is missing or ``NIL``.
+        repetitions: For each alias the number, below 64, of the innermost repetition around both alias and condition: a
+            plain reference reads the same iteration of it. Missing or ``NIL``: there is no such repetition.
     """
 
     own: str | None = None
@@ -166,9 +165,7 @@ class ConditionCompiler:
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Follow a compaction of the texts, which keeps all texts of programs; ``code`` must be fetched again
-        afterwards.
-        """
+        """Follow a compaction of the texts, which keeps all texts of programs; fetch ``code`` again afterwards."""
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -292,9 +289,7 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """Write the program for one event after the instruction at ``place``, whose operand becomes the program's
-        length.
-        """
+        """Write the program for one event after the instruction at ``place``; its length becomes the operand."""
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH

@@ -119,7 +119,7 @@ class FilterIndex:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For each cell, the range (begin, end) of rows that an event in it meets, in a table that is sorted by cell.
+        """For each cell, the range (begin, end) of rows that its events meet, in a table that is sorted by cell.
 
         An event without a cell meets no rows; rows with ``NO_CELL`` are met by no event.
         """

@@ -51,10 +51,7 @@ def deadline_of(business: BusinessTime) -> Call:
 
 
 def of_each_event(call: Call) -> Expression:
-    """A duration between the times of two events as the difference of two functions of one event each.
-
-    Other calls are returned unchanged.
-    """
+    """A duration between the times of two events as a difference of functions of one event; other calls unchanged."""
     if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
         return call
     begin, end, calendar = call.arguments

@@ -221,9 +221,7 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column that gives the value of an expression: stored values, or a function of one event; None if there is
-    none.
-    """
+    """The column of an expression's value: stored values, or a function of one event; None if there is no column."""
     source = source_of(expression)
     if (
         source is None
@@ -328,10 +326,7 @@ def elements_of(call: Call) -> Elements:
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """The values of a function of lists; null for values that are not lists.
-
-    An element that is not an object becomes an object with the member ``value``.
-    """
+    """The values of a function of lists, null for other values; an element that is not an object is its ``value``."""
     each = cast(Each, call.arguments[-1]).inner
     is_list = np.array([isinstance(one, list) for one in lists], np.bool_)
     elements = [

@@ -170,8 +170,7 @@ class RowIndex:
         rows: The rows.
         patterns: The patterns' events, as ``over_events`` writes them.
         row: Alias of the row in all of them.
-        follows: Types whose events concern all rows with open traces, beside the types of steps without equalities;
-            None: all types.
+        follows: Types, besides those of steps without equalities, whose events concern all open rows; None: all types.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:

@@ -155,9 +155,7 @@ class Values:
         ]
 
     def to_arrow(self) -> pa.Array | None:
-        """The column in Arrow, as ``of_arrow`` reads it; None if its values have several kinds or are not valid
-        Unicode.
-        """
+        """The column in Arrow, as ``of_arrow`` reads it; None if values have several kinds or are not valid Unicode."""
         if self.arrow is not None:
             return self.arrow
         kinds = {int(kind) for kind in np.unique(self.kinds)} - {NULL}

@@ -14,9 +14,7 @@ Kind: TypeAlias = OneOf["text", "number", "boolean", "time", "any"]
 """The kind of a value: a ``time`` is a number of microseconds or a text with a date, ``any`` depends on the events."""
 
 Result: TypeAlias = Sequence[Any] | NDArray[Any]
-"""Plain values with None for null, or an array of int64, bool or float64, in which values that are not finite are
-null.
-"""
+"""Plain values with None for null, or an array of int64, bool or float64, in which infinities and NaN are null."""
 
 Column: TypeAlias = Callable[..., Result]
 Examples: TypeAlias = tuple[tuple[str, str], ...]
@@ -28,8 +26,7 @@ class Parameter:
 
     Attributes:
         kind: Kind of its values; values of another kind are null.
-        fault: For a parameter that takes a constant: a function that returns the fault of a constant, or None. None:
-            the parameter takes any value.
+        fault: For a parameter that takes a constant: returns the fault of a constant, or None. None: takes any value.
     """
 
     name: str

@@ -38,10 +38,7 @@ def _joined(*parts: str) -> str | None:
 
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """Whether each text matches an RE2 expression, through Arrow; linear in the text.
-
-    RE2 does not know surrogates, so they are replaced by U+FFFD.
-    """
+    """Whether each text matches an RE2 expression, in linear time; surrogates, unknown to RE2, become U+FFFD."""
     known = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
     found: NDArray[np.bool_] = pc.match_substring_regex(known, pattern).to_numpy(zero_copy_only=False)
     return found.astype(np.bool_)

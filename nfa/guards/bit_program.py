@@ -95,9 +95,7 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """The arrays of some guards for the same questions; for a guard that does not prune, all bits of all columns are
-    set.
-    """
+    """The arrays of some guards for the same questions; a guard that does not prune has all bits in all columns."""
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
     words = max([1, *(-(-len(one.requires) // WORD_BITS) for one in rules)])

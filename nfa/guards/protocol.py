@@ -89,9 +89,8 @@ class EventClass:
 class MonitorState:
     """A guard's memory of a trace: plain data, so that it can be saved.
 
-    ``seen`` are the names of types and symbols shown so far that matter to the guard. If ties are simultaneous,
-    ``settled`` are the names shown before the newest time, otherwise None. ``places`` has the state of each of the
-    guard's automata.
+    ``seen`` are the names of types and symbols shown so far that matter to the guard; ``settled`` those shown before
+    the newest time if ties are simultaneous, otherwise None. ``places`` are the states of the guard's automata.
     """
 
     seen: Seen = frozenset()

@@ -70,9 +70,7 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Number of the list of columns that are alive in ``before`` and dead in ``after``, or (``by_term``) lose a
-        term.
-        """
+        """Number of the list of columns that are alive in one row and dead in another, or (``by_term``) lose a term."""
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

@@ -72,8 +72,7 @@ class GuardTables:
     """Interned monitor states and their rows, for guards by version.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its guard's policy allows continues under ``bits``. If the guard has no bit tables, the trace continues unguarded
-    and is counted in ``refused``.
+    its guard's policy allows continues under ``bits``; without bit tables unguarded, counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard]) -> None:

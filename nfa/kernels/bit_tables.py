@@ -284,8 +284,7 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
     """Number of the row of ``live`` that equals ``row``; NIL if the index has none.
 
-    ``index`` is an open-addressing hash table of row numbers plus one. Its size is a power of two, and it is never
-    full.
+    ``index`` is an open-addressing hash table of row numbers plus one: a power of two, and never full.
     """
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(row) & mask

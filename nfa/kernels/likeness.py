@@ -25,8 +25,7 @@ AGAIN = -2
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
     """Whether a text, ``data[start:end]``, matches the tokens of a LIKE, which are followed by their links.
 
-    Time is linear in the text. For segments with ``_`` between two ``%`` it is the length of the text times the
-    segment's.
+    Time is linear in the text; for segments with ``_`` between two ``%``, also in the length of the segment.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)

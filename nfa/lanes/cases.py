@@ -105,9 +105,7 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The entries, by trace and pattern, of some traces; a trace has several if its finer traces have partial
-        matches.
-        """
+        """The entries of some traces, by trace and pattern; several if finer traces have partial matches."""
         found: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():

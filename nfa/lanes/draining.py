@@ -20,10 +20,9 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    The version runs as before, but a result is only emitted if its first event came before the border, a sequence
-    number in the lane of the pattern's keys. Early terminations are not emitted: they concern whole traces, which the
-    next version sees, too. After ``until_us`` none of its partial matches can complete; None if the pattern has no
-    WITHIN.
+    The version runs as before, but results are only emitted if their first event came before the border, a sequence
+    number in the lane of its keys. Early terminations are not emitted: they concern whole traces, which the next
+    version sees, too. After ``until_us`` no partial match can complete; None without WITHIN.
     """
 
     pattern: RunningPattern

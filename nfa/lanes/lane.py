@@ -267,9 +267,7 @@ class Lane:
             self._state.forget_counts()
 
     def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget finer traces, as if none of their events had come; ``is_kept`` is a mask of the pairs of
-        ``FinerTraces``.
-        """
+        """Forget finer traces, as if none of their events had come; ``is_kept`` is a mask of ``FinerTraces.pairs``."""
         gone = self._state.finer.pairs[~is_kept, 1]
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
@@ -328,9 +326,8 @@ class Lane:
     ) -> LaneOutput:
         """Match rows; a row may only end its trace without being an event.
 
-        ``passed_us`` is the newest time at each row, including the events of other lanes; None: no other lanes.
-        ``places`` are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: as if all
-        were such ends.
+        ``passed_us`` is the newest time at each row, including events of other lanes; None: no other lanes. ``places``
+        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: all are such ends.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)
@@ -364,10 +361,7 @@ class Lane:
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
-        """The columns of a batch in the form of kernels.
-
-        The array of types is reused, as fresh memory costs more than filling it.
-        """
+        """The columns of a batch for kernels. The array of types is reused: fresh memory costs more than filling it."""
         layout, codes, other = self._layout, self._codes, len(self._layout.types)
         lookup = np.array([codes.get(name, other) for name in [*batch.type_names, ""]], np.int32)
         rows = len(batch)

@@ -220,8 +220,7 @@ def _classes(
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
     """The numbers of the events' classes at some visits, and the class of each number.
 
-    Where traces follow the monitors of another lane, patterns here may name types that the other lane does not
-    distinguish.
+    Where traces follow another lane's monitors, patterns may name types that this lane does not distinguish.
     """
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:

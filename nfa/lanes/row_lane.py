@@ -71,9 +71,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the current version of the table; in runs over past events, versions begin at different
-        times.
-        """
+        """Read the rows of the table's current version; in runs over past events, each version begins at a time."""
         opened = next(iter(self._versions), None)
         for one in self._versions[1:]:
             opened = one if one.version.since_us is not None and one.version.since_us <= self.newest_us else opened
@@ -190,9 +188,7 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Whether the table is within the bounds of a pattern, which two simultaneous requests may have exceeded
-        together.
-        """
+        """Whether the table is within the bounds of a pattern, which two simultaneous requests may exceed together."""
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:

@@ -108,10 +108,7 @@ class ShadowLedger:
         return not states
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
-        """Plain arrays, and the states to which their numbers refer, in the order of moves.
-
-        ``traces`` gives new trace numbers.
-        """
+        """Plain arrays, and the states that they number, in the order of moves; ``traces`` has new trace numbers."""
         before, after = self._moves["before"], self._moves["after"]
         used, first = np.unique(np.column_stack([before, after]), return_index=True)
         is_state = used != _DEVIATED

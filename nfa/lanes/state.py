@@ -65,8 +65,7 @@ class LaneOptions:
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """The saved values of a lane besides its arrays. Monitor states are saved as values, as their numbers are not
-    stable.
+    """The saved values of a lane besides its arrays; monitor states are values, as their numbers are not stable.
 
     Attributes:
         monitors: Monitor states by number, from ``RESERVED`` on.

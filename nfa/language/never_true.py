@@ -102,10 +102,7 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """The kinds of an operator's value: only null if a deciding operand is certainly null, otherwise ``kinds``.
-
-    Deciding are both sides, or the operand before a list.
-    """
+    """Only null if a deciding operand (a side, or the operand before a list) is certainly null; otherwise ``kinds``."""
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds

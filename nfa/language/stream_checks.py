@@ -64,10 +64,7 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
 
 
 def warnings_of(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = False) -> tuple[Notice, ...]:
-    """Warnings about parts that are accepted but probably mistakes, in the order of the text.
-
-    The arguments are as in ``check_stream``.
-    """
+    """Warnings about accepted parts that are probably mistakes, in the order of the text; see ``check_stream``."""
     notices = list(_unbounded(pattern.event, pattern)) if not pattern.has_window else []
     if not pattern.has_window and not has_trace_end:
         notices.append(

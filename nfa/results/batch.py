@@ -87,8 +87,8 @@ class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
     ``guard_version`` names the guard that terminated the pattern, ``event`` is the event's class, as the guard received
-    it; ``state`` is the furthest partial match that was terminated. With FOR EACH ROW, the partial matches of ``row``
-    were terminated.
+    it; ``state`` is the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row of the partial
+    matches.
     """
 
     pattern: str
@@ -168,8 +168,7 @@ class Overflow:
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
-        is_in_all: The pattern is suspended for its work in all traces, not for the number of traces in which it was
-            given up.
+        is_in_all: The pattern is suspended for its work in all traces, not for the number of traces that gave it up.
         reason: Another reason of the suspension, in words.
     """
 
@@ -518,8 +517,7 @@ class MatchOutput:
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
         """The early terminations that ``endings(newest)`` omits: the first of each kind, and the number of its kind.
 
-        Early terminations of one kind have the same pattern, state, monitor states and event class, and so the same
-        reason.
+        Those of a kind have the same pattern, state, monitor states and event class, and so the same reason.
         """
         return [found for lane in self.lanes for found in lane.counts_of_endings(newest)]
 

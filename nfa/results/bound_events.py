@@ -27,11 +27,10 @@ _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as
 class MatchColumns:
     """Matches as columns, for writing many at once; a match starts with its earliest event and ends with its latest.
 
-    The bound events of a match lie between two ``ends``, sorted by alias (its number in the pattern), then in the order
-    of the log. They are indices in ``names``, which has ids without duplicates. ``detected_us`` is the time at which
-    the last condition was decided, and ``how`` a key of ``found.DECIDED_BY``. ``rows`` has the keys of the rows of FOR
-    EACH ROW as JSON objects, empty for a match without a row; None: no match has a row. Compact columns have keys and
-    ids in the form of their events.
+    The bound events of a match lie between two ``ends``, by ascending alias (its number in the pattern), then in the
+    order of the log. They are indices in ``names``, ids without duplicates. ``detected_us`` is the time of the last
+    condition's decision, ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as JSON
+    objects; empty for a match without row; None: no match has a row. Compact columns have keys and ids as their events.
     """
 
     patterns: Sequence[RunningPattern]

@@ -152,9 +152,7 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
 
 
 def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
-    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if arrays do not fit
-    together.
-    """
+    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if they do not match."""
     sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
     if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
         raise ValueError("bound events are not listed in ascending order")

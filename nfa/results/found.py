@@ -31,9 +31,8 @@ _OF_EVENTS = ("aliases", "sequences")
 class MatchTable:
     """Matches or partial matches; the events of each, in the order of binding, lie between two ``ends``.
 
-    ``rows`` are the rows of the batch at which the matches were emitted; -1: as time passed. ``detected_us`` is the
-    time at which the last condition was decided, and ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers in
-    the pattern.
+    ``rows`` are the rows of the batch at which matches were emitted; -1: as time passed. ``detected_us`` is the time of
+    the last condition's decision, ``how`` a key of ``DECIDED_BY``. ``aliases`` are numbers in the pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -64,8 +63,7 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Matches of the run engine under other numbers: ``numbers`` has the lane's pattern numbers by the engine's
-    numbers.
+    """Matches of the run engine under the lane's pattern numbers: ``numbers`` by the engine's own numbers.
 
     ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
     """

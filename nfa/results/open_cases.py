@@ -98,11 +98,10 @@ class OpenCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCases:
-    """The selected open traces of a matcher, oldest first, up to the limit; ``matching`` counts all that are selected.
+    """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts all selected ones.
 
-    ``total`` is the number of all open traces, ``unnamed`` of traces with unknown keys: an earlier release saved them,
-    and no event has come since. ``by_last_type`` counts all open traces by the type of their newest event; empty if
-    unknown.
+    ``total`` counts all open traces, ``unnamed`` those with unknown keys: an earlier release saved them, and no event
+    has come since. ``by_last_type`` counts all by the type of their newest event; empty if unknown.
     """
 
     cases: Sequence[OpenCase]

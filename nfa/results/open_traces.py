@@ -71,9 +71,7 @@ class OpenTraces:
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """The open traces as plain arrays; ``numbers`` has the new trace number, or ``NIL``, for each old one,
-        ascending.
-        """
+        """The open traces as plain arrays; ``numbers`` has ascending new trace numbers, or ``NIL``, by old number."""
         self._reach(len(numbers))
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
         times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}

@@ -274,9 +274,7 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Drop all texts but those of conditions and of bound events; amortised over the texts added since the last
-        call.
-        """
+        """Drop all texts but those of conditions and of bound events; amortised over the texts added meanwhile."""
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)
@@ -346,9 +344,7 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge the pattern of a pair that was given up at an event; returns its number if the pattern is now
-        suspended.
-        """
+        """Charge the pattern of a pair that was given up at an event; returns its number if this suspends it."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]

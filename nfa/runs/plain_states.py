@@ -49,9 +49,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """The equalities that a condition requires: (attribute and atoms of an earlier event) to the current event's
-    attribute.
-    """
+    """The equalities that a condition requires: (attribute, atoms) of an earlier event to the current attribute."""
     found: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":

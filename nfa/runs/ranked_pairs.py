@@ -41,8 +41,7 @@ class RankedPairs:
         """Rank and emit the matches of a pair that were decided before a time, and report timeouts up to this time.
 
         All events before the time have been seen; ``LATEST``: the trace has ended. With ``is_last`` no more events of
-        this time will be read, and matches decided at this time are emitted, too. A pair without any data left is
-        closed.
+        this time come, and matches decided at this time are emitted, too. A pair with nothing left is closed.
         """
         state, number = self.state, int(self.state.pair_pattern[pair])
         every = run_state.runs_of(state, pair)

@@ -20,9 +20,7 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays for one kind of element, the first with the free list, and the counters of the list's start and of
-    elements.
-    """
+    """The arrays of one kind of element (the first has the free list), and the counters of list start and elements."""
 
     fields: tuple[str, ...]
     free: int

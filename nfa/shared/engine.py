@@ -141,10 +141,9 @@ class SharedEngine:
     ) -> None:
         """Replace the running patterns; None is a pattern of another engine.
 
-        ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: the pattern starts
-        without partial matches. ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's
-        states; ``types`` the number of type codes. ``index`` is the filter index of the cells of transitions and
-        columns; None: no cells.
+        ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: it starts empty.
+        ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states; ``types`` the
+        number of type codes. ``index`` is the filter index with the cells of transitions; None: no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
             raise ValueError(f"a pattern has more than {MOST_ALIASES} aliases")

@@ -247,9 +247,7 @@ class _Compiler:
         return [column.cast(kind) if column.type != kind else column for column in columns]
 
     def _content(self, expression: Expression) -> Any:
-        """The column of an expression over one row: a value for each row of the table, then the value for a missing
-        row.
-        """
+        """The column of an expression over one row: a value for each row of the table, and one for a missing row."""
         size = self.table.size + 1
 
         def read(one: Expression) -> Any:

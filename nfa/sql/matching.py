@@ -37,9 +37,7 @@ _MOST_STACK = 2**26
 
 @dataclass(frozen=True)
 class Matches:
-    """Matches, and unmatched rows, in the order of the output: the *records*.
-
-    A *line* is a row of a match; all lines of all matches are numbered together.
+    """The *records* of a search: matches and unmatched rows, in the order of the output. A *line* is a row of a match.
 
     Attributes:
         is_match: By record, whether it is a match and not an unmatched row.

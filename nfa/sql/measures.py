@@ -30,8 +30,7 @@ class Output:
     Attributes:
         rows: The row of the table that each output row shows.
         records: By output row, the record (match or unmatched row) to which it belongs.
-        ends: By output row, the end of its lines: the line after the current row, or the match's first line without a
-            current row.
+        ends: By output row, the line after the current row; without a current row, the match's first line.
     """
 
     clause: Clause

@@ -43,8 +43,7 @@ def query_shape(text: str) -> QueryShape:
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
     """Run a query; ``read`` returns the table of a name, ``max_steps`` bounds the search in one partition.
 
-    Raises ``PatternRefused`` if the text cannot be read or does not fit the table, and ``RowPatternFailed`` like
-    ``search``.
+    ``PatternRefused`` if the text cannot be read or does not fit the table; ``RowPatternFailed`` as ``search``.
     """
     query = parse_query(text)
     return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))

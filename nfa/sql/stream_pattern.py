@@ -165,9 +165,7 @@ class _Writer:
         return f"{types} {self._name(self.aliases[place])}{f' [{written}]' if written else ''}"
 
     def _value(self, expression: Expression, here: int, own: int | None) -> str:
-        """An expression in the condition of the step ``own``, or in a measure (None), when ``here`` is the current
-        step.
-        """
+        """The text of an expression at step ``here``, in the condition of the step ``own``; None: in a measure."""
         match expression:
             case Constant():
                 return _constant(expression.value)

@@ -244,9 +244,7 @@ class TraceTable:
 
     @property
     def released(self) -> NDArray[np.int32]:
-        """By trace number, the number of bound events that engines dropped because of a guard; the engines update the
-        array.
-        """
+        """By trace number, the number of bound events dropped because of a guard; the engines update the array."""
         return self._state.released
 
     @property

@@ -239,10 +239,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Note that a GREEDY repetition could take the current event; returns its slot.
-
-    No effect, and no slot, if an earlier event was bound since the repetition's last element.
-    """
+    """Note that a GREEDY repetition could take the event; returns its slot, or nothing if more is bound since."""
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
         s.run_bits[run, GREEDY + 1] |= p.slot[step]
@@ -356,10 +353,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
-    """Let a decided match meet the current event, which may retract a match that was emitted early.
-
-    Returns false if nothing of the match must be retained.
-    """
+    """Let a decided match meet the current event, which may retract it; false if nothing of it must be retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))

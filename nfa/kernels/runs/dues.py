@@ -98,10 +98,7 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Note that a pair has emitted something, if its guard's policy depends on this.
-
-    ``filled`` is the number of results before the event.
-    """
+    """Note that a pair, for which it matters, has emitted results; ``filled`` is the number before the event."""
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 

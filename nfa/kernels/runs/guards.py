@@ -118,9 +118,7 @@ def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
 
 @routine
 def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, pattern: Int) -> None:
-    """Apply the guard's policy to the partial matches of a pair that can no longer complete; report an early
-    termination.
-    """
+    """Apply the guard's policy to dead partial matches of a pair; report an early termination of the pattern."""
     live, before, after = x.gates.live, x.gates.truth[s.now[BEFORE]], x.gates.truth[s.now[AFTER]]
     policy, furthest = x.gates.policy[s.now[BEFORE]], p.state_from[pattern]
     was_possible, is_possible = live[before, p.column[furthest]] != 0, live[after, p.column[furthest]] != 0

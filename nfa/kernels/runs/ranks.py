@@ -256,7 +256,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def emit_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
-    """Rank the matches of a pair that the current event completed, and emit those that are not excluded."""
+    """Rank the matches of a pair that the current event completed, and emit them unless they are excluded."""
     if s.now[READY] == NIL:
         return
     pattern = s.now[PATTERN]

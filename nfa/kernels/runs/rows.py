@@ -341,8 +341,7 @@ def match_rows(
 ) -> tuple[Int, Int]:
     """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
 
-    Returns (status, visit): ``DONE``, or the reason for stopping; ``counters[LISTENER]`` is the position within the
-    visit.
+    Returns (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
     """
     p, s, x, c, found, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(found), borrowed(ended)
     patterns = p.flags.shape[0]

@@ -102,9 +102,7 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill blocks from packed state, count references, and write the blocks' places to ``pairs``; returns a fault or
-    SOUND.
-    """
+    """Fill blocks from packed state, note their places in ``pairs``, count references; returns the fault or SOUND."""
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
     heads, nodes = packed.heads, packed.words.shape[0]

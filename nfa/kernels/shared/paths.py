@@ -91,9 +91,7 @@ def write_single(output: Output, event: Int) -> tuple[Int, Int]:
 
 @inlined
 def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
-    """Whether events from ``earliest`` to ``latest`` fit in the window, together with some start in the stack
-    ``before``.
-    """
+    """Whether events from ``earliest`` to ``latest`` fit in the window with some start in the stack ``before``."""
     return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
 

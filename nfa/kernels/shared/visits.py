@@ -204,10 +204,7 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Bind an event with one node, which represents every combination in the stack ``before``.
-
-    The node takes over the references to both stacks.
-    """
+    """Bind an event with a node for every combination in ``before``; the node takes over the stacks' references."""
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
     node: np.int32 = state.free[counters[NODES]]
