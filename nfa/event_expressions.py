@@ -41,9 +41,7 @@ _TYPE = ("type",)
 
 @dataclass(frozen=True, slots=True)
 class EventExpression:
-    """An expression over one event: names are its attributes, ``type`` its type, ``key`` its key, ``time(event)`` its
-    time.
-    """
+    """An expression over one event: names are its attributes; ``type``, ``key`` and ``time(event)`` are its members."""
 
     _expression: Expression
 

@@ -326,7 +326,7 @@ def elements_of(call: Call) -> Elements:
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """The values of a function of lists, null for other values; an element that is not an object is its ``value``."""
+    """The values of a function of lists, null for other values; a plain element is read as its member ``value``."""
     each = cast(Each, call.arguments[-1]).inner
     is_list = np.array([isinstance(one, list) for one in lists], np.bool_)
     elements = [

@@ -43,7 +43,7 @@ UNKNOWN = 2
 WIDTH = 5
 
 # Instructions: loads of columns.
-OWN = 0  # column of the current event
+OWN = 0  # column: of the current event
 ALIAS = 1  # column, atoms as bits, repetition or NIL: of the newest event bound to one of the atoms in this iteration
 PREVIOUS = 2  # atoms as bits, length: the next program of this length, on the newest event of the atoms
 AGGREGATE = 3  # function, atoms as bits, whether the current event counts, length: the program, on every event

@@ -53,12 +53,12 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """The NOTs after which a match may bind nothing more of the part, in any order; may be trailing."""
+    """The NOTs that may be trailing, in any order: a match may bind nothing of the part after them."""
     return (found for found in _at_edge(node, is_last=True) if isinstance(found, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions after which a match may bind nothing more of the part, in any order; may be trailing."""
+    """The GREEDY repetitions that may be trailing, in any order: a match may bind nothing of the part after them."""
     return (found for found in _at_edge(node, is_last=True) if isinstance(found, Repeat))
 
 

@@ -168,7 +168,7 @@ class Overflow:
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
             allowance of the events by this amount (with ``is_in_all``, in all traces).
-        is_in_all: The pattern is suspended for its work in all traces, not for the number of traces that gave it up.
+        is_in_all: Suspended for its work in all traces, not for the number of traces in which it was given up.
         reason: Another reason of the suspension, in words.
     """
 

@@ -382,7 +382,7 @@ def unroll(
     sequences: NDArray[np.int64],
     releases: bool,
 ) -> None:
-    """Write chains to arrays, oldest event first; ``ends`` receives the position after each chain."""
+    """Write chains to arrays, oldest event first; ``ends`` are the positions after each chain."""
     s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]
