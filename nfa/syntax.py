@@ -48,7 +48,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Each(Literal):
-    """The last argument of a function of a list: an expression over each element, whose members are its names.
+    """The last argument of a function of a list: an expression over the members of each element.
 
     Elsewhere it counts as a constant, because it reads no event.
     """

@@ -66,7 +66,7 @@ def without_alias(expression: Expression, alias: str | None) -> Expression:
 
 
 def with_attributes(expression: Expression, change: Callable[[Attribute], Expression]) -> Expression:
-    """The expression with every attribute replaced by what ``change`` returns for it."""
+    """The expression with every attribute replaced by the result of ``change``."""
     return rewritten(expression, lambda one: change(one) if isinstance(one, Attribute) else None)
 
 
