@@ -62,7 +62,7 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """The alias of a step that every match binds (without one, all aliases), and whether it may bind several events."""
+    """The alias of a step in every match (otherwise all aliases), and whether the step may bind several events."""
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]
     best = min(sure, key=lambda one: one[1], default=None)
