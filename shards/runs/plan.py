@@ -275,22 +275,25 @@ class RoundPlan:
             target = waiting.pop()
             for (stream, _, kind, name), feed in feeds:
                 is_direct = feed.stream == target and not feed.is_rekeyed
-                if is_direct and self._numbers[stream] == self._numbers[target] and name not in silent.get(stream, ()):
-                    silent.setdefault(stream, set()).add(name)
-                    own.setdefault(stream, set()).add((kind, name))
+                is_new = (kind, name) not in own.get(stream, ())
+                if is_direct and self._numbers[stream] == self._numbers[target] and is_new:
                     waiting.append(stream)
-                    heard = [
-                        one.name
-                        for at, one in variant.operators
-                        if (at, one.kind) == (stream, KINDS_BY_NAME[kind].hears)
-                    ]
-                    own[stream] |= {(KINDS_BY_NAME[kind].hears, one) for one in heard}
-                    silent[stream].update(heard)
+                    heard = {one.name for at, one in variant.operators if (at, one.kind) == (stream, _heard(kind))}
+                    own.setdefault(stream, set()).update({(kind, name)}, ((_heard(kind), one) for one in heard))
+                    silent.setdefault(stream, set()).update({name}, heard)
+        for (stream, _, kind, name), feed in feeds:  # what is heard only derives its events again, for no operator
+            if (kind, name) in own.get(stream, ()) and self._numbers[feed.stream] == self._numbers[stream]:
+                own.setdefault(feed.stream, set())
         return {name: Repeated(frozenset(some), frozenset(silent.get(name, ()))) for name, some in own.items()}
 
     def _waits(self, stream: str, feed: Feed) -> bool:
         """Whether an input of a join keeps its key, and is merged in a later round than that of its stream."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
+
+
+def _heard(kind: str) -> str:
+    """The kind whose results the operators of a kind read; empty: none."""
+    return KINDS_BY_NAME[kind].hears
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:

@@ -239,6 +239,10 @@ TAPPED = """
 ---
 {kind: pattern, name: moved, stream: orders, text: 'PATTERN moved EVENT SEQ(A a, C c) RETURN c.v AS v INTO moves KEY v'}
 ---
+{kind: pattern, name: stopped, stream: orders, text: 'PATTERN stopped EVENT SEQ(A a, B b) INTO pairs TYPE Pair'}
+---
+{kind: pattern, name: of_pairs, stream: pairs, text: 'PATTERN of_pairs EVENT SEQ(Pair a, Pair b)'}
+---
 {kind: tap, name: stopped, of: orders, results: endings, type: Stopped}
 ---
 {kind: tap, name: late, of: orders, results: timeouts}
