@@ -32,6 +32,7 @@ GIVEN_UP_RECORDS_KEY = PREFIX + "webhook-given-up-records:"
 
 _FORMER_KINDS = ("alert", "correction")  # kinds of records without this member
 
+_READ_AGAIN_S = 60
 _UNREAD = ("DEL", WEBHOOKS_READ_KEY)
 _OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
 
@@ -171,12 +172,15 @@ class WebhookStore(Records[RegisteredWebhook]):
             )
 
     def all(self) -> Webhooks:
-        """All webhooks, oldest first; read again only after a change."""
+        """All webhooks, oldest first; read again after a change, and once a minute.
+
+        Processes of earlier releases, which run beside this one during an update, change webhooks and leave the mark.
+        """
         mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY))
         if mark is None:  # set before reading, so that a change in between is noticed
-            self._client.set(WEBHOOKS_READ_KEY, uuid.uuid4().hex, nx=True)
+            self._client.set(WEBHOOKS_READ_KEY, uuid.uuid4().hex, nx=True, ex=_READ_AGAIN_S)
             mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY)) or b""
-        if self._known is None or self._known[0] != mark.decode():
+        if not mark or self._known is None or self._known[0] != mark.decode():
             found = sorted(super().all(), key=lambda webhook: (webhook.registered_us, webhook.id))
             self._known = mark.decode(), Webhooks(found)
         return self._known[1]

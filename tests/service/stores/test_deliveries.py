@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import orjson
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.errors import UnknownWebhook
 from service.stores import DeliveryOutcome, RegisteredWebhook
-from service.stores.deliveries.webhooks import WEBHOOKS_KEY, Webhooks, WebhookStore
+from service.stores.deliveries.webhooks import WEBHOOKS_KEY, WEBHOOKS_READ_KEY, Webhooks, WebhookStore
 from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
@@ -182,6 +182,16 @@ def test_an_index_finds_the_webhooks_that_want_a_result(members, result):
     ]
     body = orjson.dumps({} if key is None else {"key": key})
     assert [one.id for one in Webhooks(webhooks).wanting(kind, stream, pattern, severity, body)] == expected
+
+
+def test_webhooks_that_a_process_of_an_earlier_release_has_changed_are_read_within_a_minute(stores, client, webhook):
+    other = WebhookStore(client)
+    other.all()
+    record = {"format": 1, **asdict(replace(webhook, id="v", registered_us=1))}
+    client.hset(WEBHOOKS_KEY, "v", orjson.dumps(record))  # leaves the mark
+    assert 0 < client.ttl(WEBHOOKS_READ_KEY) <= 60
+    client.delete(WEBHOOKS_READ_KEY)
+    assert [one.id for one in other.all()] == ["w", "v"]
 
 
 def test_webhooks_are_read_again_only_after_a_change(stores, client, webhook):
