@@ -449,6 +449,8 @@ class HeldShards:
         """Write a snapshot if it is due, and leave the state for other processes.
 
         The newest handed over state from before the step is kept for a retry.
+        A process that has taken the shard meanwhile hands over its own state, and removes all other files, also
+        unfinished ones.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:
@@ -456,8 +458,9 @@ class HeldShards:
             self._index.enter(shard, copy.position, sum(map(len, parts)), self._options.snapshots)
         if self._handover is not None:
             before = latest(self._handover.positions(shard), copy.after)
-            self._handover.write(shard, copy.position, _UNSAVED.pack(copy.unsaved_bytes), *parts)
-            self._handover.keep_only(shard, tuple(kept for kept in (before, copy.position) if kept is not None))
+            with suppress(FileNotFoundError):
+                self._handover.write(shard, copy.position, _UNSAVED.pack(copy.unsaved_bytes), *parts)
+                self._handover.keep_only(shard, tuple(kept for kept in (before, copy.position) if kept is not None))
         held.shared_s = time.perf_counter() - begun
 
 

@@ -1,6 +1,7 @@
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -123,6 +124,26 @@ def test_the_error_of_a_state_that_is_stored_aside_is_raised_by_the_next_step(mo
     held.settle()
     with pytest.raises(OSError, match="no space left"):
         advance(held, log, 2, 4)
+
+
+def test_a_state_that_is_stored_aside_may_be_removed_by_the_process_that_has_taken_the_shard(monkeypatch, log, options):
+    begun, slow, replaced = threading.Event(), threading.Event(), Path.replace
+
+    def after_the_other(path, target):
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            slow.wait(60)
+        return replaced(path, target)
+
+    monkeypatch.setattr(Path, "replace", after_the_other)
+    held = HeldShards(options, is_aside=True)
+    rows = advance(held, log, 0, 2)
+    begun.wait(60)
+    rows += advance(HeldShards(options), log, 2, 4)
+    slow.set()
+    held.settle()
+    rows += advance(held, log, 4, ENTRIES)
+    assert without_stats(rows) == expected()
 
 
 def test_a_process_goes_on_from_what_it_kept_where_no_newer_snapshot_is(server, log, options):
