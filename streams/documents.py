@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ class WrittenDocument:
     def __init__(self, text: str, value: object, root: yaml.Node | None = None) -> None:
         self.value = value
         self._text, self._known_root = text, root
+        self._known_members: dict[int, dict[str | int, yaml.Node]] = {}
 
     @cached_property
     def root(self) -> yaml.Node:
@@ -81,8 +83,14 @@ class WrittenDocument:
         """The line, from 1, on which the value at a path begins; None if unknown."""
         node: yaml.Node | None = self.root
         for step in path:
-            node = child_node(node, step)
+            node = self._members(node).get(step) if isinstance(node, yaml.MappingNode) else child_node(node, step)
         return None if node is None else line_of(node)
+
+    def _members(self, node: yaml.MappingNode) -> dict[str | int, yaml.Node]:
+        """The values of a mapping by their keys; kept, because a large mapping may have a problem with each key."""
+        if id(node) not in self._known_members:
+            self._known_members[id(node)] = {key.value: value for key, value in node.value}
+        return self._known_members[id(node)]
 
 
 def decoded_text(content: bytes | str, max_bytes: int) -> str:
@@ -170,8 +178,8 @@ def _json_document(text: str) -> WrittenDocument:
     def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         value = dict(pairs)
         if len(value) < len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated.extend((None, _given_twice(key)) for key in value if keys.count(key) > 1)
+            times = Counter(key for key, _ in pairs)
+            repeated.extend((None, _given_twice(key)) for key, number in times.items() if number > 1)
         return value
 
     value = json.loads(text, object_pairs_hook=members, parse_int=Bare, parse_float=Bare, parse_constant=Bare)

@@ -1,6 +1,7 @@
 """Documents in JSON and YAML as plain values, with their lines."""
 
 import json
+import time
 
 import pytest
 import yaml
@@ -98,3 +99,14 @@ def test_whatever_comes_is_read_or_refused(content: bytes) -> None:
     except UnreadableText as error:
         outcome = error.problems
     assert isinstance(outcome, yaml.Node) or outcome
+
+
+def test_a_large_mapping_takes_time_in_proportion_to_its_size():
+    names = [f'"{number:x}"' for number in range(50_000)]
+    text = "{" + ",\n".join(f"{name}: 1" for name in [*names, names[0]]) + "}"
+    begun = time.process_time()
+    with pytest.raises(UnreadableText, match="given twice"):
+        read_document(text)
+    found = read_document(text.rpartition(",")[0] + "}")
+    assert [found.line((json.loads(name),)) for name in names] == list(range(1, 50_001))
+    assert time.process_time() - begun < 10  # about 1.5 s; each key against each other took half a minute
