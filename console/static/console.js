@@ -1,4 +1,4 @@
-// What pages do beside showing what the server sent: refresh parts, follow alerts, keys, theme. No page needs it to be read.
+// Refreshed parts, live alerts, keys and theme of pages. Every page can be read without this script.
 
 const policy = window.trustedTypes?.createPolicy("console", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
 export const trusted = (text) => policy.createHTML(text); // rendered and escaped by the server
@@ -23,7 +23,7 @@ document.addEventListener("submit", (event) => {
 });
 document.addEventListener("change", (event) => event.target.closest("form[data-auto]")?.requestSubmit());
 
-// Refreshed parts: the page is asked for again, and parts that changed are replaced, never under a pointer or the focus.
+// Refreshed parts: the page is requested again, and changed parts are replaced, unless they have the pointer or focus.
 const parts = [...document.querySelectorAll("[data-refresh]")].map((part) => part.id);
 const period = Math.min(...[...document.querySelectorAll("[data-refresh]")].map((part) => +part.dataset.refresh));
 let tag = "";
@@ -59,7 +59,7 @@ if (retry) setInterval(async () => {
   if (answer && answer.status !== 503) location.reload();
 }, 1000 * retry.dataset.retry);
 
-// Alerts as they arrive: on top while the reader is at the top and not in the list, and otherwise behind a button.
+// Live alerts: added on top while the reader is at the top and not in the list, otherwise shown by a button.
 const table = document.querySelector("table[data-live]");
 if (table) {
   const [body, state, more] = [table.tBodies[0], document.getElementById("live-state"), document.getElementById("live-more")];
@@ -98,7 +98,7 @@ if (table) {
   follow();
 }
 
-// Pictures wider than the page begin where something is going on.
+// Pictures wider than the page are scrolled to the steps with activity.
 for (const drawing of document.querySelectorAll(".drawing")) {
   const place = drawing.querySelector(".fw-expected, .badge-open");
   if (place) drawing.scrollLeft += place.getBoundingClientRect().left - drawing.getBoundingClientRect().left - drawing.clientWidth / 2;

@@ -1,4 +1,4 @@
-// The editor of patterns: highlighting, the fault under its line while somebody types, dry runs.
+// The editor of patterns: highlighting, faults below their lines while the user types, dry runs.
 
 import { trusted } from "./console.js";
 
@@ -24,7 +24,7 @@ function highlight() {
   place();
 }
 
-// The fault is written in the gap under its line; the line is marked by the same element.
+// One element marks the faulty line and shows the fault in the gap below it.
 const lineHeight = 30;
 function place() {
   marked.scrollLeft = text.scrollLeft;

@@ -112,7 +112,7 @@ class BacktestLibrary:
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
 
     def delete(self, backtest_id: str) -> None:
-        """Cancel a backtest that is not over, or remove one that is."""
+        """Cancel a queued or running backtest, or remove a finished one."""
         fields = {"status": "cancelled", "finished_us": self._clock.now_us()}
         if self._stores.backtests.advance(backtest_id, ("queued", "running"), **fields) is None:
             self._stores.backtests.remove(backtest_id)

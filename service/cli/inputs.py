@@ -56,7 +56,7 @@ TimesOption = typer.Option(
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[tuple[Bar, Any]]:
-    """Show a bar on standard error until the block ends; print lines instead if standard error is no terminal."""
+    """Show a bar on standard error until the block ends; print lines instead if standard error is not a terminal."""
     if not sys.stderr.isatty():
         with working(what):
             yield _NoBar(), None
