@@ -240,8 +240,8 @@ class _VariantShard:
         return found
 
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
-        """The rows of a block that no earlier round has found."""
-        if block.stream not in self._repeated:
+        """The rows of a block that no earlier round has found; what another place found about a stream is new."""
+        if block.stream not in self._repeated or block.found.stream:
             return block
         if block.found.kind is REKEYED:
             return None

@@ -241,6 +241,12 @@ TAPPED = """
 ---
 {kind: pattern, name: stopped, stream: orders, text: 'PATTERN stopped EVENT SEQ(A a, B b) INTO pairs TYPE Pair'}
 ---
+{kind: pattern, name: grouped, stream: orders, suppress: {by: [customer], for: 9 s}, incident: {close_after: 15 s},
+ text: 'PATTERN grouped EVENT SEQ(A a, C c) RETURN c.customer AS customer'}
+---
+{kind: pattern, name: by_key, stream: orders, suppress: {by: [key], for: 20 s},
+ text: 'PATTERN by_key EVENT SEQ(A a, C c)'}
+---
 {kind: pattern, name: of_pairs, stream: pairs, text: 'PATTERN of_pairs EVENT SEQ(Pair a, Pair b)'}
 ---
 {kind: tap, name: stopped, of: orders, results: endings, type: Stopped}
