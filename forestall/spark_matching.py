@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -135,7 +135,7 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
     return orjson.dumps(written)
 
 
-@cache
+@lru_cache(maxsize=16)
 def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
     """Read the rules of a call; a Python worker caches them for later partitions."""
     given = orjson.loads(written)

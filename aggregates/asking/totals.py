@@ -21,7 +21,7 @@ MOST_GROUPS = 100_000
 """The most groups of an answer, and the most pairs of a group and a distinct value that an answer may collect."""
 
 _TABLE = 4_096  # places of the first hash table of groups
-_DIRECT = 65_536  # up to so many combinations of codes, each has its own place in the table
+_DIRECT = 65_536  # combinations of codes, up to which each has its own place in the table
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Spark's Python daemon with the pipeline's modules imported, so that the workers that it forks need not import them.
+"""Spark's Python daemon, which imports the pipeline's modules once for all workers forked from it.
 
 The daemon of continuous tasks has also loaded the kernels, so that a task that replaces a dead one matches at once; it
 may have been prepared while Java started (``prepared``). Spark starts this daemon instead of ``pyspark.daemon`` on

@@ -1,4 +1,4 @@
-"""The resources that each project has created, so that no project deletes those of another."""
+"""The resources created by each project, so that no project deletes another's resources."""
 
 from __future__ import annotations
 
