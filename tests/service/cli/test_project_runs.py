@@ -148,7 +148,7 @@ def test_a_test_is_of_the_patterns_that_it_names(folder, call, monkeypatch):
     (folder / "cases.yaml").write_text(NAMED.replace("[p]", "[pp]"))
     status, _, err = call("test", str(folder))
     said = " ".join(err.split())
-    assert (status, "cases.yaml:4: no active pattern, join or aggregate is called 'pp'" in said) == (2, True), said
+    assert (status, "cases.yaml:4: no active pattern, join, aggregate or tap is called 'pp'" in said) == (2, True), said
 
 
 def test_an_update_writes_the_lists_that_the_test_names_only(folder, call, monkeypatch):
