@@ -78,17 +78,32 @@ def emit(s: RunState, found: Found, node: Int, limit: Int) -> None:
 
 
 @routine
+def latest_time(s: RunState, node: Int) -> np.int64:
+    """The end of a match: the latest time in its chain, which need not be that of the newest node."""
+    latest = np.int64(EARLIEST)
+    while node != NIL:
+        latest = max(latest, np.int64(s.event_time[s.node_event[node]]))
+        node = s.node_parent[node]
+    return latest
+
+
+@routine
+def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
+    """The deadline that a trailing NOT's own WITHIN has after a chain; ``LATEST``: none."""
+    within = p.trail_within[trail]
+    return np.int64(LATEST if within == LATEST else latest_time(s, node) + within)
+
+
+@routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
     """The time when the last trailing condition of a match is decided; ``at_end`` for conditions without a deadline."""
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
     if greedy != NOTHING:
         latest = np.int64(at_end if whole == LATEST else whole)
-    end = s.event_time[s.node_event[s.run_node[run]]]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
-        own = LATEST if p.trail_within[trail] == LATEST else end + p.trail_within[trail]
-        own = min(own, whole)
+        own = min(own_deadline(p, s, s.run_node[run], trail), whole)
         latest = max(latest, np.int64(at_end if own == LATEST else own))
     return latest
 
@@ -98,13 +113,12 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
     """Like ``deadline``, without NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
     whole = s.run_end[run]
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
-    end = s.event_time[s.node_event[s.run_node[run]]]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
         column = p.trail_column[trail]
         if column == NIL or may_complete(x, s.now[AFTER], column):
-            own = LATEST if p.trail_within[trail] == LATEST else end + p.trail_within[trail]
-            latest = max(latest, np.int64(min(own, whole)))
+            own = min(own_deadline(p, s, s.run_node[run], trail), whole)
+            latest = max(latest, np.int64(own))
     return latest
 
 
@@ -178,12 +192,11 @@ def is_in_reach(s: RunState, run: Int) -> bool:
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
     """Whether a trailing NOT of a complete run takes the current event, which is in its reach."""
     head = s.run_node[run]
-    end = s.event_time[s.node_event[head]]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
-        if p.trail_within[trail] != LATEST and s.now[CLOCK] - end >= p.trail_within[trail]:
-            continue
         is_taken = x.taken[p.trail_symbol[trail], s.now[ROW]]
-        if is_taken and holds(c, p.trail_condition[trail], head, s.now[EVENT], NOTHING):
+        if not is_taken or s.now[CLOCK] >= own_deadline(p, s, head, trail):
+            continue
+        if holds(c, p.trail_condition[trail], head, s.now[EVENT], NOTHING):
             return True
     return False
