@@ -55,6 +55,7 @@ REFUSED = {
     "lower(v) IN ('a', 5)": "column 29: lower(v) is a text, and 5 a number",
     "lower(v) + 1 > 2": "column 29: lower(v) + 1 needs a number, and lower(v) is a text",
     "NOT upper(v)": "column 33: NOT upper(v) needs a condition",
+    "prev(v) IS NULL OR coalesce(sum(b.x), avg(b.y))": "a condition, and coalesce(sum(b.x), avg(b.y)) is a number",
     "length(v) LIKE 'a'": "needs a text, and length(v) is a number",
     "substr(v) = 'a'": "column 29: substr has 1 arguments here; write substr(text, start, [length])",
     "matches(v, '(a')": "column 29: expression of matches is '(a': it is not a regular expression of RE2 (missing )",

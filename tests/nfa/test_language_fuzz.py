@@ -74,6 +74,15 @@ gaps = st.builds(Gap, st.sampled_from(["any", "next", "strict"]), st.none() | du
 paths = st.lists(names, min_size=1, max_size=3).map(tuple)
 
 
+def fitting(expression: Expression) -> Expression:
+    """The expression, unless the language refuses its operands: a time beside a text, a number as a condition."""
+    try:
+        check_kinds(expression)
+    except PatternRefused:
+        reject()
+    return expression
+
+
 @dataclass
 class Grower:
     """Draws one pattern; steps are numbered, so that aliases are distinct and match no attribute's name."""
@@ -93,7 +102,7 @@ class Grower:
         condition = self.expression(1, (None, alias, *of)) if self.draw(st.booleans()) else None
         if condition is not None and allow_prev and self.draw(st.booleans()):
             is_first = IsNull(Call("prev", (self.attribute((None, alias)),)))
-            condition = Either((is_first, condition))
+            condition = fitting(Either((is_first, condition)))
         return Atom(types, alias, condition)
 
     def attribute(self, of: tuple[str | None, ...]) -> Attribute:
@@ -125,11 +134,7 @@ class Grower:
             Like(left, self.draw(st.text(max_size=4))),
             Call("coalesce", tuple(inner)),
         ]
-        try:
-            check_kinds(built[kind - 4])
-        except PatternRefused:  # a time beside a text
-            reject()
-        return built[kind - 4]
+        return fitting(built[kind - 4])
 
     def call(self, of: tuple[str | None, ...]) -> Call:
         owners = [alias for alias in of if alias is not None]
