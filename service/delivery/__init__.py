@@ -1,1 +1,1 @@
-"""Output of results: the pipeline's rows are stored, and delivered to webhooks."""
+"""Output of results: the pipeline's rows are stored, and delivered to webhooks and other sinks."""

@@ -36,7 +36,7 @@ _MOST_DIGITS = 12
 _MOST_HEADERS = 10
 _LONGEST_VALUE = 2_000
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-_VALUE = re.compile(r"[!-~]([ !-~]*[!-~])?")  # visible ASCII, blanks inside: neither line ends nor other controls
+_VALUE = re.compile(r"[!-~]([ !-~]*[!-~])?")  # visible ASCII, with blanks inside, but no line ends or other controls
 _OURS = {
     "accept-encoding",
     "connection",
@@ -77,9 +77,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one attempt: the HTTP status, if there was an answer, and the error unless the receiver took it.
+    """The result of one attempt: the HTTP status, if there was an answer, and the error unless the receiver accepted.
 
-    ``retry_after_s`` is the pause that the receiver asked for, if it did not take the message; not bounded.
+    ``retry_after_s`` is the pause for which a receiver that did not accept has asked; not bounded.
     """
 
     status: int | None
@@ -127,7 +127,7 @@ def signed_headers(message: Message) -> dict[str, str]:
 def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
     """The message with an item of a kind to a webhook at the present time, in microseconds UTC.
 
-    Raises ``BodyTooLong`` if the webhook has a template that makes too long a body of it.
+    Raises ``BodyTooLong`` if the webhook's template makes the body too long.
     """
     return Message(
         id=item,
@@ -141,7 +141,7 @@ def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, no
 
 
 def check_secret(secret: str) -> None:
-    """Refuse a signing secret that receivers could not use: other than ``whsec_`` and base64 of 24 to 64 bytes."""
+    """Refuse a signing secret that is not ``whsec_`` and base64 of 24 to 64 bytes."""
     try:
         size = len(base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True))
     except (binascii.Error, ValueError):
@@ -156,7 +156,7 @@ def check_secret(secret: str) -> None:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Check a webhook's headers: not too many, valid, not repeated, and none that the service sets."""
+    """Check that a webhook's headers are few, valid, not repeated, and not set by the service."""
     if len(headers) > _MOST_HEADERS:
         raise _refused_headers(f"a webhook adds at most {_MOST_HEADERS} headers, not {len(headers)}")
     if len({name.lower() for name in headers}) < len(headers):

@@ -1,4 +1,4 @@
-"""Decisions from the observations of all shards; they are made next to the sink, which sees the rows of every shard."""
+"""Decisions from the observations of all shards, made beside the sink, which gets the rows of every shard."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 
 
 class Decisions:
-    """Lets deciders observe the summaries of a micro-batch's shards, and appends their decisions to the log.
+    """Passes the summaries of a micro-batch's shards to deciders, and appends their decisions to the log.
 
-    A micro-batch that is written again is skipped. If another driver writes at the same time, one of the two decides. A
-    missing observation changes no result, so only a Redis that does not answer stops the pipeline here.
+    A micro-batch that is written again is skipped. If another driver writes at the same time, only one of the two
+    decides. A missing observation changes no result, so the only error that stops the pipeline here is a Redis that
+    does not answer.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:

@@ -107,7 +107,7 @@ class Deliverer:
     async def _pause(
         self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
-        """Wait until there may be something to do; returns the attempts that have ended, after raising their errors."""
+        """Wait until an attempt ends or deliveries may be due; returns the ended attempts, or raises their error."""
         if is_idle or len(on_way) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait(
@@ -122,7 +122,7 @@ class Deliverer:
         return ended
 
     async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
-        """Make an attempt and record its outcome; if Redis does not answer, the delivery is due after its lease."""
+        """Make an attempt and record its outcome; if Redis fails to answer, the delivery is due after its lease."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
             outcome = await self._attempt(outbound, delivery)
@@ -143,7 +143,7 @@ class Deliverer:
         return self._outcome(delivery, reply)
 
     def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
-        """The webhook and the body of a delivery; the body is in the delivery itself, or in the alert log."""
+        """The webhook and the body of a delivery; the alert log has the bodies of alerts."""
         webhook = self._stores.webhooks.get(delivery.webhook)
         return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
@@ -187,7 +187,7 @@ class Deliverer:
         reason = self._hopeless(webhook_id, reply)
         if reason is None:
             return
-        with suppress(NotFound, RegistryContended):  # another attempt will disable it
+        with suppress(NotFound, RegistryContended):  # the next attempt disables the webhook
             self._stores.webhooks.change(
                 webhook_id, lambda found: replace(found, is_enabled=False, disabled_because=reason)
             )

@@ -1,7 +1,7 @@
-"""Digests: the results that a webhook collects for a time, as the body of one delivery.
+"""Digests: the results that a webhook has collected for a time, as the body of one delivery.
 
-Results are collected in the queue. When their time is over, their body is made, and one script takes them out of the
-collection and queues the body as an ordinary delivery. So a digest never changes, whatever attempts it needs.
+Results are collected in the queue. When the digest is due, its body is made, and one script removes the results from
+the collection and queues the body as an ordinary delivery. So a digest is the same in all attempts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from streams import format_time
 DIGEST_MEMBERS = frozenset("type id webhook from until counts results more next".split())
 MOST_LISTED = 100
 MOST_BYTES = 200_000
-BULK_RESULTS, BULK_BYTES = 5_000, 2_000_000  # of a digest that lists all results; the next one has the others
-_MOST_RESULTS = 10_000  # of one digest; the next one has the others
+BULK_RESULTS, BULK_BYTES = 5_000, 2_000_000  # in a digest that lists all results; further results are in the next one
+_MOST_RESULTS = 10_000  # in one digest; further results are in the next one
 
 
 def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
     """Queue the results that a webhook has collected as one delivery; those of a deleted webhook are dropped.
 
-    A sink that lists all results takes as many as one delivery may have, and the others wait for the next one. Without
-    effect if another process does the same at this moment.
+    A sink that lists all results gets as many as one delivery may have, and the others wait for the next one. Has no
+    effect if another process closes the same digest at this moment.
     """
     found = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
     webhook = stores.webhooks.find(webhook_id)
@@ -69,7 +69,7 @@ def _body(webhook: RegisteredWebhook, identity: str, found: Sequence[Delivery], 
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
-    """The path of the alerts after the last one that is listed."""
+    """The API path of the alerts after the last listed one."""
     chosen = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
     filters = urlencode({name: value for name, value in chosen.items() if value is not None})
     return f"/v1/alerts?{filters}"
@@ -78,7 +78,7 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, found: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """The first results that are still kept, with their kinds; the cursor after their last alert; the end of them.
+    """The first results that still exist, with their kinds; the cursor after their last alert; the number examined.
 
     Alerts are in the order of their numbers, so that all others are after the cursor.
     """

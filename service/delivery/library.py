@@ -53,9 +53,9 @@ _LONGEST_US = 7 * 86_400 * _SECOND_US
 class WebhookDraft:
     """A webhook to be registered; a secret is ``whsec_`` and base64 of 24 to 64 bytes, generated if None.
 
-    It receives results of the given kinds only, and of the given stream, pattern, key and least severity; None: any.
-    The name is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity.
-    ``sink`` has kind and members of a sink that is not a webhook; the secret is its password, and it has no ``url``.
+    The webhook receives only results of the given kinds, stream, pattern, key and least severity; None: any. The name
+    is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity. ``sink`` has kind
+    and members of a sink that is not a webhook; then the secret is the sink's password, and there is no ``url``.
     """
 
     url: str = ""
@@ -249,7 +249,7 @@ def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None)
 
 
 def _require_secret_stays(before: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Refuse another server for a password that the caller does not send: only its owner may give it away."""
+    """Refuse a change of the server without the password, so that only its owner can send it to another server."""
     known = before.sink or {}
     if before.secret and any(known.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

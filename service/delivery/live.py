@@ -1,4 +1,4 @@
-"""Alerts, other results and events for listeners: each gets every new one soon after it was written, with a cursor.
+"""Live lists: listeners get every new alert, other result or event soon after it was written, with a cursor.
 
 The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor
 misses nothing.
@@ -55,8 +55,8 @@ class LiveLists:
     async def follow(self, pages: Pages, after: str, is_over: Callable[[], bool]) -> AsyncIterator[tuple[str, Any]]:
         """Yield cursor and item for all items after a cursor, and for each new one.
 
-        Where events were removed, yields a ``Gap`` with the cursor before it. Ends when ``is_over``, called before each
-        poll, returns True, and when Redis does not answer; the listener then reconnects with its last cursor.
+        Where events were removed, yields a ``Gap`` with the cursor before the gap. Ends when ``is_over``, called before
+        each poll, returns True, or when Redis does not answer; the listener then reconnects with its last cursor.
         """
         shown_us = None
         while not is_over():

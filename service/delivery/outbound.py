@@ -1,8 +1,7 @@
 """Connections to permitted addresses only, over which webhooks are sent.
 
-The check is made where connections are opened, below HTTP: whatever requested a connection, it is opened to a checked
-address and to no other. TLS still verifies the certificate for the host's name. There are no redirects, no
-proxies of the environment and no cookies here.
+The check is made where connections are opened, below HTTP, so that every connection goes to a checked address. TLS
+still verifies the certificate for the host's name. Redirects, proxies of the environment and cookies are not used.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
             length = min(int(self.headers.get("content-length") or 0), _MOST_BYTES)
             headers = dict(self.headers.items())
             body = self.rfile.read(length)
-            if len(body) < length:  # the sender died; it will send again
+            if len(body) < length:  # the sender died, and will send again
                 self.close_connection = True
                 return
             is_taken = received.take(body, headers, on_alert)

@@ -1,4 +1,4 @@
-"""Results of several kinds as one feed: each kind in the order in which it was found, with a cursor for all of them."""
+"""Results of several kinds as one feed: each kind in order of discovery, with one cursor for all kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.stores import AlertFilter, AlertStore, RecentStore
 from service.stores.cursors import OLDEST, Page, require_cursor
 from shards import ALERT
 
-_OLDEST_FIRST = "a"  # the mark of the cursors of lists that are read with the oldest first
+_OLDEST_FIRST = "a"  # mark of cursors for reading a list oldest first
 _PART = "[0-9a-z]{1,14}(?:-[0-9a-z]{1,14}(?:[.][0-9a-z]{1,7})?)?"
 _CURSOR = re.compile(f"{_PART}(?:_{_PART}){{0,31}}")
 
@@ -36,7 +36,7 @@ class ResultsFeed:
         self._stream = stream
 
     def newest(self) -> str:
-        """The cursor after everything that was found so far."""
+        """The cursor after all results so far."""
         ends = [
             self._alerts.newest() if kind == ALERT.name else self._results[kind].page(1).after for kind in self._kinds
         ]
@@ -80,5 +80,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """The cursor of some places; its numbers are to the base of 36, so it is short."""
+    """The cursor of some places, with numbers to base 36, to be short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

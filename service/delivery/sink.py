@@ -1,8 +1,7 @@
 """The sink of the pipeline's rows: each kind is stored, its deliveries are queued, and derived events are appended.
 
-A micro-batch that was written in part is written again. Therefore the order is: its derived events, the time that
-follows from them, its results, the decisions by its shards' observations, and last the shards' reports, which mark its
-entries as matched.
+A partly written micro-batch is written again. Therefore the order is: derived events, the times of derived streams,
+results, decisions from the shards' observations, and last the shards' reports, which mark the entries as matched.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from streams import Clock, EventBatch, parse_time
 if TYPE_CHECKING:
     from service.observing.spans import OpenSpan, Spans
 
-_MOST_LINKS = 32  # of a span
+_MOST_LINKS = 32  # links of a span
 
 
 class AlertSink:
@@ -56,14 +55,14 @@ class AlertSink:
         self.index(rows, epoch_id)
 
     def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write all but the derived events; those of a shard may be of several ranges, one after the other."""
+        """Write all rows but derived events; a shard's rows may come from several consecutive ranges."""
         reports = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)
         newest = {row.shard: row for row in reports}
         self._stores.pipeline_status.note(
             list(newest.values())
-        )  # last: the alerts of what counts as matched are written
+        )  # last, so that alerts of matched entries are always written
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         if not rows:
@@ -123,7 +122,7 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend operators that one shard has suspended in all shards; several reports on one operator count once."""
+        """Suspend in all shards the operators that one shard has suspended; an operator is suspended once."""
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         standing = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in standing:
@@ -135,7 +134,7 @@ class AlertSink:
 
 
 class AlertSpans:
-    """Begins the spans of alerts, each in the trace of the request that brought the last event of its match."""
+    """Begins the spans of alerts, each in the distributed trace of the request that brought the match's last event."""
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
         self._spans = spans
@@ -181,7 +180,7 @@ def _events_of(alert: Mapping[str, Any]) -> list[str]:
 
 
 def _last(alert: Mapping[str, Any], known: Iterable[RequestContext]) -> RequestContext | None:
-    """The request that brought the last event of the match; of events of equal time, the one that the log took last."""
+    """The request that brought the last event of a match; of events with equal times, the one appended last."""
     end_us = parse_time(alert["end"])
     ending = [one for one in known if one.time_us == end_us]
     return max(ending, key=lambda one: one.taken_us, default=None)
@@ -202,11 +201,11 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 
 
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-    """Append the events that a micro-batch derived with another key, then the times of their streams.
+    """Append the derived events of a micro-batch, then the times of their streams.
 
-    ``rows`` are of the kind ``rekeyed``, ordered by shard and position; ``reports``, of the kind ``stats``, are one for
-    each shard. A call that fails or is killed may be repeated with the same rows: each event is in the log once. Raises
-    ``LogResharding`` also if the log was resharded since this process read its layout.
+    ``rows`` are of the kind ``rekeyed``, ordered by shard and position; ``reports`` has one row of the kind ``stats``
+    for each shard. A call that fails or is killed may be repeated with the same rows: each event enters the log once.
+    Raises ``LogResharding`` also if the log was resharded since this process read its layout.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}

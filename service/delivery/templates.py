@@ -1,8 +1,8 @@
 """Bodies in the form that a receiver requires: a JSON object with places for members of the usual body.
 
-``{{path.to.field}}`` in a string is replaced by a member of the body, found by names and, in lists, by numbers. There
-is nothing else: no code, no filters, no attributes. Inserted values are never read as templates again, and as they are
-put into parsed JSON, not into text, the result is valid JSON whatever they hold.
+``{{path.to.field}}`` in a string is replaced by a member of the body, found by names and, in lists, by numbers.
+Templates have no code, filters or attributes. Inserted values are never read as templates, and are inserted into parsed
+JSON, not into text, so the result is always valid JSON.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _filled(part: Any, body: Mapping[str, Any], room: list[int]) -> Any:
 
 
 def _spend(room: list[int], text: str | bytes) -> Any:
-    """Take a text's length from the remaining room, so that a too long result is given up while it is built."""
+    """Subtract a text's length from the remaining room, so that building too long a result stops early."""
     room[0] -= len(text)
     if room[0] < 0:
         raise _too_long()

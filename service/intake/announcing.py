@@ -13,7 +13,7 @@ from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
-    """The use cases of announcements; the clock bounds how far ahead a time may be."""
+    """The use cases of announcements; announced times are bounded by the clock."""
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
@@ -22,9 +22,9 @@ class Announcing:
     def punctuate(self, stream: str, punctuation: Punctuation) -> Sequence[str]:
         """Append a punctuation, a promise about the events after it, to every shard of the log.
 
-        A range without a time is finished at the time of the stream's newest event: at the same time in every shard.
-        Returns the parts of the punctuation that have no effect, in sentences. A derived stream is refused, as its time
-        follows from that of the streams that feed it, and so is a time further ahead of the clock than an event may be.
+        A range without a time is finished at the time of the stream's newest event, which is the same in every shard.
+        Returns sentences about the parts of the punctuation that have no effect. Refused for a derived stream, whose
+        time follows from the streams that feed it, and for a time further ahead of the clock than an event may be.
         """
         declaration = self._stores.registry.stream(stream)
         require_posted(declaration)
@@ -41,7 +41,7 @@ class Announcing:
         return (f"the range finishes nothing: {', and '.join(advice)}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Whether a range of a key of a stream finishes keys of an active operator."""
+        """Whether a range of keys can finish keys of an active operator on the stream."""
         return any(
             KINDS_BY_NAME[part.kind].finishes_range(part, by, declaration)
             for kind in DOCUMENT_KINDS
@@ -51,9 +51,9 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """End the trace of a key at this position of the log, in its shard; nothing happens if none is open.
+        """End the trace of a key at this position of the log, in the key's shard; has no effect if no trace is open.
 
-        An end further ahead of the clock than an event may be is refused.
+        Refused if the end is further ahead of the clock than an event may be.
         """
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)

@@ -1,8 +1,8 @@
 """JSON Schemas of event types: compiled with bounds, and checked against events.
 
-A schema comes from a stranger. So it may refer to no other document, its references must not be circular or
-multiply without end, and its regular expressions are of the kind that takes linear time. The largest cost of a check is
-computed before it begins (``schema_weights``), and all faults of an event are listed only if they are few.
+Schemas are untrusted. So a schema may refer to no other document, its references must not be circular or multiply
+without end, and its regular expressions must run in linear time. The largest cost of a check is computed before the
+check (``schema_weights``), and all faults of an event are listed only if they are few.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_PER_CHARACTER = 125_000  # regular expressions of a million states, some 2
 _MOST_LISTED = 200_000
 _COLLECTING = ("anyOf", "oneOf")  # a fault of these contains every fault of their alternatives
 
-# The words of draft 2020-12; others are permitted and have no effect, so a typing error is silent.
+# Keywords of draft 2020-12. Other words are permitted without effect, so a misspelt keyword is not an error.
 _OF_SCHEMAS = frozenset("properties patternProperties $defs definitions dependentSchemas".split())
 _ONE = frozenset(
     "items contains additionalProperties propertyNames not if then else unevaluatedItems unevaluatedProperties "
@@ -62,7 +62,7 @@ class StepBudget:
         return cls(limit, limit)
 
     def spend(self, steps: int, event: Event) -> None:
-        """Spend steps before they are made; an event that needs more than are left is refused, and spends none."""
+        """Spend steps in advance; an event that needs more steps than are left is refused, and spends none."""
         if steps > self.left:
             raise EventBreaksSchema(
                 f"the check of its attributes by the schema of the type {event.type!r} may take {steps} steps, and the "
@@ -75,7 +75,7 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    ``is_stored``: the schema was accepted before, perhaps by a release with other bounds, which are not checked again.
+    ``is_stored``: the schema was accepted before, perhaps by a release with other bounds, so bounds are not checked.
     ``SchemaRefused`` names the place and the reason if a schema is invalid or uses unsupported features.
     """
 
@@ -107,7 +107,7 @@ class EventSchema:
             ) from error
 
     def require(self, event: Event, version: int, budget: StepBudget) -> None:
-        """Check the attributes of an event against the schema, whose version is for the message.
+        """Check the attributes of an event against the schema; messages name its ``version``.
 
         Raises ``EventBreaksSchema`` with places and reasons, or if the check could take more than the budget has.
         """

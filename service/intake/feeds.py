@@ -1,4 +1,4 @@
-"""Feeds: other inputs on their way into the event log, each row once.
+"""Feeds: inputs besides the API, each of whose rows enters the event log once.
 
 A feed has a name, a folder of its own below the data folder (``feeds/<name>``), and a mark in Redis that names the next
 row to take. Each append moves the mark in the same script, so that a micro-batch that is repeated after a crash
@@ -46,7 +46,7 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """The progress of a feed since its process began; ``repeated`` counts rows that had been taken before."""
+    """The progress of a feed since its process began; ``repeated`` counts rows that were taken before."""
 
     accepted: int = 0
     rejected: int = 0
@@ -101,9 +101,9 @@ class Taker(Protocol):
 
 
 class FeedSink:
-    """Takes the rows of micro-batches in portions of at most a request; rows that are refused for now are sent again.
+    """Takes the rows of micro-batches in portions of at most a request's size; temporarily refused rows are sent again.
 
-    ``stop`` is set when the process is to end, and ends waiting.
+    ``stop`` is set when the process has to end, and ends waiting.
     """
 
     def __init__(self, intake: Taker, marks: FeedStore, feed: Feed, limits: Limits, stop: Signal) -> None:
@@ -143,7 +143,7 @@ class FeedSink:
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
     def _where(self, batch: int) -> FeedMark:
-        """The mark, which is in this micro-batch or after it."""
+        """The feed's mark, which must be in this micro-batch or after it."""
         self.check()
         name = self._feed.name
         mark = self._patiently(lambda: self._marks.mark(name))

@@ -1,4 +1,4 @@
-"""Intake of posted events: good ones are appended to the log, the others become dead letters with a reason."""
+"""Intake of posted events: valid events are appended to the log, the others become dead letters with a reason."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ EventShape = Literal["cloudevents", "any"]
 _KEPT_CHARS = 32_000
 _LONGEST_KEY = 200
 _DEEPEST = 100
-_PER_US = 16  # numbers of arrival
-_MOST_WRITTEN_BITS = 10_000  # Python writes no integer of more than 4,300 digits in decimals
+_PER_US = 16  # arrival numbers per microsecond
+_MOST_WRITTEN_BITS = 10_000  # Python writes at most 4,300 decimal digits of an integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """A feed's step, taken once, with the origin of each event of its batch, as plain JSON for its dead letter."""
+    """A feed's step, taken once, with the origin of each event as plain JSON, for dead letters."""
 
     step: FeedStep
     origins: Sequence[Mapping[str, Any]]
@@ -92,7 +92,7 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The schemas of a stream, each with its version; single ones may be newer than the ``version`` of all together.
+    """The schemas of a stream, each with its version; single schemas may be newer than the ``version`` of the whole.
 
     ``most_steps``: the steps that the checks of a request may take.
     """
@@ -315,7 +315,7 @@ def _fingerprint(objects: Sequence[object], shape: EventShape) -> str:
 def _encoded(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # nested deeper than orjson writes, or not a value of JSON; such an event is rejected
+    except TypeError:  # nested too deeply for orjson, or no JSON value; such an event is rejected
         return json.dumps(_writable(value, _DEEPEST), sort_keys=True, default=repr).encode()
 
 
@@ -362,7 +362,7 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
         accepted=answer["accepted"],
         rejected=rejected,
         is_duplicate=is_duplicate,
-        duplicates=answer.get("duplicates", 0),  # older releases dropped no events
+        duplicates=answer.get("duplicates", 0),  # missing in answers of older releases, which dropped no events
     )
 
 

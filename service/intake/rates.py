@@ -1,7 +1,7 @@
-"""Token buckets by name: a burst at once, and a rate per second in the long run.
+"""Token buckets by name, which allow a burst at once, and a rate per second in the long run.
 
-They live in the memory of one process, as the API is one process. The known libraries of limits count in windows; a
-bucket needs only a number and a time, and allows one burst, but not two in a row at the border of two windows.
+The buckets are in the memory of one process, because the API is one process. Well-known libraries for limits count in
+windows, which allow two bursts in a row at the border of two windows; a bucket needs only a number and a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Allowance:
 class TokenBuckets:
     """Buckets of one size, each full when its name is first used; beyond a limit, the least recently used are dropped.
 
-    A full bucket has ``burst`` tokens, and ``per_s`` come back in a second. ``now`` gives seconds on a monotonic clock.
+    A full bucket has ``burst`` tokens, and gets back ``per_s`` tokens per second. ``now`` is a monotonic clock in
+    seconds.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:

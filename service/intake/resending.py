@@ -17,7 +17,7 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The results of resending dead letters, by id, in order; ``left`` more were not resent, or not taken yet."""
+    """The results of resending dead letters, by id, in order; ``left``: the number of letters that remain."""
 
     outcomes: Mapping[str, ReplayOutcome]
     left: int
@@ -38,10 +38,10 @@ class DeadLetters:
         return letter, outcome
 
     def replay(self, letter_id: str) -> ReplayOutcome:
-        """Resend the event of a letter through the intake; an event that was taken is not taken again.
+        """Resend the event of a letter through the intake; an event that was accepted before is not taken again.
 
-        An event that is refused again makes no further letter: the outcome is stored with this letter, and it may be
-        resent later. A letter without the whole event of an intake raises ``NotReplayable``.
+        An event that is refused again makes no further letter: the outcome is stored with this letter, which may be
+        resent later. A letter that does not have the whole event raises ``NotReplayable``.
         """
         letter, outcome = self.get(letter_id)
         if outcome is not None and outcome.is_accepted:
@@ -49,7 +49,7 @@ class DeadLetters:
         return self._send(letter)
 
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
-        """Resend the oldest letters of a stream and code not taken yet; outcomes before ``LogFull`` are stored."""
+        """Resend the oldest letters of a stream and code not accepted yet; outcomes before ``LogFull`` are stored."""
         store = self._stores.dead_letters
         chosen = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}
         letters = [letter for letter in store.all() if chosen.items() <= letter.items() and _is_replayable(letter)]

@@ -1,9 +1,9 @@
 """The largest cost of checking an event against a JSON Schema, computed before the check.
 
-A schema comes from a stranger, and so does an event. ``Weights`` reads a schema once: the number of its parts when
-every reference is replaced by its target, and the cost of each part for each value, and for each character, that it is
-applied to. ``extent_of`` applies these costs to an event. A step is about the cost of comparing one value; seconds are
-never measured, so the same event is always judged alike.
+Schemas and events are untrusted. ``Weights`` reads a schema once, and computes the number of parts when every reference
+is replaced by its target, and the cost of each part per value and per character. ``extent_of`` applies these costs to
+an event. A step is about the cost of comparing one value; seconds are never measured, so equal events get equal
+verdicts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from service.errors import SchemaRefused
 _MOST_PARTS = 10_000
 _DEEPEST = 64
 _SHOWN_CHARS = 200
-_STATES_OF_A_STEP = 8  # of an automaton that has to be followed state by state
+_STATES_OF_A_STEP = 8  # states of an automaton that cost a step, where each must be followed
 _BYTES_OF_A_STEP = 8
 _PLAIN_VALUES = ("const", "enum", "default", "examples")
 _COMPARED = ("const", "enum")
@@ -45,7 +45,7 @@ _STATES_OF_A_CLASS = 8
 class Weight:
     """The cost of a part of a schema: the number of its ``parts``, with the targets of references, and steps.
 
-    Steps are for each value that it is applied to, and for each character of their texts and names.
+    Steps are counted for each value to which the part is applied, and for each character of its texts and names.
     """
 
     parts: int = 1
@@ -77,9 +77,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The number of values in a value, with itself and their names, and of their characters.
+    """The size of a value: the number of values in it, with itself and names, and the number of their characters.
 
-    ``steps``: the most steps that its check takes.
+    ``steps``: the most steps that the value's check takes.
     """
 
     values: int
@@ -112,7 +112,7 @@ def extent_of(value: object, plan: Plan) -> Extent:
 
 
 def regex_states(pattern: str) -> int:
-    """About the number of states of a regular expression's automaton, with counted repetitions written out."""
+    """The approximate number of states of a regular expression's automaton, with counted repetitions written out."""
     groups: list[tuple[int, int]] = []
     total = last = 0
     for atom in _ATOM.findall(pattern):
@@ -235,7 +235,7 @@ def _own(part: Mapping[str, Any], inner: Weight) -> Weight:
     per_value += sum(len(orjson.dumps(part[name])) // _BYTES_OF_A_STEP + 1 for name in _COMPARED if name in part)
     for pattern in _patterns_of(part):
         per_character += 1 + regex_states(pattern) // _STATES_OF_A_STEP
-    if unevaluated := sum(name in part for name in _UNEVALUATED):  # asks again what its sibling keywords have seen
+    if unevaluated := sum(name in part for name in _UNEVALUATED):  # repeats the work of sibling keywords
         times = 1 + unevaluated * (1 + inner.height)
         per_value, per_character = per_value * times, per_character * times
     return Weight(inner.parts, per_value, per_character, inner.height)

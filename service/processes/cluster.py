@@ -1,4 +1,4 @@
-"""The place of Spark and of its data, from the settings."""
+"""The options of Spark's jobs, and the places of their data, from the settings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from service.stores.log.backlog import MATCHED_KEY
 _IN_REDIS = "redis"
 _LOCAL_SNAPSHOT_BYTES = 4_000_000
 _CLUSTER_SNAPSHOT_BYTES = 500_000
-_TASK_ATTEMPTS = 4  # the number that Spark makes on a cluster
-_ENDLESS_ATTEMPTS = 1_000_000  # a continuous task begins again however often its process dies
+_TASK_ATTEMPTS = 4  # Spark's own default on a cluster
+_ENDLESS_ATTEMPTS = 1_000_000  # a continuous task is started again however often its process dies
 
 
 def session_options(settings: Settings) -> SessionOptions:
@@ -46,7 +46,7 @@ def session_options(settings: Settings) -> SessionOptions:
 
 
 def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
-    """The pipeline's inputs and folders under a layout of the log; ``tasks`` read at the same time."""
+    """The pipeline's inputs and folders under a layout of the log; at most ``tasks`` tasks read at the same time."""
     return JobOptions(
         log=EventLogOptions(
             redis_url=url,
@@ -67,7 +67,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
 
 
 def forget_former(settings: Settings, layout: Layout, url: str) -> None:
-    """Remove checkpoints and states of former layouts of the log. Whatever cannot be removed stays."""
+    """Remove checkpoints and states of former layouts of the log, as far as possible."""
     for generation, shards in zip(layout.former_generations, layout.former, strict=True):
         before = Layout(shards=shards, identity=layout.identity, generation=generation)
         options = job_options(settings, before, url, tasks=1)
@@ -78,12 +78,12 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 
 def snapshot_bytes(settings: Settings) -> int:
-    """The bytes of entries after which a shard is saved; fewer on a cluster, where shards move between machines."""
+    """The bytes of entries after which a shard's state is saved; fewer on a cluster, where shards change machines."""
     return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
 
 
 def handover_folder(settings: Settings, log_identity: str) -> Path:
-    """The folder in which processes of one machine leave states for one another (handover)."""
+    """The folder in which a process leaves states for the machine's next one (handover)."""
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)

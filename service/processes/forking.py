@@ -17,7 +17,7 @@ _OUTPUTS = 1, 2
 def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> None:
     """Run the ``main`` of a module in this process, with its own environment, and with its output in a log file.
 
-    ``ps`` shows it with the name of its log, as the command line is that of the fork server.
+    ``ps`` shows the process with the name of its log, because its command line is the fork server's.
     """
     with suppress(OSError):
         _NAME.write_text(f"forestall-{log_file.stem}", encoding="ascii")
@@ -31,7 +31,7 @@ def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> No
 
 
 def _share_server() -> None:
-    """Let this process have others forked by its own fork server, where Python would start another one."""
+    """Let this process use its own fork server instead of starting another server."""
     vars(forkserver._forkserver)["ensure_running"] = _nothing_to_start
 
 

@@ -1,7 +1,6 @@
 """The pipeline as a process: ``python -m service.processes.pipeline_process``.
 
-It ends with status 1 when the streaming query fails, and is meant to be started again then: it continues from its
-checkpoint.
+The process ends with status 1 when the query fails; started again, it continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -74,13 +73,13 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
         ends.callback(_say_nothing_more, stores)
         where = session_options(settings)
         report = StartReport(stores.heartbeat, life_sign(settings.life_dir, "pipeline"))
-        needed = EXERCISES if is_local(where.master) else ()  # the machines of a cluster compile their own
+        needed = EXERCISES if is_local(where.master) else ()  # machines of a cluster compile their own kernels
         ends.enter_context(beside(report.repeat, "start-report"))
         with compiling_beside(needed, report.compiling):
             report.begin("starting Spark", STUCK_S)
             if settings.is_continuous and is_local(where.master) and progress_of(EXERCISES).is_complete:
                 where = ends.enter_context(prepared_daemon(where))
-            with signals_held():  # else a signal could leave Spark's Java process running
+            with signals_held():  # otherwise a signal could leave Spark's Java process running
                 context = build_context(where)
                 ends.callback(end_session, context)
             report.begin("waiting for Spark's machines")
@@ -114,7 +113,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """Make a function that reports the executors of a cluster every few seconds, however often it is called."""
+    """A function that reports the executors of a cluster at most every few seconds, however often it is called."""
     due = [0.0]
 
     def look() -> None:
@@ -129,7 +128,7 @@ def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) 
 
 
 def warn_of_risks(stores: Stores) -> None:
-    """Log a warning, in words, for acknowledged data that the Redis server may lose."""
+    """Log warnings if the Redis server may lose acknowledged data."""
     for finding in at_risk(server_facts(stores.client)):
         structlog.get_logger(__name__).warning("redis-at-risk", found=finding.found, advice=finding.advice)
 

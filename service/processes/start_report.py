@@ -1,7 +1,7 @@
 """The pipeline's reports about itself: its heartbeat, and its current task while it has no heartbeat.
 
-Spark's own waits for its Java process and its Python processes have no end. So the phases that begin with a limit end
-the process when they take longer without progress; the supervisor starts it again.
+Spark waits for its Java and Python processes without a limit. So a phase with a limit ends the whole process when it
+takes longer without progress; the supervisor starts the process again.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from service.stores import Heartbeat
 from streams.compiling import CompileProgress
 
 _REPORTED_EVERY_S = 1.0
-_LONG_S = 3.0  # without a heartbeat
+_LONG_S = 3.0  # time without a heartbeat that is reported as a task
 STUCK_S = 600.0
-"""Limit of a phase that takes seconds, or minutes on a machine with twenty times the work that it can do."""
+"""Limit of a phase that takes seconds, or minutes on a heavily overloaded machine."""
 
 
 @dataclass(slots=True)
 class StartReport:
-    """Reports what a pipeline is busy with while it starts, and while a micro-batch takes long.
+    """Reports the pipeline's current task while it starts, and while a micro-batch takes long.
 
     ``life``: called while the pipeline starts, and with each heartbeat.
     """
 
     heartbeat: Heartbeat
     life: Callable[[], None] = lambda: None
-    end: Callable[[int], object] = os._exit  # at once: the main thread may be in a call that has no end
+    end: Callable[[int], object] = os._exit  # at once, because the main thread may be in an endless call
     _phase: str = "starting"
     _limit_s: float | None = None
-    _progress: float = 0.0  # when the phase began, or a kernel was compiled
+    _progress: float = 0.0  # time at which the phase began, or the last kernel was compiled
     _compiling: CompileProgress | None = None
     _beaten: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -4,8 +4,8 @@ A process that dies, the private Redis server included, is started again, with g
 cannot be started. Processes do not talk to each other; they share state through Redis only, so that each may be killed
 at any moment.
 
-Python's processes are forked from one that has imported what they need (the fork server of ``multiprocessing``): the
-imports take seconds, and their memory is shared.
+Python processes are forked from a process that has done their imports (the fork server of ``multiprocessing``), because
+the imports take seconds, and forked processes share the memory.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class _Child:
 class Supervisor:
     """Starts, watches and stops the processes: the modules of ``children``, by name.
 
-    They read the same environment, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` gives seconds on a
-    monotonic clock.
+    The processes read the same environment, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` is a monotonic
+    clock in seconds.
     """
 
     settings: Settings
@@ -190,7 +190,7 @@ class Supervisor:
         self._rotate(now)
 
     def _rotate(self, now: float) -> None:
-        """Rotate log files that are too large; checked now and then."""
+        """Rotate log files that are too large, at intervals."""
         if now < self._rotates_at:
             return
         self._rotates_at = now + _ROTATED_EVERY_S
@@ -253,7 +253,7 @@ class Supervisor:
         try:
             child.log_file.open("ab").close()
             process.start()
-        except (OSError, EOFError) as error:  # the second where the fork server has ended
+        except (OSError, EOFError) as error:  # ``EOFError``: the fork server has ended
             self.on_death(child.failed(name, now, reason=str(getattr(error, "strerror", None) or error)))
             return
         child.process = process
@@ -262,10 +262,11 @@ class Supervisor:
 
 
 def rotate(log_file: Path, most_bytes: int) -> bool:
-    """Rotate a log file that is too large; the two before are kept beside it as ``NAME.log.1``, ``NAME.log.2``.
+    """Rotate a log file that is too large; the last two are kept as ``NAME.log.1`` and ``NAME.log.2``.
 
-    The process that writes the file keeps it open for appending, so it is copied and then cut; lines written in between
-    are lost. If the copy fails for lack of space, the file is cut all the same. Returns whether it was rotated.
+    The writing process keeps the file open for appending, so the file is copied and then truncated; lines written in
+    between are lost. If the copy fails for lack of space, the file is truncated all the same. Returns whether it was
+    rotated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

@@ -1,4 +1,4 @@
-"""A temporary service in a folder of its own: for the demo and for tests of the whole."""
+"""A temporary service in its own folder, for the demo and for tests of the whole service."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def running(
     """Run the whole service in ``folder`` on a free port; ready when the block begins, stopped at its end.
 
     Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with messages, ``wait``
-    with what is missing. ``more``: further settings, as variables without their prefix. ``ServiceNotReady`` shows
-    the last lines of the logs.
+    with the missing parts. ``more``: further settings, as variables without their prefix. ``ServiceNotReady`` shows the
+    last lines of the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -96,7 +96,7 @@ def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], 
 
 
 def watch(supervisor: Supervisor) -> Callable[[], str]:
-    """A function whose value says which process ends again and again from now on; empty while none does."""
+    """A function that names a process that ends again and again, from this call on; empty if none does."""
     before = {name: supervisor.starts(name) for name in supervisor.children}
 
     def keeps_dying() -> str:

@@ -1,9 +1,9 @@
-"""The timekeeper: informs every shard how far the event time of a stream has come, by records in the log.
+"""The timekeeper: advances the event time of streams in every shard, by records in the log.
 
 A shard knows the times of its own events only. The timekeeper appends ``tick`` records with the newest time of the
 whole stream, so that time passes in shards without events, too; and if a stream is quiet, with the time that has
-passed on the wall clock since. As all ticks are in the log, a replay gives the same results. Ticks that come twice, or
-late, change nothing: so several timekeepers do no harm.
+passed on the wall clock since. As all ticks are in the log, a replay gives the same results. Repeated or late ticks
+change nothing, so several timekeepers may run.
 
 A stream without any event has no time, unless it declares ``quiet_after``: other streams do not determine its time.
 The time of a derived stream follows from that of the streams that feed it, so the sink appends its ticks.
@@ -82,7 +82,7 @@ class Timekeeper:
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Whether all shards need the time of a stream; ``is_shared``: it is derived from, or read by a further key."""
+    """Whether all shards need the time of a stream; ``is_shared``: a derived stream or a further key reads it."""
     if stream.derived:
         return False
     return is_shared or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
@@ -114,9 +114,9 @@ def due_tick(
 
 
 def _is_resting(times: StreamTimes, made: Sequence[StreamTimes], now_us: int) -> bool:
-    """Whether a stream rests at its newest tick: events of it, or of streams derived from it, have exactly that time.
+    """Whether some event of a stream, or of streams derived from it, has exactly the time of the newest tick.
 
-    A derived event has that time if an event came late, or if a deadline was due then.
+    A derived event has this time if an event came late, or if a deadline was due at the tick.
     """
     waiting = [one for one in (times, *made) if one.newest_us == times.ticked_us]
     is_quiet = all(one.appended_us is not None and now_us - one.appended_us >= _QUIET_US for one in (times, *waiting))

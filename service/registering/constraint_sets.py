@@ -28,7 +28,7 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The parts of a stream's constraint set; ``notices`` name meanings of its document that the set does not keep."""
+    """The parts of a stream's constraint set; ``notices`` name meanings of the document that the set lacks."""
 
     own: ConstraintSet
     notices: tuple[str, ...]
@@ -47,9 +47,9 @@ class ConstraintSets:
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
         """Set the hand-written constraints of a stream; it continues to follow its workflow, if any.
 
-        The end events of the stream are added to those of the document, and its event types if unknown types
-        deviate under the document, which is JSON or YAML text, or the decoded value. Without a stream, the
-        document names it. ``WorkflowInDocument``: it contains a workflow.
+        The document is JSON or YAML text, or the decoded value; without ``stream``, it names the stream. The stream's
+        end events are added to those of the document; its event types are added if the document makes unknown types
+        deviate. ``WorkflowInDocument``: the document contains a workflow.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
         if parsed.constraint_set.process is not None:
@@ -67,19 +67,19 @@ class ConstraintSets:
     ) -> ConstraintReport:
         """Let a stream follow a workflow, in addition to its hand-written constraints.
 
-        Without a mode, a stream that follows the workflow already keeps its mode. Refused if the mode is ``exact`` and
-        the workflow has no automaton, or if the hand-written constraints cannot be kept in the workflow.
+        Without a mode, a stream that already follows the workflow keeps its mode. Refused if the mode is ``exact`` and
+        the workflow has no automaton, or if the hand-written constraints contradict the workflow.
         """
         declaration = self._stores.registry.stream(stream)
         return self._changed(declaration, lambda known: _following(known, derived, mode), condition)
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
-        """Raise what ``follow`` would raise, and change nothing."""
+        """Check that ``follow`` would succeed, and raise its error otherwise; changes nothing."""
         declaration = self._stores.registry.stream(stream)
         self._draft(declaration, _following(self._stores.registry.constraints.find(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow no workflow any more; its hand-written constraints stay."""
+        """End a stream's following of a workflow; its hand-written constraints stay."""
 
         def parts(known: RegisteredConstraints | None) -> _Parts:
             if known is None or known.following is None:
@@ -89,7 +89,7 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream have no hand-written constraints any more; it continues to follow its workflow, if any."""
+        """Remove a stream's hand-written constraints; the stream continues to follow its workflow, if any."""
 
         def parts(known: RegisteredConstraints | None) -> _Parts:
             if known is None:
@@ -109,7 +109,7 @@ class ConstraintSets:
         return self._report(record, is_new=False)
 
     def versions(self, stream: str) -> list[RegisteredConstraints]:
-        """Every constraint set that a stream has had, the current one last."""
+        """All versions of a stream's constraint set, the current one last."""
         self._stores.registry.stream(stream)
         return self._stores.registry.constraints.versions(stream)
 
@@ -121,14 +121,14 @@ class ConstraintSets:
         raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse, without events, a stream's constraint set and the patterns under it that are not too large."""
+        """Analyse, without events, a stream's constraint set and those of its patterns that are not too large."""
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)
         queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
         return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def derived(self, following: Following) -> Derived:
-        """The version of a workflow that a stream follows, even if the workflow is deleted or has newer versions."""
+        """The compiled workflow version that a stream follows, even if the workflow is deleted or has newer ones."""
         record = self._stores.workflows.followed(following.workflow, following.version)
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
@@ -200,7 +200,7 @@ class ConstraintSets:
 
 
 def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
-    """The parts of the constraint set of a stream that is to follow a workflow."""
+    """The parts of the constraint set under which a stream follows a workflow."""
     kept = _Parts(own=ConstraintSet(), notices=(), derived=None) if known is None else _kept(known)
     return replace(kept, derived=derived, mode=kept.mode if mode is None else mode)
 
@@ -213,7 +213,7 @@ def _kept(known: RegisteredConstraints) -> _Parts:
 
 
 def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
-    """A notice, in words, of the constraints that are not used."""
+    """A notice about the constraints that are not used."""
     if not parts:
         return ()
     listed = ", ".join(map(str, parts))
@@ -221,7 +221,7 @@ def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 def _one_stream(asked: str | None, named: str | None) -> str:
-    """The stream of a document, as named by the caller or in the document."""
+    """The stream of a document, named by the caller or in the document."""
     if asked is not None and named not in (None, asked):
         raise StreamMissing(f"the document is for the stream {named!r}, the query says {asked!r}; name one")
     stream = named if asked is None else asked

@@ -1,4 +1,4 @@
-"""The registration of derived streams: which may be fed, by which operators, and which operators listen."""
+"""The registration of derived streams: checks of the operators that feed them and listen to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams import RETRACTED, ControlRecordError, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """The operators of a stream: feeding ones, then listening ones, by kind and name; drafts too, retired ones not."""
+    """The operators that feed a stream, then the listening operators, by kind and name; none is retired."""
     operators = [one for one in registry.every_operator() if one.state != "retired"]
     feeding = [one for one in operators if stream in {feeder.into for feeder in one.feeders}]
     listening = [one for one in operators if stream in one.listens_to]
@@ -41,8 +41,8 @@ class Derivations:
     def check(self, pattern: Pattern, stream: str) -> None:
         """Check that a pattern on a stream may feed the stream in its INTO clause; changes nothing.
 
-        ``StreamNotDerived``: that stream takes posted events. ``DerivationRefused``: the pattern's stream is
-        derived from it, or over too many others, or it declares event types, and the pattern makes another one.
+        ``StreamNotDerived``: the fed stream takes posted events. ``DerivationRefused``: the pattern's stream is derived
+        from the fed stream, or over too many others, or the fed stream declares event types without the pattern's type.
         """
         if pattern.into is None:
             return
@@ -88,7 +88,7 @@ class Derivations:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Types that a pattern on a derived stream names and no operator that feeds the stream makes, in words."""
+        """Warnings about types that a pattern on a derived stream names, and that no operator of the stream makes."""
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
@@ -102,7 +102,7 @@ class Derivations:
         return [one.placed for one in unknown_types(pattern, made, f"that patterns make for {declaration.name!r}")]
 
     def _feeds(self, but: tuple[str, str]) -> Feeds:
-        """All feeds of derived streams, without those of one operator, given by kind and name, and of its parts."""
+        """All feeds of derived streams, except those of one operator, given by kind and name, and its parts."""
         known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
         gone = {but, *((feeder.kind, feeder.name) for one in known for feeder in one.feeders)}
         feeders = [one for one in self._registry.feeders() if (one.kind, one.name) not in gone]

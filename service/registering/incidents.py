@@ -1,4 +1,4 @@
-"""What people do with incidents: requests in the log, at whose place the shard of the group decides (ADR 75)."""
+"""People's actions on incidents: requests in the log, on which the group's shard decides at that position (ADR 75)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class IncidentLibrary:
         self._clock = clock
 
     def act(self, incident_id: str, action: Action, by: str | None) -> dict[str, Any]:
-        """Request that an incident is acknowledged or closed; returns it as it is now, or raises ``IncidentClosed``.
+        """Request that an incident is acknowledged or closed; returns the incident, or raises ``IncidentClosed``.
 
-        Without effect if it is acknowledged already. An incident without a pattern, which was deleted, is closed here.
+        A second acknowledgement has no effect. If the incident's pattern was deleted, the incident is closed here.
         """
         incident = self._stores.incidents.get(incident_id)
         if incident["state"] == "closed":
@@ -43,12 +43,12 @@ class IncidentLibrary:
         return incident
 
     def close_all(self, pattern: str) -> None:
-        """Request that the open incidents of a pattern are closed, since it will be deleted."""
+        """Request that the open incidents of a pattern are closed, because the pattern will be deleted."""
         if found := self._stores.incidents.open_ones(pattern):
             self._request(found, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
-        """Append requests to the log; they are late for their place, so they take effect exactly there."""
+        """Append requests to the log, with times before the watermark, so that they take effect at their position."""
         at = format_time(self._clock.now_us())
         events = [
             Event(

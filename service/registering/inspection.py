@@ -1,6 +1,6 @@
 """The analysis of patterns and constraint sets before the first event, as values and as plain JSON.
 
-The documents are part of the API and of ``forestall check --json``: members are added to them, never changed.
+The documents are part of the API and of ``forestall check --json``, so members are only added, never changed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Whether a pattern, repetitions written out, is small enough for a service to list its failing conditions."""
+    """Whether a pattern, with repetitions written out, is small enough for a service to list its failing conditions."""
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 
@@ -132,7 +132,7 @@ def redundant_document(found: RedundantAtom) -> Document:
 
 
 def state_document(state: StateForecast) -> Document:
-    """The document of what to expect of the partial matches in a pattern state."""
+    """The document of the forecast for partial matches in a pattern state."""
     earliest = state.earliest
     return {
         "alternative": state.state.term + 1,

@@ -1,4 +1,4 @@
-"""The constraint set of a stream that follows a workflow: the hand-written set joined with the workflow's."""
+"""The constraint set of a stream that follows a workflow: hand-written constraints joined with the workflow's."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from streams import StreamDeclaration
 from workflows import AutomatonTooLarge, CompiledWorkflow, Extraction, Method, minimal_cover
 
 if TYPE_CHECKING:
-    from service.stores import Following, FollowMode  # bring Redis, which local runs do without
+    from service.stores import Following, FollowMode  # imports Redis, which local runs do not need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """The results of compiling a version of a workflow; all constraints follow from those of the ``cover``."""
+    """The results of compiling a version of a workflow; the constraints in ``cover`` imply all others."""
 
     workflow: str
     version: int
@@ -74,7 +74,7 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Whether following in a mode uses the automaton; raises ``AutomatonTooLarge`` if it must and there is none."""
+        """Whether following in a mode uses the automaton; ``AutomatonTooLarge`` if a required one is missing."""
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
                 f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
@@ -107,7 +107,7 @@ class Derived:
 def effective_set(
     own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
 ) -> ConstraintSet:
-    """The constraints that the traces of a stream keep: the hand-written set, its end events, those of its workflow."""
+    """The effective constraints of a stream: hand-written ones, its end events, and those of its workflow."""
     joined = joined_with(own, declaration)
     return joined if derived is None else derived.joined_to(joined, mode)
 

@@ -22,7 +22,7 @@ class StreamRules:
 
     @cached_property
     def constraint_set(self) -> ConstraintSet:
-        """The registered constraints, or the end events of the declaration alone."""
+        """The registered constraints, or only the end events of the declaration."""
         return self._ends_only if self.document is None else parse_constraints(self.document).constraint_set
 
     @property
@@ -30,7 +30,7 @@ class StreamRules:
         return ConstraintSet(end_events=frozenset(self.declaration.end_events))
 
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
-        """The constraints that a pattern may rely on; traces of a further key (``route``) have none, nor end events."""
+        """The constraints on which a pattern may rely; none, and no end events, for a further key (``route``)."""
         if route:
             return ConstraintSet()
         return self.constraint_set if is_guarded else self._ends_only
@@ -55,18 +55,18 @@ class OnStream:
 
     @property
     def is_pruned(self) -> bool:
-        """Whether constraints terminate its partial matches early: guarded, and matched in whole traces."""
+        """Whether constraints terminate partial matches early: the pattern is guarded, and matched in whole traces."""
         return self.is_guarded and self.routed.has_whole_traces
 
     @cached_property
     def query(self) -> Query:
-        """The query that is checked against constraints: without NOTs if the traces are finer than the stream's."""
+        """The query to check against constraints; without NOTs if the pattern's traces are finer than the stream's."""
         query = build_query(self.pattern)
         return query if self.routed.has_whole_traces else _without_absences(query)
 
     @property
     def constraint_set(self) -> ConstraintSet:
-        """The constraints that the pattern may rely on."""
+        """The constraints on which the pattern may rely."""
         return self.rules.relied_on(self.routed.route, is_guarded=self.is_guarded)
 
     @cached_property
@@ -83,7 +83,8 @@ class OnStream:
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
     """The ends of traces for a pattern; traces of a further key do not end.
 
-    The end events of a constraint set count only if its settings end traces. ``is_guarded``: constraints may decide.
+    The end events of a constraint set count only if its settings end traces. Without ``is_guarded``, constraints do not
+    decide absences.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)

@@ -1,4 +1,4 @@
-"""Operators of the kinds that are registered as documents, as use cases without HTTP: one life cycle for all."""
+"""Operators of the kinds that are registered as documents, as use cases without HTTP, with one life cycle."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from streams import Clock, Definition, format_time
 class OperatorExplanation:
     """The explanation of how an operator runs: its algorithm, what it retains, and when it emits results.
 
-    ``statistics`` are counts of all shards as of their last micro-batches; None: no shard has reported the operator.
-    ``waiting`` events wait for the time of other inputs.
+    ``statistics`` has the counts of all shards after their last micro-batches; None: no shard has reported the
+    operator. ``waiting`` is the number of events that wait for the time of other inputs.
     """
 
     sentences: Sequence[str]
@@ -55,7 +55,7 @@ class OperatorLibrary:
         self._by_plural = {kind.plural: kind.name for kind in kinds}
 
     def kind_of(self, plural: str) -> str | None:
-        """The kind whose operators have this name in paths of the API."""
+        """The kind with this plural name in paths of the API."""
         return self._by_plural.get(plural)
 
     def put(
@@ -68,10 +68,11 @@ class OperatorLibrary:
         condition: Condition = ANY,
         creates: bool = False,
     ) -> tuple[RegisteredOperator, bool]:
-        """Register an operator: a different one is the next version, the same again changes nothing.
+        """Register an operator: a different document makes the next version, an equal one changes nothing.
 
-        Returns the operator after the call, and whether it changed. Without a severity it keeps its own, at first
-        ``medium``. A draft is only checked and stored. With ``creates`` it may not replace another one of its name.
+        Returns the operator after the call, and whether it changed. Without ``severity`` the operator keeps its
+        severity, at first ``medium``. A draft is only checked and stored. With ``creates``, replacing an operator is
+        refused.
         """
         reader = self._kinds[kind]
         wanted = self._read(reader, document)
@@ -137,7 +138,7 @@ class OperatorLibrary:
         )
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
-        """Sentences about members of an operator's document that are probably mistakes, for example without effect."""
+        """Sentences about probable mistakes in an operator's document, such as members without effect."""
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
@@ -152,7 +153,7 @@ class OperatorLibrary:
         remove_inner(self._stores, between)
 
     def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
-        """Further operators that an operator consists of."""
+        """The parts of an operator, which are operators themselves."""
         found = []
         for one in kind.parts(wanted, self._registry.stream):
             (source,) = one.inputs
@@ -166,7 +167,7 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """Since when an operator retains its state, and with which version that began, in words."""
+    """A sentence on the time, and the version, with which an operator's state began."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

@@ -11,7 +11,7 @@ from typing import Any
 from streams import listed
 from streams.tables import CalendarRefused
 
-_CODE = re.compile(r"[A-Z0-9]{2,5}")  # of a country or a market
+_CODE = re.compile(r"[A-Z0-9]{2,5}")  # code of a country or a market
 
 
 def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[date]:
@@ -25,11 +25,11 @@ def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[da
     if not _CODE.fullmatch(str(wanted.get("market", wanted.get("country")))):
         raise _unknown(wanted)
     try:
-        with warnings.catch_warnings(action="ignore"):  # where some of the years have no holidays
+        with warnings.catch_warnings(action="ignore"):  # the library warns of years without holidays
             if "market" in wanted:
                 return list(holidays.financial_holidays(wanted["market"], years=years))
             return list(holidays.country_holidays(wanted["country"], subdiv=part, years=years))
-    except (NotImplementedError, AttributeError, TypeError) as error:  # how the library refuses names
+    except (NotImplementedError, AttributeError, TypeError) as error:  # the library's errors for unknown names
         raise _unknown(wanted) from error
 
 

@@ -96,9 +96,9 @@ class Registration:
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream at this place of the log, and its counts by hour; results are kept. Returns what it used.
+        """Remove a stream at this position of the log, and its counts by hour; results are kept. Returns its resources.
 
-        Raises ``StreamInUse`` if resources use it, unless ``is_cascading``.
+        Raises ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
         """
         found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
@@ -106,7 +106,7 @@ class Registration:
         return found
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
-        """Read a pattern from its text or, if that is None, from its JSON form; it has a text in either case."""
+        """Read a pattern from its text or, without one, from its JSON form; the result always has a text."""
         if text is not None:
             self._check_length(text)
             return parse_pattern(text)
@@ -116,7 +116,7 @@ class Registration:
         return pattern
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
-        """A registered pattern, and its analysis under the stream's constraints."""
+        """A registered pattern, with its analysis under the stream's constraints."""
         record = self._stores.registry.pattern(name)
         on_stream = self._on_stream(record)
         key = record.text, str(record.is_guarded), tag_of(on_stream.rules)
@@ -131,7 +131,7 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Move a pattern to another state, for later entries of the log; ``stops``: a pause before the backlog.
+        """Move a pattern to another state, for later entries of the log; ``stops``: pause before the backlog.
 
         A draft that the stream's constraints have made impossible cannot be activated: ``UnsatisfiablePattern``.
         """
@@ -146,7 +146,7 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern with its inner stream; its alerts are kept, except those on their way to that stream."""
+        """Delete a pattern with its inner stream; its alerts are kept, except those still on their way there."""
         suppression = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
         if "incident" in suppression:
             IncidentLibrary(self._stores, self._clock).close_all(name)
@@ -164,7 +164,7 @@ class Registration:
         return self._checked(rules.on_stream(pattern, is_guarded=is_guarded))
 
     def inspect(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> PatternInspection:
-        """The analysis of a pattern under the constraints of a stream on which it need not be registered."""
+        """The analysis of a pattern, registered or not, under the constraints of a stream."""
         rules = self._rules(self._stores.registry.stream(stream))
         return _inspected(rules.on_stream(pattern, is_guarded=is_guarded))
 
@@ -187,10 +187,10 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, wanted: OperatorDraft) -> PatternReport:
-        """Register a pattern, which gives name and route, on a stream; another one of that name is its next version.
+        """Register a pattern, whose text has name and route, on a stream; an existing one gets its next version.
 
-        A pattern that is not guarded may look for traces that break the stream's constraints, which then terminate none
-        of its partial matches early. Without a severity the pattern keeps its own, at first ``medium``.
+        A pattern that is not guarded may look for traces that break the stream's constraints: these terminate none of
+        its partial matches early. Without ``severity`` the pattern keeps its severity, at first ``medium``.
         """
         declaration = self._stores.registry.stream(stream)
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wanted.body["is_guarded"]))
@@ -212,7 +212,7 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
-        """Why a pattern closes no incidents at present, in words."""
+        """Warnings that explain why a pattern closes no incidents at present."""
         name, by = suppression.get("resolves"), suppression["by"]
         if name is None:
             return ()
@@ -241,7 +241,7 @@ class Registration:
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
-        """Check that all patterns that wait for ends of traces can still see them; else raises ``StreamInUse``."""
+        """Check that patterns that wait for ends of traces can still see these; else raises ``StreamInUse``."""
         rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":
@@ -258,7 +258,7 @@ class Registration:
                 ) from error
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
-        """The constraints that a pattern may rely on; none for traces of a further key, which do not end either."""
+        """The constraints on which a pattern may rely; traces of a further key have none, and do not end."""
         return self._rules(declaration).relied_on(route, is_guarded=is_guarded)
 
 

@@ -1,4 +1,4 @@
-"""Reports of registration: records, their meaning, and warnings about probable mistakes, in words."""
+"""Reports of registration: the stored records, and sentences on their meaning and on probable mistakes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shards import RoutedPattern
 from streams import StreamDeclaration, key_text
 
 if TYPE_CHECKING:
-    from service.stores import RegisteredConstraints, RegisteredPattern  # bring Redis, which local runs do without
+    from service.stores import RegisteredConstraints, RegisteredPattern  # imports Redis, which local runs do not need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern, new or changed if ``is_new``, with warnings about probable mistakes."""
+    """A registered pattern, with warnings about probable mistakes; ``is_new``: this call changed it."""
 
     pattern: RegisteredPattern
     is_new: bool
@@ -29,7 +29,7 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A registered constraint set, new or changed if ``is_new``, with warnings, also about impossible patterns."""
+    """A registered constraint set, with warnings, also about impossible patterns; ``is_new``: this call changed it."""
 
     record: RegisteredConstraints
     is_new: bool
@@ -38,7 +38,7 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """A document's set with the stream's end events, and with the stream's types if unknown types deviate."""
+    """A document's constraint set with the stream's end events, and the stream's types if unknown types deviate."""
     settings = constraint_set.settings
     if settings.unknown_types == "deviate":
         settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
@@ -55,7 +55,7 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """A notice about end events of a ``source`` that end no traces, and that the stream does not declare, if any."""
+    """Notices about end events of a ``source`` that end no traces, because the stream does not declare them."""
     strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
     if not strangers:
         return []
@@ -68,7 +68,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
-    """Warnings about types, cycles of order and registered patterns that a constraint set makes impossible."""
+    """Warnings about types, cycles of order, and registered patterns that cannot occur under a constraint set."""
     found, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
@@ -116,7 +116,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Warnings about names of further keys that are read as attributes: only the key of the match is known by name."""
+    """Warnings about names of further keys that are read as attributes, because only the match's key has its name."""
     declaration = on_stream.declaration
     named = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
@@ -128,7 +128,7 @@ def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
 
 
 def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-    """Undeclared types of patterns that were registered by a release that only warned about them."""
+    """Warnings about undeclared types of a pattern, which an earlier release may have accepted."""
     if not declaration.event_types:
         return []
     return [one.placed for one in unknown_types(pattern, declaration.event_types, "that the stream declares")]

@@ -1,4 +1,4 @@
-"""Event types and attributes that a pattern names and that are unknown: in given events, a stream, its workflow."""
+"""Unknown event types and attributes in patterns: not in the given events, the stream, or its workflow."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nfa import Attribute, KindsRead, Notice, Pattern, PatternRefused, attribute
 from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed
 
 if TYPE_CHECKING:
-    from constraints import ConstraintSet  # takes long to import, and a command without constraints does not need it
+    from constraints import ConstraintSet  # slow to import, and not needed by commands without constraints
 
 _LOOKED_AT, _FIRST = 1_000, 65_536
 
 
 def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
-    """Event types and attributes that patterns name and no event has, and comparisons of values of different kinds.
+    """Notices about types and attributes that no event has, and about comparisons of values of different kinds.
 
-    An attribute counts as present if any event of the types of its step has a member of that name, at any depth.
+    An attribute counts as present if any event of its step's types has a member of that name, at any depth.
     """
     if not len(events):
         return
@@ -56,7 +56,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
 
 
 def _types_of(events: EventBatch) -> list[str]:
-    """The types that events have; mostly the first ones have all of the dictionary."""
+    """The types of events; usually the first events have all types of the dictionary."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
         is_there = np.bincount(codes, minlength=len(events.type_names)) > 0
         if is_there.all():
@@ -65,7 +65,7 @@ def _types_of(events: EventBatch) -> list[str]:
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a pattern that names undeclared types of a stream with declared ones, also in NOT and UNTIL."""
+    """Refuse a pattern that names undeclared types, also in NOT and UNTIL, if the stream declares types."""
     if not declaration.event_types:
         return
     for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):
@@ -73,9 +73,9 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 
 
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Collection[str]) -> list[str]:
-    """Types of a pattern that are probably typing errors, in words: not in the workflow, or similar to a known type.
+    """Warnings about types of a pattern that are probably misspelt: not in the workflow, or similar to a known type.
 
-    ``others`` are known types beside those of the constraints, such as types with schemas.
+    ``others`` are known types besides those of the constraints, such as types with schemas.
     """
     process = constraint_set.process
     automaton = None if process is None else process.automaton
@@ -90,7 +90,7 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Co
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """The length of a path up to a list that the path does not enter; 0: the path has a value; None: no value."""
+    """The length of a path up to a list that the path does not enter; 0: the path has a value; None: it has none."""
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
             return place
@@ -99,7 +99,7 @@ def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
 
 
 def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
-    """The notice about an attribute of the elements of a list."""
+    """The notice about an attribute that only the elements of a list have."""
     whole, owner = ".".join(items), "" if attribute.of is None else f"{attribute.of}."
     rest = ".".join(attribute.path[len(items) :])
     return Notice(
@@ -118,7 +118,7 @@ class _Attributes:
         self._data: dict[tuple[str, ...], pa.Array] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Whether any event of some types has all members of a path; also True without such events."""
+        """Whether any event of some types has all members of a path; True if there are no such events."""
         data = self._of(types)
         if not len(data):
             return True
@@ -126,9 +126,9 @@ class _Attributes:
         return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """The beginning of a path whose values are lists, although the path names no element.
+        """The beginning of a path at which values are lists, although the path names no element; empty: none.
 
-        The first events of the types are read; empty: there is none.
+        Only the first events of the types are examined.
         """
         if len(path) == 1:
             return ()

@@ -1,4 +1,4 @@
-"""Reference tables and calendars, as use cases without HTTP: upload, change, look up, delete, and their users.
+"""Reference tables and calendars, as use cases without HTTP: upload, change, look up, delete, list users.
 
 A calendar is stored and versioned as a table.
 """
@@ -40,7 +40,7 @@ from streams.tables import (
     title_of,
 )
 
-_MOST_CHANGES = 10_000  # of single rows, which every shard holds in memory
+_MOST_CHANGES = 10_000  # changes of single rows, which every shard holds in memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class TableUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReport:
-    """A registered table and the operators that look it up; ``is_new``: this call changed it."""
+    """A registered table, and the operators that use it; ``is_new``: this call changed the table."""
 
     record: RegisteredTable
     users: tuple[RegisteredOperator, ...]
@@ -73,10 +73,10 @@ class TableLibrary:
         self._clock = clock
 
     def put(self, upload: TableUpload) -> TableReport:
-        """Register the rows of a file; other rows under the same name are the table's next version.
+        """Register the rows of a file; different rows under the same name are the table's next version.
 
-        ``TableRefused`` names line and column of rows that cannot be read. ``TableInUse``: an operator reads a
-        column that they do not have. Also raises ``InvalidTableName`` and ``TooManyTables``.
+        ``TableRefused`` names line and column of rows that cannot be read. ``TableInUse``: an operator reads a column
+        that the rows lack. Also raises ``InvalidTableName`` and ``TooManyTables``.
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
@@ -86,7 +86,7 @@ class TableLibrary:
         return self.register(TableVersion.from_json({**made.to_json(), "name": upload.name}), upload.condition)
 
     def require_room(self, name: str) -> None:
-        """Check that there may be one more table or calendar, unless the name exists; raises ``TooManyTables``."""
+        """Check that the name exists, or one more table or calendar is allowed; raises ``TooManyTables``."""
         if name not in (known := self.forms()) and len(known) >= self._limits.max_tables:
             raise TooManyTables(
                 f"the service has {len(known)} tables and calendars, the most that it may have; delete one, or set "
@@ -97,7 +97,7 @@ class TableLibrary:
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
         """Register a version whose content is in the cache folder; the same content changes nothing.
 
-        Raises ``TableInUse`` if an operator reads a column that the version does not have.
+        Raises ``TableInUse`` if an operator reads a column that the version lacks.
         """
         users = self._users_of(version.name)
         before = self.forms().get(version.name)
@@ -119,7 +119,7 @@ class TableLibrary:
     ) -> TableReport:
         """Change the row of a key, given by its parts in the order of its columns, or remove it (None).
 
-        Raises ``TableRefused`` for a key that is not one of the table, or a value of another type than its column.
+        Raises ``TableRefused`` for a key of the wrong form, or a value of another type than its column.
         """
         record = self.store.get(name)
         if name.startswith(PREFIX):
@@ -133,11 +133,11 @@ class TableLibrary:
         return TableReport(record=changed, users=_distinct(users), is_new=True)
 
     def table(self, name: str) -> TableReport:
-        """A table, and the operators that look it up."""
+        """A table, and the operators that use it."""
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
-        """All tables, or those of calendars, by name."""
+        """All tables except those of calendars, or only those, by name."""
         names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
@@ -158,7 +158,7 @@ class TableLibrary:
         self.store.remove(name, condition)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
-        """Check the number of rows of a table against operators that run for each row; raises ``TooManyRows``."""
+        """Check that a table has not too many rows for operators that run for each row; raises ``TooManyRows``."""
         for user in _distinct((user, lookup) for user, lookup in users if lookup.keys is None):
             KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 
@@ -175,7 +175,7 @@ class TableLibrary:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
-        """The operators that look a table up, with their lookups; not those that are retired."""
+        """The operators that look up a table, with their lookups; without retired ones."""
         return [
             (operator, lookup)
             for operator in self._registry.every_operator()
@@ -202,9 +202,9 @@ class CalendarLibrary:
         self._tables = tables
 
     def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
-        """Register a declaration; other hours under the same name are the calendar's next version.
+        """Register a declaration; different hours under the same name are the calendar's next version.
 
-        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the member that is wrong.
+        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the wrong member.
         """
         if fault := name_fault("calendar", name):
             raise InvalidTableName(fault)
@@ -252,7 +252,7 @@ def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
 
 
 def past_tables(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """All versions of the tables of some lookups, each from the time on when it was registered."""
+    """All versions of the tables of some lookups, each with the time of its registration."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         for record in stores.tables.versions(name):

@@ -90,7 +90,7 @@ class WorkflowReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDifference:
-    """The constraints that hold in one of two versions only, and whether their traces are the same; None: unknown."""
+    """The constraints that hold in only one of two versions, and whether they have the same traces (None: unknown)."""
 
     first: Derived
     second: Derived
@@ -119,7 +119,7 @@ class WorkflowLibrary:
     def upload(self, upload: ModelUpload) -> WorkflowReport:
         """Register a model; another model under the same name is its next version, to which its followers switch.
 
-        Everything is checked before anything changes. The same upload again completes an interrupted one.
+        Everything is checked before anything changes. Repeating the upload completes an interrupted one.
         """
         self._check(upload)
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
@@ -185,10 +185,10 @@ class WorkflowLibrary:
         return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
-        """Mark a transaction's path through a workflow, as far as the log holds it, and the types that may come next.
+        """The marks of a transaction's path through a workflow, as far as the log has it, and of possible next types.
 
-        Without a stream, the only stream that follows the workflow is taken, or ``StreamMissing`` is raised; without a
-        version, the current one. Raises ``UnknownTrace`` if the log has no event of the transaction.
+        Without a stream, the only stream that follows the workflow is used, or ``StreamMissing`` is raised; without a
+        version, the current version. Raises ``UnknownTrace`` if the log has no event of the transaction.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -197,7 +197,7 @@ class WorkflowLibrary:
         return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
 
     def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
-        """Let a stream follow the current version of a workflow, and the later versions as they come."""
+        """Let a stream follow the current version of a workflow, and each later version once it is registered."""
         self._stores.registry.stream(stream)
         return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
 
@@ -249,7 +249,7 @@ class WorkflowLibrary:
             ) from error
 
     def _wanted(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
-        """The streams that will follow, with their modes; checks that they can."""
+        """The streams that will follow, with their modes, after checking that they can."""
         wanted = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             wanted[upload.stream] = upload.mode
@@ -270,7 +270,7 @@ class WorkflowLibrary:
         return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
 
     def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
-        """A stored workflow in compiled form; without its blocks and its net, which are not stored."""
+        """A stored workflow in compiled form, without blocks and net, which are not stored."""
         derived = self._derived(record)
         return CompiledWorkflow(
             model=self._model(record),
@@ -293,7 +293,7 @@ class WorkflowLibrary:
         return followers[0]
 
     def _events(self, stream: str, key: str) -> list[tuple[int, str]]:
-        """Times and types of a trace's events that the log still holds, in the order of their times."""
+        """Times and types of a trace's events that the log still has, in the order of their times."""
         log = self._stores.log
         hashed = key_hash(key)
         found: list[tuple[int, str]] = []
@@ -307,7 +307,7 @@ class WorkflowLibrary:
 
 
 def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
-    """The options for reading a model; names in the mapping are compared without regard to runs of white space."""
+    """The options for reading a model; names in the mapping are compared after collapsing white space."""
     return ReadOptions(process=process, mapping={" ".join(task.split()): named for task, named in mapping.items()})
 
 

@@ -1,6 +1,6 @@
 """The sink that produces to a Kafka topic: the id of the result is the key, and the producer is idempotent.
 
-Brokers name each other, so every broker that the first ones name is checked, too, before anything is produced.
+Before anything is produced, every broker that the given brokers name is checked as well.
 """
 
 from __future__ import annotations

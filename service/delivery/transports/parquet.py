@@ -1,7 +1,7 @@
 """The sink that writes Parquet files by kind of result and day.
 
-A delivery is a digest with all its results. Its files have names of its own, and are renamed when they are complete, so
-a repetition writes the same files again, and readers never see a part of one.
+A delivery is a digest with all its results. The names of its files follow from its id, and files are renamed when they
+are complete, so a repetition writes the same files again, and readers never see incomplete files.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _results(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
-    """Write a file that appears when it is complete, and is on disk then."""
+    """Write a file that appears only when it is complete and synced to disk."""
     passing, found = folder / f".{name}.{uuid4().hex}", folder / name
     try:
         with passing.open("wb") as file:

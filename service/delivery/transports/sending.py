@@ -1,4 +1,4 @@
-"""What sinks of all kinds are given: the delivery, and what they may reach."""
+"""The arguments of sinks of all kinds: the delivery, and the permitted targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.targets import Resolver, TargetRules, permitted_addresses, resolve
 
 
 class SendFailed(Exception):
-    """A receiver did not take a delivery; ``status``: its answer as a number, if it has one."""
+    """A receiver did not accept a delivery; ``status``: its answer as a number, if it has one."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class SendFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A delivery to a sink; ``id`` is that of the result or the digest, the same over all attempts."""
+    """A delivery to a sink; ``id`` identifies the result or the digest, and is the same in all attempts."""
 
     id: str
     sink: str
@@ -31,7 +31,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """What sinks may reach: permitted hosts, and files below one folder (None: no files).
+    """The permitted targets of sinks: hosts, and files below one folder (None: no files).
 
     ``clients``: connections that are kept between deliveries, by sink and settings.
     """

@@ -1,4 +1,4 @@
-"""The contract of a kind of sink, the table of kinds, and what sends through them.
+"""The contract of a kind of sink, the table of kinds, and the sender of deliveries to sinks.
 
 A sink has the filters, digests, retries and circuit of a webhook; only the last step differs. Each kind reads its own
 members, and sends one delivery at a time in a thread.
@@ -37,9 +37,9 @@ _LONGEST_ERROR = 300
 Sink: TypeAlias = ParquetSink | MailSink | KafkaSink
 """A sink, whose members are fields.
 
-Its ``address`` is for people. ``check`` refuses members that cannot be used (``WebhookRefused``); ``send`` raises
-``SendFailed``, and its repetition has the same effect where the receiver allows it. A sink that ``is_bulk`` always
-collects results, and gets all of them in one delivery.
+``address`` is only shown. ``check`` refuses members that cannot be used (``WebhookRefused``). ``send`` raises
+``SendFailed``; repeating it has no further effect if the receiver permits this. A sink that ``is_bulk`` always collects
+results, and gets all of them in one delivery.
 """
 
 SINK_KINDS: Mapping[str, type[Sink]] = {"parquet": ParquetSink, "email": MailSink, "kafka": KafkaSink}
@@ -66,7 +66,7 @@ def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: 
 
 
 def check_form(members: Mapping[str, Any], template: Mapping[str, Any] | None, digest: DigestRules | None) -> None:
-    """Check that a kind of sink can have a template, and these rules of digests; raises ``WebhookRefused``."""
+    """Check that a kind of sink permits a template and these rules of digests; raises ``WebhookRefused``."""
     kind = SINK_KINDS[members["kind"]]
     if template is not None and kind is ParquetSink:
         raise WebhookRefused(f"a sink of the kind {members['kind']!r} has no template", field="template")

@@ -2,12 +2,12 @@
 --! keys: noted, places, blocks, number, due, deliveries, counts, lost_counts, sizes, trimmed, trimmed_counts
 --! keys: acknowledged, hours
 --! args: epoch, kept, kept_hours, most_trimmed, now_us, index_key, notes_key, chunk, new_blocks*
--- Appends a chunk of alerts with their deliveries and counters, all or nothing. ``chunk`` is JSON: ``ids`` of the alerts
--- in order; ``streams``, for each block its stream, the indexes of its alerts in ``ids``, and their patterns with the
--- number of each; ``counts``: counter, number, and the number that pruning would have lost; ``hours``: hour, counter,
--- number; ``deliveries``: ids and records. Nothing is written if alerts are stored already, or were trimmed in this micro-batch (``epoch``): returns
--- their indexes in ``ids``. Of a stream, at least ``kept`` alerts are kept (0: all), and at most ``most_trimmed`` are
--- removed at once.
+-- Appends a chunk of alerts with their deliveries and counters, all or nothing. ``chunk`` is JSON: ``ids`` of the
+-- alerts in order; ``streams``, for each block its stream, the indexes of its alerts in ``ids``, and their patterns
+-- with the number of each; ``counts``: counter, number, and the number that pruning would have lost; ``hours``: hour,
+-- counter, number; ``deliveries``: ids and records. If some of the alerts are stored already, or were trimmed in this
+-- micro-batch (``epoch``), nothing is written, and their indexes in ``ids`` are returned. At least ``kept`` alerts of
+-- each stream are kept (0: all), and at most ``most_trimmed`` are removed at once.
 local unwanted = superseded(noted, epoch)
 if unwanted then return unwanted end
 local function forget(index, place)

@@ -4,7 +4,7 @@
 -- Lists and counts rows of a micro-batch (``epoch``), all or nothing. ``block``: the rows ('': they are not listed).
 -- ``chunk`` is JSON: ``ids`` of the rows in order; ``counts``: counters and amounts; ``hours``: hour, counter, number;
 -- ``deliveries``: ids and records.
--- Nothing is written if rows were written in this micro-batch already: returns their indexes in ``ids``.
+-- If some rows were written in this micro-batch already, nothing is written, and their indexes in ``ids`` are returned.
 local unwanted = superseded(noted, epoch)
 if unwanted then return unwanted end
 if redis.call('SISMEMBER', seen, epoch) == 0 then
