@@ -2,8 +2,8 @@
 
 A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash: a slow hash protects
 secrets that can be guessed, such as passwords, but 2^256 secrets cannot be tried at any price, and a slow hash would
-delay every request. Digests are compared in constant time, always the same number of them: a token whose id is unknown
-is compared with digests of no secret.
+delay every request. Digests are compared in constant time, and the number of comparisons is always the same: a token
+with an unknown id is compared with digests of no secret.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _USE_NOTED_EVERY_S = 60.0
 class Caller:
     """An authenticated caller: the ``id`` of its key (``environment``; None: no key is required), and its rights.
 
-    ``streams``: the only streams that it may touch; None means all.
+    ``streams``: the only streams that the caller may touch; None means all.
     """
 
     id: str | None
@@ -50,7 +50,7 @@ class Caller:
         return scope in self.scopes or "admin" in self.scopes
 
     def may_touch(self, stream: str | None) -> bool:
-        """Whether the caller may touch resources of a stream; None: resources of no stream."""
+        """Whether the caller may touch resources of a stream; None: resources that belong to no stream."""
         return self.streams is None or stream in self.streams
 
 
@@ -60,7 +60,7 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The caller of a token, None if refused; the ``reason`` is detailed only for callers that have the secret."""
+    """The caller of a token, None if refused; the ``reason`` is detailed only for a caller with the right secret."""
 
     caller: Caller | None
     reason: str = ""
@@ -138,17 +138,17 @@ class KeyRing:
             if noted_at is not None and now < noted_at + _USE_NOTED_EVERY_S:
                 return
             self._noted[caller.id] = now
-        with suppress(StoreUnavailable):  # the request itself may need no store
+        with suppress(StoreUnavailable):  # the request itself may not need Redis
             self._keys.note_use(caller.id, self._clock.now_us())
 
     def forget(self, key_id: str) -> None:
-        """Drop what is remembered of a key, and whether any key was created: the next check reads Redis."""
+        """Drop the cached record of a key, and whether any key was created, so that the next check reads Redis."""
         with self._lock:
             self._remembered.pop(key_id, None)
             self._looked_at = None
 
     def _record(self, key_id: str) -> ApiKey | None:
-        """The record of a key, at most a second old; unknown ids are remembered like others."""
+        """The record of a key, at most a second old; unknown ids are cached as well."""
         with self._lock:
             known = self._remembered.get(key_id)
         if known is not None and self._now() <= known[1] + _REMEMBERED_S:

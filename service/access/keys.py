@@ -22,7 +22,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDraft:
-    """A key to be created; ``streams``: the only streams that it may touch, None means all."""
+    """An API key to be created; ``streams``: the only streams that the key may touch, None means all."""
 
     name: str
     scopes: Sequence[Scope]
@@ -32,7 +32,7 @@ class KeyDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyReport:
-    """A key with its last use, to the minute; None if no use was noted."""
+    """An API key with its last use, to the minute; None if no use was noted."""
 
     key: ApiKey
     last_used_us: int | None = None
@@ -77,7 +77,7 @@ class KeyLibrary:
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
         """Replace the secret of a key, which keeps its rights; returns the key and its new token.
 
-        The former secret is accepted for ``grace_s`` seconds more. An unusable key raises ``KeyUnusable``.
+        The former secret is accepted for another ``grace_s`` seconds. An unusable key raises ``KeyUnusable``.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()
@@ -96,7 +96,7 @@ class KeyLibrary:
         return key, token_of(key_id, secret)
 
     def revoke(self, key_id: str, condition: Condition = ANY) -> None:
-        """Revoke a key; it stays in the list. A key that is revoked already is unchanged."""
+        """Revoke a key, which stays in the list; a revoked key is unchanged."""
         now_us = self._clock.now_us()
 
         def revoked(key: ApiKey) -> ApiKey:
@@ -138,4 +138,4 @@ class KeyLibrary:
         if not streams:
             raise KeyRefused("an API key without access to any stream is useless; leave out streams to allow all")
         for name in streams:
-            StreamDeclaration(name=name)  # refuses invalid names of streams
+            StreamDeclaration(name=name)  # raises for invalid names of streams

@@ -1,4 +1,4 @@
-"""How long requests wait for their answers, by route and status; counted in the process that answers."""
+"""Response times of requests by route and status, counted in the process that answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import Histogram
 from prometheus_client.core import Metric
 
 _BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_METHODS = frozenset(method.value for method in HTTPMethod)  # a client may send any word as a method
+_METHODS = frozenset(method.value for method in HTTPMethod)  # any other word of a client counts as ``other``
 
 
 class HttpTimes:

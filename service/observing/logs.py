@@ -39,5 +39,5 @@ def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in ("httpx", "httpcore", "py4j"):  # they log at INFO once per delivery, or once a second
+    for name in ("httpx", "httpcore", "py4j"):  # these log at INFO for every delivery, or every second
         logging.getLogger(name).setLevel(logging.WARNING)

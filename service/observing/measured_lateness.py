@@ -15,11 +15,11 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLateness:
-    """The bound of out-of-orderness of a stream with ``lateness: auto``; the smallest one while shards differ.
+    """The bound of out-of-orderness of a stream with ``lateness: auto``; the smallest bound while shards differ.
 
-    ``seen`` are the observations since the last decision, None before the first events: the number of ``events``, the
-    ``largest_us`` of their lags, and the number of those ``beyond`` the largest bound. The record of a decision has
-    them, too, and the ``bound`` in microseconds.
+    ``seen`` has the observations since the last decision, None before the first events: the number of ``events``, the
+    ``largest_us`` of their lags, and the number of events ``beyond`` the largest bound. The record of a decision has
+    the same members, and the ``bound`` in microseconds.
     """
 
     bound_us: int

@@ -1,7 +1,7 @@
 """Metrics for Prometheus, read from the stores when they are requested.
 
-So every process that serves them gives the same figures, and a restart loses none; only the times of requests are those
-of one process. Unknown values are left out.
+So every process that serves metrics gives the same figures, and a restart loses none; only response times are measured
+in one process. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[
 
 
 class _ReadMetrics(Collector):
-    """Metrics that were read beforehand, so that an error of a store reaches the caller."""
+    """A collector of metrics that were read beforehand, so that a store's error reaches the caller."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -153,7 +153,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
-    """Counters of a store, summed over the fields that are no labels."""
+    """A counter metric from a store's counts, summed over the fields that are not labels."""
     sums: Counter[tuple[str, ...]] = Counter()
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]

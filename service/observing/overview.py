@@ -15,15 +15,15 @@ from shards import DOCUMENT_KINDS
 from streams import Clock
 
 _SECOND_US = 1_000_000
-_WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # as their hosts may count them
+_WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # names of counters that hosts may report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverview:
     """The state of a stream over all shards that reported it; values that no shard reported are None.
 
-    ``watermark_us`` is that of the slowest shard, ``lag_s`` how far it is behind the wall clock, ``held`` the number of
-    bound events in partial matches. ``without_key``: events without a key that their operator can use.
+    ``watermark_us`` is the slowest shard's watermark, ``lag_s`` its distance from the wall clock, ``held`` the number
+    of bound events in partial matches. ``without_key``: the number of events without a key that their operator can use.
     """
 
     name: str
@@ -151,7 +151,7 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The events that waited when an operator was paused before them, and by shard the last matched position."""
+    """The backlog before which an operator was paused, and the last matched position of each shard."""
 
     events: int
     after: Mapping[int, str]

@@ -1,4 +1,4 @@
-"""The plan of the pipeline: which task holds which shards, and what the operators of each stream cost."""
+"""The plan of the pipeline: the shards of each task, and the costs of each stream's operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.stores import HostCost
 from shards import OldestFirst
 from streams import Clock
 
-_FRESH_US = 10_000_000  # a shard that measured nothing for so long has no events
+_FRESH_US = 10_000_000  # age of a measurement beyond which the shard has no events
 _MS = 1_000.0
 
 
@@ -53,7 +53,7 @@ def _shards(stores: Stores) -> list[Document]:
 
 
 def _lag_s(position: str, end: str) -> float:
-    """How much older an entry is than the newest; positions begin with milliseconds."""
+    """The age of an entry relative to the newest one, in seconds; positions begin with milliseconds."""
     reached, newest = (int(one.partition("-")[0]) for one in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0
 

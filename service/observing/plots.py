@@ -17,7 +17,7 @@ from workflows import Panel, draw_series
 MOST_EVENTS = 1_000
 """The most derived events of a plot: the newest ones."""
 
-_MOST = 1e300  # beyond, differences of numbers are infinite
+_MOST = 1e300  # greater numbers could have infinite differences
 
 
 def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:

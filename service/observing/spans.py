@@ -27,7 +27,7 @@ TRACEPARENT = "traceparent"
 
 _KINDS: Mapping[SpanKind, trace.SpanKind] = {"internal": trace.SpanKind.INTERNAL, "client": trace.SpanKind.CLIENT}
 _W3C = TraceContextTextMapPropagator()
-_SEND_TIMEOUT_S = 5.0  # of a batch, with all its attempts
+_SEND_TIMEOUT_S = 5.0  # for a batch, all attempts included
 _CLOSE_S = 5.0
 
 
@@ -63,7 +63,7 @@ class Spans:
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
             resource=Resource.create(named),
-            shutdown_on_exit=False,  # it waits long if no collector answers
+            shutdown_on_exit=False,  # that waits long if no collector answers
         )
         self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=_SEND_TIMEOUT_S)))
         self._tracer = self.provider.get_tracer("forestall")
@@ -83,7 +83,7 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span under a parent's ``traceparent``, linked with the spans in ``links``; its name is one of a few.
+        """Begin a span under a parent's ``traceparent``, with links to other spans; use only few different names.
 
         The kind is ``client`` for calls to another service. ``start_us`` is in microseconds UTC; None: now.
         """

@@ -1,4 +1,4 @@
-"""The producers and consumers of a stream, and what its events wait for."""
+"""The producers and consumers of a stream, and the reason why its events wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The operators of a stream, why derived events are held back (None: not), and its measured lateness, if any."""
+    """The operators of a stream, the reason if derived events are held back, and the measured lateness, if any."""
 
     uses: Sequence[StreamUse]
     waits_for: str | None = None

@@ -114,9 +114,9 @@ def due_tick(
 
 
 def _is_resting(times: StreamTimes, made: Sequence[StreamTimes], now_us: int) -> bool:
-    """Whether some event of a stream, or of streams derived from it, has exactly the time of the newest tick.
+    """Whether a stream is quiet, and some event of it, or of a stream derived from it, has the newest tick's time.
 
-    A derived event has this time if an event came late, or if a deadline was due at the tick.
+    A derived event has exactly this time if an event came late, or if a deadline was due at the tick.
     """
     waiting = [one for one in (times, *made) if one.newest_us == times.ticked_us]
     is_quiet = all(one.appended_us is not None and now_us - one.appended_us >= _QUIET_US for one in (times, *waiting))

@@ -1,9 +1,10 @@
-"""Asking questions: each shard answers from its state, as of a position of its log that the answer names.
+"""Asking questions: each shard answers from its state at a position of its log, which the answer names.
 
 Continuous tasks answer between two steps; with micro-batches a question is a record of the log, which each shard
-answers at that position. Either way the answer knows everything that was acknowledged before the question. The caller
-waits on the event loop, and holds no thread: one thread sends all questions that came while it sent the ones before,
-and, if several callers ask, at most every ``_GATHERED_S``, as most of the cost of a few questions is that of one.
+answers at the record's position. Either way the answer covers everything that was acknowledged before the question. The
+caller waits on the event loop, and holds no thread. One thread sends all questions that came during the sending before,
+and if several callers ask, at most once per ``_GATHERED_S``, because sending a few questions costs little more than
+sending one.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from streams import Ask, Clock
 _GATHERED_S = 0.01
 
 Readings: TypeAlias = MutableMapping[Any, Any]
-"""Readings that the questions of one sending share."""
+"""Values read from the stores, shared by the questions that are sent together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardQuestion:
-    """A question to the operators of a kind at the correlation key of a stream, to every shard or that of a ``key``."""
+    """A question to the operators of a kind at a stream's correlation key, for every shard or the shard of ``key``."""
 
     stream: str
     operator: str
@@ -39,7 +40,7 @@ class ShardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A question before its sending, and the number of shards that answer it."""
+    """A question to be sent; ``shards`` will be the number of shards that answer."""
 
     id: str
     read: Callable[[Readings], ShardQuestion]
@@ -59,11 +60,11 @@ class Questions:
         self._sending: asyncio.Task[None] | None = None
 
     def end(self) -> None:
-        """End the thread that reads answers; no question is being asked any more."""
+        """End the thread that reads answers, when no questions are asked any more."""
         self._inbox.end()
 
     async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
-        """Ask the shards the question that ``read`` makes in a thread.
+        """Ask the shards the question that ``read`` returns, which is called in a thread.
 
         Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if this process already asks the maximum
         number of questions, the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards have
@@ -109,7 +110,7 @@ class Questions:
             begun_s = loop.time()
             batch, self._unsent = self._unsent, []
             for one, outcome in zip(batch, await asyncio.to_thread(self._sent, batch), strict=True):
-                if one.shards.done():  # its caller is gone
+                if one.shards.done():  # the caller has given up
                     continue
                 if isinstance(outcome, Exception):
                     one.shards.set_exception(outcome)
@@ -120,7 +121,7 @@ class Questions:
         self._sending = None
 
     def _sent(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
-        """Send questions; of each, the number of shards that answer, or why it was not sent."""
+        """Send questions; returns for each the number of shards that answer, or the error that prevented sending."""
         readings: Readings = {}
         outcomes: dict[str, int | Exception] = {}
         together: dict[tuple[str, str | None], list[Ask]] = {}
@@ -138,7 +139,7 @@ class Questions:
         return [outcomes[one.id] for one in batch]
 
     def _reached(self, stream: str, key: str | None, asked: Sequence[Ask]) -> int | Exception:
-        """Send questions to the same shards; returns the number of shards, or the error that prevented it."""
+        """Send questions to the same shards; returns the number of shards, or the error that prevented sending."""
         try:
             return self._stores.announcements.ask(stream, asked, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked

@@ -1,4 +1,4 @@
-"""Answers as they come back: one thread reads those to all questions of a process, while some are awaited."""
+"""The inbox of answers: one thread reads the answers to all questions of a process, while some are awaited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAUSE_S = 0.1
 
 
 class Awaited:
-    """The answers to one question, by shard; belongs to the event loop that made it."""
+    """The awaited answers to one question, by shard; belongs to the event loop in which it was created."""
 
     def __init__(self, question: str) -> None:
         self.question = question
@@ -35,7 +35,7 @@ class Awaited:
         return [self._found[shard] for shard in sorted(self._found)]
 
     def put(self, answer: Mapping[str, Any]) -> None:
-        """Hand in an answer, from the event loop."""
+        """Add an answer; called in the event loop."""
         self._found[answer["shard"]] = answer
         self._news.set()
 
@@ -67,7 +67,7 @@ class Inbox:
                 del self._awaited[one.question]
 
     def end(self) -> None:
-        """Wait for the end of the thread; nothing is awaited any more."""
+        """Wait for the end of the thread, when no answers are awaited any more."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -76,13 +76,13 @@ class Inbox:
         while self._is_awaited():
             try:
                 answers = self._store.take(self._asker, _LOOKED_S)
-            except StoreUnavailable:  # the question is late then
+            except StoreUnavailable:  # then the answers are late
                 time.sleep(_PAUSE_S)
                 continue
             with self._lock:
                 found = [(self._awaited.get(answer["question"]), answer) for answer in answers]
             wanted = [(one, answer) for one, answer in found if one is not None]
-            if wanted:  # one event loop asks all of them
+            if wanted:  # all belong to one event loop
                 wanted[0][0].loop.call_soon_threadsafe(_put, wanted)
 
     def _is_awaited(self) -> bool:

@@ -14,7 +14,7 @@ from service.runtime import Stores
 from shards import route_of
 from workflows import InvalidWorkflow, parse_duration_us
 
-_MOST_TYPES = 100  # that are counted
+_MOST_TYPES = 100  # event types in a report's counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class CaseFilter:
 
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
-        older_than: Only transactions that have been open for longer: seconds, or a duration such as ``2d``.
+        older_than: Only transactions that have been open for longer than this: seconds, or a duration such as ``2d``.
         waits_for: Only transactions in which the furthest partial match of a pattern waits for this type.
     """
 
@@ -43,8 +43,9 @@ class OpenCaseReport:
 
     Attributes:
         positions: By shard, the position of the log to which the report belongs.
-        matching: The number that the filter selects, including those beyond the limit.
-        unnamed: Open transactions whose key is unknown: an earlier release saved them, and no event has come since.
+        matching: The number of selected transactions, including those beyond the limit.
+        unnamed: The number of open transactions with unknown key: saved by an earlier release, and without events
+            since.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 
@@ -68,7 +69,7 @@ class OpenCaseLibrary:
     def checked(self, wanted: CaseFilter) -> Mapping[str, Any]:
         """Check a filter; returns it as the question to the shards.
 
-        Refused if the pattern belongs to another stream, or is matched by a further key, or ``older_than`` is no
+        Refused if the pattern belongs to another stream or is matched by a further key, or ``older_than`` is no
         duration.
         """
         declaration = self._stores.registry.stream(wanted.stream)
@@ -113,7 +114,7 @@ class OpenCaseLibrary:
 
 
 def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Counts of several shards as one, the largest first."""
+    """The counts of several shards added up, largest first."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)

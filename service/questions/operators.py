@@ -1,4 +1,4 @@
-"""Questions to operators at any time, such as the groups of an aggregate: all shards answer, and one answer is made."""
+"""Questions to operators, such as for the groups of an aggregate: the answers of all shards are merged into one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import AutoLateness, Definition, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAnswer:
-    """An answer: the position of each shard's log as of which it is exact, and the members of the kind."""
+    """An answer: the position of each shard's log for which the answer is exact, and the members of the kind."""
 
     positions: Mapping[int, str]
     members: Mapping[str, Any]
@@ -49,7 +49,7 @@ class OperatorQuestions:
         return OperatorAnswer(positions={one["shard"]: one["position"] for one in found}, members=members)
 
     def _running(self, kind: DocumentKind, name: str) -> tuple[RegisteredOperator, int | None]:
-        """An operator that runs, and the time that its stream has reached."""
+        """A running operator, and the time that its stream has reached."""
         record, declaration, times = self._stores.registry.asked(kind.name, name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
@@ -57,9 +57,9 @@ class OperatorQuestions:
 
 
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
-    """The time that a stream has reached in the shard that is furthest; None before the first event.
+    """The greatest time that a stream has reached in any shard; None before the first event.
 
-    A derived stream is as far as its newest tick. A measured lateness counts with its largest bound.
+    A derived stream has reached its newest tick. A measured lateness counts with its largest bound.
     """
     known = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
     newest_us = max((one for one in known if one is not None), default=None)

@@ -1,7 +1,7 @@
-"""A stopped service as one file, and back: the data in Redis, the pipeline's checkpoint, the saved states.
+"""Backups of a stopped service as one file: the data in Redis, the pipeline's checkpoint, the saved states.
 
-All three are of the same moment, as nothing runs. So a restored service continues exactly: the pipeline at the offsets
-of its checkpoint, from the saved states, and each alert once. Handover files are left out, as they are rebuilt, and
+All three are consistent, because nothing runs. So a restored service continues exactly: the pipeline at the offsets of
+its checkpoint, from the saved states, and each alert once. Handover files are left out, because they are rebuilt, and
 so are compiled kernels, logs and Spark's own files.
 """
 
@@ -45,9 +45,9 @@ class BackupContent:
 
 
 def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
-    """Write everything to a file, which exists under its name only when it is complete; replaces an existing one.
+    """Write a backup to a file, which gets its name only when it is complete; replaces an existing file.
 
-    The settings give the places of checkpoint and states; ``tell`` is called with the share that is done, up to 1.
+    The settings have the places of checkpoint and states; ``tell`` is called with the finished share, up to 1.
     ``BackupRefused`` if the service runs, events were appended meanwhile, or an interrupted restoration must be
     repeated.
     """
@@ -78,7 +78,7 @@ def restore(
 ) -> BackupContent:
     """Restore the contents of a file; the service does not start until they are complete.
 
-    The file is read to its end before anything is changed. ``tell`` is called with the share that is done, up to 1;
+    The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1;
     ``replace``: delete existing data, if any. ``BackupRefused`` if the service runs, data exists already, or the
     settings keep states elsewhere than the backup.
     """
@@ -106,7 +106,7 @@ def restore(
 
 
 def look_into(path: Path) -> BackupContent:
-    """The contents of a backup; reads the file to its end. ``BackupDamaged`` if it is not as it was written."""
+    """The contents of a backup; reads the whole file, and raises ``BackupDamaged`` if it has changed."""
     head: bytes | None = None
     for kind, values in frames(path):
         if kind == b"H":
@@ -155,7 +155,7 @@ def _snapshot_folder(settings: Settings) -> Path | None:
 def _write_file(out: BackupWriter, name: str, file: Path) -> None:
     with file.open("rb") as source:
         block = source.read(_BLOCK)
-        while True:  # an empty file is one frame
+        while True:  # at least once: an empty file is one frame
             out.write(b"F", [name.encode(), block])
             block = source.read(_BLOCK)
             if not block:

@@ -1,9 +1,9 @@
-"""The file of a backup: it is read back exactly as written, or refused as damaged.
+"""The file format of backups: a file is read exactly as written, or refused as damaged.
 
 After the first line, ``forestall-backup 1``, the file is one gzip stream of frames: a letter for the kind, the length
 of the rest as four bytes (big-endian), the rest. ``H`` is a JSON object about the backup, ``K`` a part of a key, ``F``
-some bytes of a file, ``E`` the end: the SHA-256 of the stream before it. The values of a frame are packed: of
-each value the length as four bytes and then the value.
+some bytes of a file, ``E`` the end, with the SHA-256 of the stream before it. A frame's values are packed, each as its
+length in four bytes followed by the value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from service.errors import BackupDamaged, FileUnreadable
 VERSION = 1
 
 _FIRST_LINE = b"forestall-backup "
-_LEVEL = 1  # some of the data is compressed already
+_LEVEL = 1  # low, as some of the data is compressed already
 _FRAME, _LENGTH = struct.Struct(">cI"), struct.Struct(">I")
 _LONGEST = 1024**3
 
@@ -50,7 +50,7 @@ class BackupWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BackupWriter]:
-    """Write a new backup file; it exists under its name once the block has ended without an error, and not before."""
+    """Write a new backup file, which gets its name when the block has ended without an error."""
     draft = path.with_name(path.name + ".part")
     try:
         draft.unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def writing(path: Path) -> Iterator[BackupWriter]:
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
-    """All frames but the end, with their values; frames read before ``BackupDamaged`` may be damaged, too."""
+    """All frames except the end, with their values; frames read before ``BackupDamaged`` may also be damaged."""
     try:
         with path.open("rb") as file:
             _check_version(path, file.readline(100))
