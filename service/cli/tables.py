@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -18,6 +18,12 @@ from streams.tables import format_of, media_type_of
 
 tables = Commands(help="Reference tables of the running service.")
 
+
+def with_names_of_users(item: dict[str, Any]) -> dict[str, Any]:
+    """A table or calendar with the names of its users only."""
+    return {**item, "users": [user["name"] for user in item["users"]]}
+
+
 _MOST_BYTES, _MOST_OF_CALENDAR = 2**31, 2**20
 _TABLES = Resource(
     path="/tables",
@@ -25,7 +31,7 @@ _TABLES = Resource(
     listed="the tables, by name",
     table=Table(
         ("name", "version", "key", "rows", "changes", "users:looked up by"),
-        lambda item: {**item, "users": [user["name"] for user in item["users"]]},
+        with_names_of_users,
     ),
 )
 
@@ -88,7 +94,7 @@ _CALENDARS = Resource(
     listed="the calendars, by name",
     table=Table(
         ("name", "version", "created_at", "users:used by"),
-        lambda item: {**item, "users": [user["name"] for user in item["users"]]},
+        with_names_of_users,
     ),
 )
 

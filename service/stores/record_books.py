@@ -6,6 +6,7 @@ change is computed again. The same script appends control records that announce 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -156,7 +157,7 @@ def _written(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:
     return ("HSET", *place, record) if record else ("HDEL", *place)
 
 
-class Records(Generic[_Form]):
+class Records(ABC, Generic[_Form]):
     """The records of one kind by name, each read as a dataclass; a subclass declares the kind.
 
     ``key`` is the hash of the current records, whose fields begin with ``prefix`` if kinds share a hash;
@@ -174,9 +175,9 @@ class Records(Generic[_Form]):
         self._book = place if isinstance(place, RecordBook) else RecordBook(place)
         self._client = self._book.client
 
+    @abstractmethod
     def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
         """The error for a name without a record, or without the record that the caller wants."""
-        raise NotImplementedError
 
     def read(self, body: bytes, name: str) -> _Form:
         """Read a stored record."""

@@ -58,9 +58,9 @@ def compare(service: TemporaryService, project: Project, folder: Path) -> None:
     for stream, events in named.events.items():
         for start in range(0, len(events), 5):
             send_events(client, stream, events[start : start + 5], f"{stream}-{start}")
-    until(lambda: len(told(client, prefix)) >= len(expected), "the results", service, 0.2)
+    until(lambda: len(results_of(client, prefix)) >= len(expected), "the results", service, 0.2)
     Flag().wait(1.0)  # nothing more may come
-    assert told(client, prefix) == expected
+    assert results_of(client, prefix) == expected
 
 
 def with_an_end(project: Project) -> Project:
@@ -87,7 +87,7 @@ def by_run(project: Project, folder: Path) -> set[Told]:
     (folder / "project.yaml").write_text(yaml.safe_dump_all(said))
     local = LocalProject.of(read_project(folder), folder)
     results = local.run({stream: EventBatch.from_events(events) for stream, events in project.events.items()})
-    return {_told(one["stream"], one) for one in results["events"]}
+    return {_result(one["stream"], one) for one in results["events"]}
 
 
 def declare(project: Project, client: Client) -> None:
@@ -99,16 +99,16 @@ def declare(project: Project, client: Client) -> None:
         client.post("/patterns", {"stream": stream, "text": pattern.text})
 
 
-def told(client: Client, prefix: str) -> set[Told]:
+def results_of(client: Client, prefix: str) -> set[Told]:
     """Derived events and alerts of one project, in words."""
     alerts = [("alert", one["id"]) for one in client.pages("/alerts") if one["stream"].startswith(prefix)]
-    events = [_told(one["into"], one) for one in client.pages("/derived-events") if one["into"].startswith(prefix)]
+    events = [_result(one["into"], one) for one in client.pages("/derived-events") if one["into"].startswith(prefix)]
     assert len(set(alerts)) == len(alerts)
     assert len(set(events)) == len(events)
     return {*alerts, *events}
 
 
-def _told(stream: str, one: Mapping[str, Any]) -> Told:
+def _result(stream: str, one: Mapping[str, Any]) -> Told:
     time_us = parse_time(one["time"])
     event = Event(id=one["id"], type=one["type"], time_us=time_us, key=one["key"], data=one["data"])
     return told_event(stream, event)

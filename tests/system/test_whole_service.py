@@ -267,7 +267,7 @@ def test_a_traced_request_is_followed_to_the_receiver_of_its_alert(service, coll
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01", "authorization": f"Bearer {service.api_key}"}
 
-    def told() -> set[str]:
+    def span_names() -> set[str]:
         requests = map(ExportTraceServiceRequest.FromString, collector.bodies)
         scopes = [scope for one in requests for source in one.resource_spans for scope in source.scope_spans]
         return {span.name.partition(" ")[0] for scope in scopes for span in scope.spans if span.trace_id.hex() == trace}
@@ -280,7 +280,7 @@ def test_a_traced_request_is_followed_to_the_receiver_of_its_alert(service, coll
         answer = httpx.post(f"{service.url}/v1/events?stream=traced", json=sent, headers=headers)
         assert answer.json()["accepted"] == 1
         until(lambda: hook.received, "the webhook", service)
-        until(lambda: told() == {"POST", "alert", "webhook"}, "the spans", service)
+        until(lambda: span_names() == {"POST", "alert", "webhook"}, "the spans", service)
     ((received, _),) = hook.received
     assert received["traceparent"].split("-")[1] == trace
 
