@@ -18,4 +18,4 @@ class AggregateStateError(AggregateError, code="aggregate-state"):
 
 
 class QuestionRefused(AggregateRefused, code="question-refused"):
-    """A question asks for something that the aggregate does not hold; ``field`` is the member."""
+    """A question asks for something that the aggregate does not hold; ``field`` names the question's member."""

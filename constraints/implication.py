@@ -187,7 +187,10 @@ class _Scale:
         return self.numbers if kind == "number" else self.texts if kind == "text" else ()
 
     def cells(self) -> tuple[_Cell, ...]:
-        """All cells: a constant has an odd rank, a gap an even one."""
+        """Null, true, false, and the cells into which the constants divide numbers and texts.
+
+        A constant has an odd rank; the values below, between and above constants have even ones.
+        """
         numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
         texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]
         return (*_LOGIC, *numbers, *texts)

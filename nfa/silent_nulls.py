@@ -51,7 +51,7 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Warnings about names over the elements of a list that begin with the path of the list."""
+    """Warnings about names of an expression over a list's elements that repeat the list's path, as elements lack it."""
     for one in attributes_of(inner):
         if len(one.path) > len(items.path) and one.path[: len(items.path)] == items.path:
             name, path = ".".join(one.path[len(items.path) :]), ".".join(items.path)

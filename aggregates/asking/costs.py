@@ -41,7 +41,7 @@ class Workload:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Occurrence weight of each pattern: the number of its questions times the events in their windows."""
+        """The weight of each set of fixed attributes: its questions times the mean events in their windows."""
         return self.requests * self.rows
 
 

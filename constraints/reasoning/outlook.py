@@ -128,7 +128,10 @@ class Outlook:
         return frozenset(found)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
-        """The remainder with the open requirements of its atoms and of the trace, if they are few and come alone."""
+        """The remainder with an atom for each name that its atoms and the trace still require.
+
+        Nothing, if no name is required, there would be more than ``MAX_JOINT`` atoms, or the outlook is not exact.
+        """
         known, needed = self.constraint_set, remainder.types
         required = sorted(known.horn_closure(state.seen | needed) - state.seen - needed)
         size = len(remainder.atoms)

@@ -114,7 +114,10 @@ def _facts(server: redis.Redis, key: str) -> Any:
 
 
 def last_position(server: redis.Redis, key: str, position: str) -> str:
-    """The position of the last entry of a shard at or before ``position``, also of a trimmed entry."""
+    """The position of the last entry of a shard at or before ``position``.
+
+    If no entry as old is left, ``position`` itself, or the newest position that the shard ever gave, if that is older.
+    """
     facts = _facts(server, key)
     if facts is None:
         return START

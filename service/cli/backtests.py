@@ -51,7 +51,10 @@ def ask(
         str | None, typer.Option(metavar="PATTERN", help="Pattern to compare with: file, text or name.")
     ] = None,
     path: Annotated[
-        str | None, typer.Option(help="File or folder of the service with the events (default: the log).")
+        str | None,
+        typer.Option(
+            help="File or folder with the events, below FORESTALL_BACKTEST_DIR of the service (default: the log)."
+        ),
     ] = None,
     suppress: Suppress = None,
     pruning: Annotated[
@@ -59,7 +62,7 @@ def ask(
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
 ) -> None:
-    """Start a backtest. Exit status 1: with --wait, it failed."""
+    """Start a backtest. Exit status 1: --wait is given, and the backtest failed."""
     wanted = suppress_of(suppress)
     body = given(
         stream=stream,

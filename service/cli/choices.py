@@ -17,7 +17,7 @@ Suppress = Annotated[
     str | None,
     typer.Option(
         metavar="'DURATION by NAME, ...'",
-        help="Suppress further alerts of a group for this event time after an alert: '1 h by customer'. "
+        help="After an alert, suppress further alerts of its group for this long, in event time: '1 h by customer'. "
         "Names are columns of RETURN, or the key; without 'by', all alerts are one group.",
     ),
 ]

@@ -78,7 +78,12 @@ RECEIVER_OPTIONS: Options = {
     "digest": (_Digest, None),
     "at_once": (_AtOnce, None),
     "secret_file": (
-        Annotated[Path | None, typer.Option(metavar="FILE", help="File with the secret, or the password.")],
+        Annotated[
+            Path | None,
+            typer.Option(
+                metavar="FILE", help="File with the secret that signs deliveries, or of a mail server the password."
+            ),
+        ],
         None,
     ),
 }
