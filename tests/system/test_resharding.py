@@ -80,7 +80,7 @@ def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, mon
         send(service, parts[3:], 3)
         until(lambda: len(ids(service)) >= len(expected), "the alerts", service)
         assert ids(service) == expected
-        assert until(lambda: service.client.get("/pipeline").get("shards"), "the state of the driver", service) == 4
+        assert until(lambda: service.client.get("/pipeline").get("shard_count"), "the driver", service) == 4
         assert list(service.client.pages("/dead-letters")) == []
         url = service.supervisor.redis_url
         with connect(url) as client:
