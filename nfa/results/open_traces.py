@@ -46,10 +46,10 @@ class OpenTraces:
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def count_by_last_type(self, traces: NDArray[np.int32]) -> dict[str, int]:
-        """The number of some open traces by the type of their newest event; empty if unknown."""
+        """The number of some open traces by the type of their newest event, by name of the type; empty if unknown."""
         names = list(self._types)
         numbers, counts = np.unique(self._times.last[traces], return_counts=True)
-        return {names[number]: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)}
+        return dict(sorted(zip((names[number] for number in numbers.tolist()), counts.tolist(), strict=True)))
 
     def note(self, visits: Visits, columns: Columns, batch: EventBatch, *, mark: int, table: TraceTable) -> None:
         """Note the events of a batch; rows with the type code ``mark`` are not events, but end their trace."""
