@@ -51,10 +51,12 @@ class CostModel:
 
     Attributes:
         hashing: Computing one attribute's bits of an address.
-        comparing: Comparing one event of a visited partition.
+        comparing: Comparing one event of a visited partition, in a window that the processor's cache holds.
         visiting: Visiting one partition; 0: only configurations that use all bits need to be compared.
         scanning: Comparing one event in a scan, which replaces a more expensive probe; infinite: there are no scans.
         moving: Moving one event to another configuration, besides hashing.
+        waiting: Waiting for memory, for one event of a visited partition of a window that no cache holds.
+        cached: The most events of a window that the cache holds.
     """
 
     hashing: float
@@ -62,10 +64,16 @@ class CostModel:
     visiting: float = 0.0
     scanning: float = np.inf
     moving: float = 0.0
+    waiting: float = 0.0
+    cached: float = np.inf
+
+    def stepping(self, rows: Any) -> Any:
+        """The cost of comparing one event of a visited partition, by events in the window."""
+        return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
         """The cost of a probe, by events in the window, and address bits that the question fixes or leaves free."""
-        return rows * 0.5**fixed * self.comparing + 2.0**free * self.visiting
+        return rows * 0.5**fixed * self.stepping(rows) + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:
         """The cost of each configuration (row) in a unit of time."""
@@ -91,12 +99,12 @@ class CostModel:
         If an attribute's benefit is 0 or less, some best configuration does not index it.
         """
         saved = 1.0 - np.exp2(-np.minimum(caps, bits).astype(np.float64))[:, None]
-        most = np.minimum(workload.rows * self.comparing * saved, workload.rows * self.scanning)
+        most = np.minimum(workload.rows * self.stepping(workload.rows) * saved, workload.rows * self.scanning)
         used = workload.uses.T
         spent = (workload.events + used @ workload.requests) * self.hashing
         benefits: NDArray[np.float64] = (used * most) @ workload.requests - spent
         return benefits
 
 
-MEASURED = CostModel(hashing=3.0, comparing=10.0, visiting=10.0, scanning=1.25, moving=20.0)
-"""Nanoseconds on one core of a server, as measured by ``scripts/bench question_index``; only their ratios matter."""
+MEASURED = CostModel(hashing=3.0, comparing=4.0, visiting=20.0, scanning=1.05, moving=20.0, waiting=6.0, cached=2**18)
+"""Nanoseconds on one core of a server, as measured for ``literature/RESULTS.md``; only their ratios matter."""

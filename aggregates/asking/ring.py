@@ -24,7 +24,7 @@ from aggregates.kernels.asking import (
 )
 
 LEAST_ROOM = 64
-_LANES = 16  # chains that are followed concurrently
+_LANES = 32  # chains that are followed concurrently
 _SPARE = 16  # a growing ring gets one spare slot per this number of events
 
 

@@ -110,7 +110,9 @@ def probe_rows(
     """Write the slots of events that have given codes, from a number on, by following the chains of partitions.
 
     Chains are followed concurrently, one in each of the ``lanes`` (lanes, 2), because each step waits for memory: the
-    next event of a chain is requested, and read after all other chains have been followed by one step.
+    next event of a chain is requested, and read after all other chains have been followed by one step. A lane has the
+    number of an event after ``start``, and its slot. Indexes of the inner loop are unsigned, which saves a check for
+    negative ones at each access.
     ``found`` has room for one slot more than there are events, and ``count`` slots already. Returns the number of
     slots, of compared events and of visited partitions.
     """
@@ -120,34 +122,40 @@ def probe_rows(
         column = columns[place] - 1
         base |= (np.int64(codes[place]) & lent.masks[column]) << lent.shifts[column]
         free &= ~(lent.masks[column] << lent.shifts[column])
-    filled, compared, visited = np.int64(count), np.int64(0), np.int64(0)
-    chosen, active, is_left = np.int64(0), np.int64(0), True
-    while is_left or active > 0:
-        while is_left and active < lanes.shape[0]:
-            newest = lent.tails[base | chosen]
+    is_any, is_one = columns.shape[0] == 0, columns.shape[0] < 2
+    column, code = (np.uint64(0), np.int32(0)) if is_any else (np.uint64(columns[0]), codes[0])
+    filled, compared, visited = np.uint64(count), np.int64(0), np.int64(0)
+    begin, chosen, is_left = start % room, np.int64(0), True
+    active, most = np.uint64(0), np.uint64(lanes.shape[0])
+    while is_left or active > np.uint64(0):
+        while is_left and active < most:
+            left = lent.tails[base | chosen] - start
             visited += 1
             chosen = (chosen - free) & free
             is_left = chosen != 0
-            if newest >= start:
-                lanes[active, 0], lanes[active, 1] = newest, newest % room
-                prefetch(rows, lanes[active, 1])
-                active += 1
-        lane = np.int64(0)
+            if left >= 0:
+                slot = begin + left if begin + left < room else begin + left - room
+                lanes[active, 0], lanes[active, 1] = left, slot
+                prefetch(rows, slot)
+                active += np.uint64(1)
+        lane = np.uint64(0)
         while lane < active:
-            slot = lanes[lane, 1]
+            left, slot = lanes[lane, 0], lanes[lane, 1]
+            row = np.uint64(slot)
             compared += 1
             found[filled] = slot
-            filled += is_match(rows, slot, columns, codes)
-            distance = np.int64(rows[slot, 0])
-            if lanes[lane, 0] - distance < start:
-                active -= 1
+            if is_any or rows[row, column] == code:
+                filled += np.uint64(is_one or is_match(rows, slot, columns, codes))
+            distance = np.int64(rows[row, 0])
+            if left < distance:
+                active -= np.uint64(1)
                 lanes[lane, 0], lanes[lane, 1] = lanes[active, 0], lanes[active, 1]
             else:
-                lanes[lane, 0] -= distance
-                lanes[lane, 1] = slot - distance if slot >= distance else slot - distance + room
-                prefetch(rows, lanes[lane, 1])
-                lane += 1
-    return filled, compared, visited
+                slot = slot - distance if slot >= distance else slot - distance + room
+                lanes[lane, 0], lanes[lane, 1] = left - distance, slot
+                prefetch(rows, slot)
+                lane += np.uint64(1)
+    return np.int64(filled), compared, visited
 
 
 @kernel
