@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from aggregates.asking import AskedValue, HeldWindow, Question, QuestionIndex
 from aggregates.asking.choosing import Choice, Problem, by_coverage, by_weight, eprune, hybrid, polished, rgreedy
+from aggregates.asking.costs import MEASURED, CostModel
 from literature.asking import (
     EXAMPLES,
     FixedIndex,
@@ -39,6 +41,7 @@ HEURISTICS: dict[str, Callable[[Problem], Choice]] = {
     "polished": lambda problem: polished(problem, hybrid(problem, is_extended=True)),
 }
 MISSED = 1.0005  # times the optimum
+TURN = 50  # questions that an index answers before the next index does
 
 
 def asked(frequencies: Frequencies, count: int, seed: int) -> Iterator[dict[int, int]]:
@@ -49,71 +52,92 @@ def asked(frequencies: Frequencies, count: int, seed: int) -> Iterator[dict[int,
         yield {one: int(rng.integers(0, VALUES)) for one in range(ATTRIBUTES) if pattern >> one & 1}
 
 
-def measured(index: FixedIndex, frequencies: Frequencies, rows: int, count: int) -> tuple[float, float]:
-    """The share of the window that a question compares, and the thread seconds of questions with as many events."""
-    rng, compared, seconds = np.random.default_rng(1), 0, 0.0
-    index.insert(rng.integers(0, VALUES, (rows, ATTRIBUTES)).astype(np.int32), rows)
-    for where in asked(frequencies, count, 2):
-        begin = time.thread_time()
-        compared += index.find(where).compared
-        seconds += time.thread_time() - begin
-    arrived = rng.integers(0, VALUES, (count, ATTRIBUTES)).astype(np.int32)
-    begin = time.thread_time()
-    index.insert(arrived, rows)
-    return compared / count / rows, seconds + time.thread_time() - begin
+def measured(
+    indexes: Sequence[FixedIndex], frequencies: Frequencies, rows: int, count: int
+) -> list[tuple[float, float]]:
+    """The share of the window that a question compares, and the thread seconds of questions with as many events.
+
+    Indexes take the same questions and events in turns of a few, so that a busy machine slows all of them down.
+    """
+    rng = np.random.default_rng(1)
+    held = rng.integers(0, VALUES, (rows, ATTRIBUTES)).astype(np.int32)
+    for index in indexes:
+        index.insert(held, rows)
+    compared, seconds, questions = [0] * len(indexes), [0.0] * len(indexes), [*asked(frequencies, count, 2)]
+    for first in range(0, count, TURN):
+        some = questions[first : first + TURN]
+        arrived = rng.integers(0, VALUES, (len(some), ATTRIBUTES)).astype(np.int32)
+        for place, index in enumerate(indexes):
+            begin = time.thread_time()
+            compared[place] += sum(index.find(where).compared for where in some)
+            index.insert(arrived, rows)
+            seconds[place] += time.thread_time() - begin
+    return [(work / count / rows, spent) for work, spent in zip(compared, seconds, strict=True)]
 
 
 def index_methods(windows: tuple[int, ...], count: int) -> None:
-    """Print the share of the window that a question compares, and the time of the best method to others."""
-    print("| example, window | IMP | 1-Attr-Hash | M-Attr-Hash | measured costs | its time, to 1-Attr, to M-Attr |")
-    print("|---|---|---|---|---|---|")
+    """Print the share of the window that a question compares, and the time of the best method to others.
+
+    A hash index that cannot be used scans the events in order, or follows the chains of all its partitions.
+    """
+    print(
+        "| example, window | IMP | 1-Attr-Hash | M-Attr-Hash | measured costs | its time, to 1- and M-Attr | chains |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for example, frequencies in EXAMPLES.items():
         for rows in windows:
+            hashes = hash_of_one(frequencies, ATTRIBUTES, rows), hash_of_all(frequencies, ATTRIBUTES)
             methods = (
                 imp(frequencies, ATTRIBUTES, rows),
-                hash_of_one(frequencies, ATTRIBUTES, rows),
-                hash_of_all(frequencies, ATTRIBUTES),
+                *hashes,
                 imp(frequencies, ATTRIBUTES, rows, is_measured=True),
+                *(FixedIndex(index.bits) for index in hashes),
             )
-            found = [measured(index, frequencies, rows, count) for index in methods]
-            shares = " | ".join(f"{share:.4f} {index.bits}" for index, (share, _) in zip(methods, found, strict=True))
-            (_, _), (_, one), (_, several), (_, ours) = found
+            found = measured(methods, frequencies, rows, count)
+            shares = (f"{share:.4f} {index.bits}" for index, (share, _) in zip(methods[:4], found, strict=False))
+            _, one, several, ours, *chained = (seconds for _, seconds in found)
             times = f"{ours / count * 1e6:.0f} us, {ours / one:.2f}, {ours / several:.2f}"
-            print(f"| {example}, {rows:,} | {shares} | {times} |")
+            print(f"| {example}, {rows:,} | {' | '.join(shares)} | {times} |", end=" ")
+            print(f"{', '.join(f'{ours / other:.2f}' for other in chained)} |")
 
 
 def stages(rows: int, count: int) -> None:
-    """Print the time of three stages of questions, with and without moves after the first stage."""
-    window = HeldWindow(attributes=NAMES, measures=(), span_us=rows)
-    totals = {}
-    for is_tuned in (True, False):
-        index, rng = QuestionIndex(window), np.random.default_rng(3)
-        index.insert(np.arange(rows), {name: rng.integers(0, VALUES, rows) for name in NAMES})
-        seconds, now = [], rows
-        for number, example in enumerate((2, 1, 3)):
-            if number == 1 and not is_tuned:
-                index = frozen(index, window)
-            begin = time.thread_time()
-            for place, where in enumerate(asked(EXAMPLES[example], count, example)):
-                if place % 100 == 0:
-                    index.insert(np.arange(now, now + 100), {name: rng.integers(0, VALUES, 100) for name in NAMES})
-                    now += 100
-                question = Question(
-                    where={NAMES[one]: code for one, code in where.items()}, values={"n": AskedValue("count")}
-                )
-                index.ask(question)
-            seconds.append(time.thread_time() - begin)
-        explained = index.explain()
-        totals[is_tuned] = sum(seconds)
-        shown = ", ".join(f"{part:.2f} s" for part in seconds)
-        name = "tuned" if is_tuned else "not tuned"
-        print(f"{name}: {shown}; {explained['migrations']} moves, {explained['configuration']}")
-    print(f"tuned takes {totals[True] / totals[False]:.2f} of the time")
+    """Print the time of three stages of questions: with moves, without moves after the first stage, without scans.
+
+    The indexes take the same questions and events in turns.
+    """
+    window, rng = HeldWindow(attributes=NAMES, measures=(), span_us=rows), np.random.default_rng(3)
+    tuned, now = QuestionIndex(window), rows
+    tuned.insert(np.arange(rows), {name: rng.integers(0, VALUES, rows) for name in NAMES})
+    spent: dict[str, list[float]] = {}
+    indexes = {"tuned": tuned}
+    for number, example in enumerate((2, 1, 3)):
+        if number == 1:
+            indexes["not tuned"] = frozen(tuned, window, MEASURED)
+            indexes["not tuned, without scans"] = frozen(tuned, window, replace(MEASURED, scanning=np.inf))
+        questions = [
+            Question(where={NAMES[one]: code for one, code in where.items()}, values={"n": AskedValue("count")})
+            for where in asked(EXAMPLES[example], count, example)
+        ]
+        for first in range(0, count, TURN):
+            arrived = {name: rng.integers(0, VALUES, TURN) for name in NAMES}
+            for name, index in indexes.items():
+                begin = time.thread_time()
+                index.insert(np.arange(now, now + TURN), arrived)
+                for question in questions[first : first + TURN]:
+                    index.ask(question)
+                spent.setdefault(name, [0.0] * 3)[number] += time.thread_time() - begin
+            now += TURN
+    for name, index in indexes.items():
+        parts = [first or tuned_first for first, tuned_first in zip(spent[name], spent["tuned"], strict=True)]
+        shown, explained = ", ".join(f"{part:.2f} s" for part in parts), index.explain()
+        print(f"{name}: {shown}; {explained['migrations']} moves, {explained['configuration']}", end="; ")
+        print(f"tuned takes {sum(spent['tuned']) / sum(parts):.2f} of the time")
 
 
-def frozen(index: QuestionIndex, window: HeldWindow) -> QuestionIndex:
+def frozen(index: QuestionIndex, window: HeldWindow, model: CostModel) -> QuestionIndex:
     """The same index with a configuration that stays."""
-    made = QuestionIndex(window, is_tuned=False)
+    made = QuestionIndex(window, model=model, is_tuned=False)
     made.load(*index.dump())
     return made
 
@@ -142,7 +166,7 @@ def search(attributes: int, rows: int) -> None:
 def main() -> None:
     """Print all tables."""
     is_quick = "--quick" in sys.argv
-    index_methods((20_000, 40_000) if is_quick else (100_000, 200_000), 200 if is_quick else 2_000)
+    index_methods((20_000, 40_000) if is_quick else (100_000, 200_000, 1_000_000), 200 if is_quick else 2_000)
     stages(50_000 if is_quick else 200_000, 1_000 if is_quick else 5_000)
     search(5 if is_quick else 8, 1_000_000)
 
