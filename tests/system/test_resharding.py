@@ -57,8 +57,10 @@ def ids(service):
 
 
 @pytest.mark.deep  # each day in parts by tests/service/test_resharding.py
-def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(("runtime", "checkpoints"), [("continuous", []), ("micro-batch", ["checkpoint-4"])])
+def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, monkeypatch, runtime, checkpoints) -> None:
     monkeypatch.setenv("FORESTALL_SHARDS", "2")
+    monkeypatch.setenv("FORESTALL_RUNTIME", runtime)
     folder, parts = tmp_path / "data", batches()
     rows = run_inline(log_of([StreamOn(STREAM), *PATTERNS, *parts]))
     expected = sorted(row.id for row in rows if row.kind == "alert")
@@ -87,4 +89,4 @@ def test_a_service_that_was_stopped_goes_on_with_more_shards(tmp_path: Path, mon
             log = Stores(client, url, Settings(redis_url=url)).log
             assert (log.shards(), log.layout.read().former) == (4, (2,))
             assert all(list(log.read_range(shard)) for shard in range(4))
-    assert [path.name for path in folder.glob("checkpoint*")] == ["checkpoint-4"]
+    assert [path.name for path in folder.glob("checkpoint*")] == checkpoints
