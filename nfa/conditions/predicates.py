@@ -136,7 +136,8 @@ class BatchColumns:
             elif isinstance(leaf, str):
                 found[leaf] = self._read_own(rows, leaf)
             elif leaf in attributes:
-                found[leaf] = Values.of_arrow(attributes[leaf].take(column_of(rows)))
+                is_whole = len(rows) == len(self._batch) and bool((rows[1:] > rows[:-1]).all())
+                found[leaf] = Values.of_arrow(attributes[leaf] if is_whole else attributes[leaf].take(column_of(rows)))
             else:
                 from_json.append(leaf)
         if from_json:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nfa.conditions.likeness import like_test
 from nfa.syntax import ArithmeticOperator, ComparisonOperator
+from streams import numbers_of
 
 NULL, BOOLEAN, INTEGER, FLOAT, TEXT = range(5)
 
@@ -92,6 +93,8 @@ class Values:
     def of_arrow(cls, column: pa.Array) -> Values:
         """Column form of a typed Arrow array; types other than bool, int64, float64 and string are read row by row."""
         size = len(column)
+        if size and not column.null_count and pa.types.is_float64(column.type):
+            return of_floats(numbers_of(column), np.ones(size, np.bool_))
         is_valid = np.asarray(column.is_valid())
         zeros, texts = np.zeros(size, np.int64), _no_texts(size)
         if pa.types.is_int64(column.type):
