@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, INTEGER, INTEGRAL, TEXT
+from aggregates.kernels.values import mark_kinds
 from aggregates.scalars import Scalar, group_text
 from streams import column_of, key_hash, shown_texts
 
 COUNTS, ENDS, RETRACTS = 1, 2, 4
 """The meaning of a row, as flags: an event that counts; the end of a transaction (after its event); a retraction."""
 
-_EXACT = 2.0**53  # integers below are exact as floats
 _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values differ from that of a text
 
 
@@ -32,12 +32,8 @@ class ScalarColumn(NamedTuple):
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
         """The column of values in which booleans are the integers 0 and 1, and integral floats are not marked yet."""
-        kinds = np.where((kinds == BOOLEAN) & (integers == 0), np.uint8(FALSE), kinds)
-        is_small = (kinds == FLOAT) & (np.abs(floats) < _EXACT)
-        if is_small.any():
-            found = np.where(is_small, floats, 0.5).astype(np.int64)
-            is_whole = is_small & (found.astype(np.float64).view(np.int64) == floats.view(np.int64))  # but not -0.0
-            kinds, integers = np.where(is_whole, np.uint8(INTEGRAL), kinds), np.where(is_whole, found, integers)
+        kinds, integers, floats = np.array(kinds), np.array(integers), np.array(floats)
+        mark_kinds(kinds, integers, floats)
         return cls(kinds, integers, floats)
 
     @classmethod
@@ -161,7 +157,7 @@ def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ..
 def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
     """Some values of a list or an Arrow array."""
     if isinstance(column, pa.Array):
-        return list(column.take(pa.array(rows)).to_pylist())
+        return list(column.take(column_of(rows)).to_pylist()) if len(rows) else []
     return [column[row] for row in rows.tolist()]
 
 

@@ -50,6 +50,7 @@ _NODES = ("integers", "reals", "older", "newer", "counts", "sizes")  # saved col
 _LEAST = 1_024
 _SPARE = 16  # growing tables get one spare place per this number
 _SPARE_LINKED = 8  # as above, where more has to be moved or windows end as a whole
+_MOST_SPARE = 8_192  # spare places for the rest of a batch
 _STEPS = 8_192
 _LOG = 8_192
 _MOST_EXACT = 2**53
@@ -271,7 +272,7 @@ class WindowTables:
             tables = (self.ring, batch, self.groups, self.steps, self.log, self.plan, self._bounds, state)
             match status := slide(*tables, modes, *limits):
                 case kernel.NO_ROOM:
-                    self._resize()
+                    self._resize(len(batch.codes) - int(state[kernel.ROW]))
                 case kernel.NO_NODES:
                     self._add_nodes()
                 case kernel.FULL if self.waiting == len(self.steps.codes) < _STEPS:
@@ -409,8 +410,11 @@ class WindowTables:
         columns = zip((*ring[:5], ring.serials), (*fresh[:5], fresh.serials), strict=True)
         for column, into in columns:
             if column.size:
-                found = np.concatenate([column[..., part] for part in parts], axis=-1)
-                into[..., : found.shape[-1]] = found
+                end = 0
+                for part in parts:
+                    found = column[..., part]
+                    begin, end = end, end + found.shape[-1]
+                    into[..., begin:end] = found
         return fresh
 
     @staticmethod
@@ -491,10 +495,11 @@ class WindowTables:
         times_us, ops = np.zeros(room, np.int64), np.zeros(0, np.uint8)
         return Events(times_us, codes, kinds, lows, highs, none, none, ops, serials, links)
 
-    def _resize(self) -> None:
-        """Give the ring room for the events in windows, and some spare room."""
+    def _resize(self, more: int = 0) -> None:
+        """Give the ring room for the events in windows, and some spare room, if possible for ``more`` events."""
         parts, before = self._slots(), self.ring
-        self.ring = ring = self._moved(parts, self.held + max(_LEAST, self.held // self._spare))
+        spare = max(_LEAST, self.held // self._spare, min(more, self.held // 2, _MOST_SPARE))
+        self.ring = ring = self._moved(parts, self.held + spare)
         self.state[[kernel.FIRST, kernel.SPAN]] = 0, self.held
         if self._modes & kernel.LINKED:
             where = np.full(len(before.codes) + 1, -1, np.int32)  # the last entry is for -1, no slot

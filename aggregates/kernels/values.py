@@ -32,7 +32,7 @@ from aggregates.kernels.trees import (
     take_node,
     whole_of,
 )
-from streams.kernels.compiling import inlined, routine
+from streams.kernels.compiling import inlined, kernel, routine
 
 _MOST_EXACT = 2**53
 
@@ -368,3 +368,15 @@ def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64
         if number < bounds[row, tables.LOWEST] or number > bounds[row, tables.HIGHEST]:
             return False
     return True
+
+
+@kernel
+def mark_kinds(kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
+    """Mark booleans that are false, and floats that are small whole numbers, which become integers; -0.0 is none."""
+    for row in range(kinds.shape[0]):
+        if kinds[row] == tables.BOOLEAN and integers[row] == 0:
+            kinds[row] = tables.FALSE
+        elif kinds[row] == tables.FLOAT and abs(floats[row]) < _MOST_EXACT:
+            number = np.int64(floats[row])
+            if number == floats[row] and (number != 0 or not np.signbit(floats[row])):
+                kinds[row], integers[row] = tables.INTEGRAL, number
