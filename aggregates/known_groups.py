@@ -48,7 +48,7 @@ class KnownGroups:
         """The values of ``by`` of a group, its canonical text, and its key."""
         key = self._keys.text(code)
         if self._are_keys:
-            return (key,), orjson.dumps((key,)).decode(), key
+            return (key,), group_text((key,)), key
         text = self._texts.text(code)
         return tuple(orjson.loads(text)), text, key
 

@@ -303,9 +303,6 @@ class AggregateRun:
 
     def _remember_causes(self, events: EventColumns | None) -> None:
         """Keep the ids of the last events of the steps that wait."""
-        if not self._tables.waiting:
-            self._causes = []
-            return
         self._causes = self._causes_of(self._tables.steps.places[: self._tables.waiting], events)
         self._name_causes()
 
