@@ -12,7 +12,7 @@ from house.kernels import cached_callees, kernel_flags, kernel_imports
 from house.packages import package_front
 from house.sizes import file_size, function_size
 from house.sources import Rule, Source, Violation
-from house.suite import assertionless_tests, skipped_tests
+from house.suite import assertionless_tests, impatient_tests, skipped_tests
 from house.words import plain_words
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -33,6 +33,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "package-front": package_front,
         "test-asserts": assertionless_tests,
         "skipped-tests": skipped_tests,
+        "patient-tests": impatient_tests,
         "plain-words": plain_words,
         "plain-docstrings": plain_docstrings,
     }

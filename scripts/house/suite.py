@@ -19,6 +19,7 @@ _SKIPS = {
     "pytest.mark.xfail",
     "unittest.skip",
 }
+_REQUESTS = {f"httpx.{name}" for name in "AsyncClient Client delete get patch post put request stream".split()}
 _ISSUE = re.compile(r"(#|issue )\d+")
 
 
@@ -40,6 +41,17 @@ def skipped_tests(source: Source) -> Iterator[Violation]:
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and source.resolve(node) in _SKIPS and id(node) not in reasoned:
             yield Violation(source.path, node.lineno, "a skipped or failing test names an issue, as #12")
+
+
+def impatient_tests(source: Source) -> Iterator[Violation]:
+    """A request of a test names its time limit: the five seconds of ``httpx`` pass on a busy machine."""
+    if not source.is_of_tests:
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and source.resolve(node.func) in _REQUESTS:
+            options = {keyword.arg for keyword in node.keywords}
+            if not options & {"timeout", "transport", None}:
+                yield Violation(source.path, node.lineno, "write: timeout=PATIENCE_S")
 
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -21,6 +21,7 @@ from service import RecordFormatError, SettingsInvalid
 from streams import ForestallError
 from tests.builders.api import serving
 from tests.builders.service import settings_for
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -63,7 +64,7 @@ def test_the_key_may_come_in_either_header(stranger, settings):
 
 def test_without_a_key_the_api_is_open(server_url, stores):
     with serving(create_app(settings_for(server_url))) as url:
-        assert httpx.get(f"{url}/v1/streams", verify=False).status_code == 200
+        assert httpx.get(f"{url}/v1/streams", verify=False, timeout=PATIENCE_S).status_code == 200
 
 
 def test_health_needs_nothing(stranger):
@@ -84,7 +85,10 @@ def test_without_redis_everything_is_a_503_that_asks_for_another_try(clock, chec
         probe.bind(("127.0.0.1", 0))
         settings = settings_for(f"redis://127.0.0.1:{probe.getsockname()[1]}/0")
         event = {"id": "e", "type": "A", "time": 1, "data": {}}
-        with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
+        with (
+            serving(create_app(settings, clock)) as url,
+            httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
+        ):
             for answer in (
                 client.get("/v1/streams"),
                 client.post("/v1/events?stream=orders", json=event),
@@ -249,8 +253,8 @@ def test_the_process_serves_on_loopback_and_stops_on_sigterm(server_url, stores,
         assert process.stderr is not None
         said = iter(process.stderr.readline, b"")
         assert any(b"running on http://127.0.0.1" in line for line in said)
-        answer = httpx.get(f"http://127.0.0.1:{port}/v1/health", verify=False)
-        with httpx.stream("GET", f"http://127.0.0.1:{port}/v1/alerts/live", verify=False) as live:
+        answer = httpx.get(f"http://127.0.0.1:{port}/v1/health", verify=False, timeout=PATIENCE_S)
+        with httpx.stream("GET", f"http://127.0.0.1:{port}/v1/alerts/live", verify=False, timeout=PATIENCE_S) as live:
             lines = live.iter_lines()
             assert next(lines) == "id: 0"
             process.send_signal(signal.SIGTERM)

@@ -6,6 +6,7 @@ import pytest
 from api import create_app
 from tests.builders.api import serving
 from tests.builders.service import settings_for
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -18,7 +19,7 @@ def open_api(server_url, stores, clock):
     """A client of an API without any key."""
     with (
         serving(create_app(settings_for(server_url), clock)) as url,
-        httpx.Client(base_url=url, verify=False) as client,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
     ):
         yield client
 
@@ -27,7 +28,10 @@ def open_api(server_url, stores, clock):
 def limited(server_url, stores, clock):
     """A client, with the key ``a-key-for-tests``, of an API with a rate limit: a burst of 3, then 0.001 a second."""
     settings = settings_for(server_url, api_key="a-key-for-tests", rate={"requests_per_s": 0.001, "burst": 3})
-    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
+    with (
+        serving(create_app(settings, clock)) as url,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
+    ):
         client.headers["Authorization"] = "Bearer a-key-for-tests"
         yield client
 
@@ -47,15 +51,20 @@ def test_from_the_first_key_on_keys_are_demanded(open_api, check_problem):
 def test_demanded_keys_are_demanded_from_the_beginning(server_url, stores, clock, check_problem):
     for changes in ({"auth": "keys"}, {"api_host": "0.0.0.0"}):
         with serving(create_app(settings_for(server_url, **changes), clock)) as url:
-            check_problem(httpx.get(f"{url}/v1/streams", verify=False), 401, "unauthorized")
-            assert httpx.get(f"{url}/v1/health", verify=False).status_code == 200
+            check_problem(httpx.get(f"{url}/v1/streams", verify=False, timeout=PATIENCE_S), 401, "unauthorized")
+            assert httpx.get(f"{url}/v1/health", verify=False, timeout=PATIENCE_S).status_code == 200
 
 
 def test_where_auth_is_off_no_key_is_looked_at(server_url, stores, clock):
     with serving(create_app(settings_for(server_url, auth="off"), clock)) as url:
-        assert httpx.post(f"{url}/v1/keys", json=ADMIN, verify=False).status_code == 201
-        assert httpx.get(f"{url}/v1/streams", headers=WRONG, verify=False).status_code == 200
-        assert httpx.get(f"{url}/v1/streams", headers={"Host": "proxy.example"}, verify=False).status_code == 200
+        assert httpx.post(f"{url}/v1/keys", json=ADMIN, verify=False, timeout=PATIENCE_S).status_code == 201
+        assert httpx.get(f"{url}/v1/streams", headers=WRONG, verify=False, timeout=PATIENCE_S).status_code == 200
+        assert (
+            httpx.get(
+                f"{url}/v1/streams", headers={"Host": "proxy.example"}, verify=False, timeout=PATIENCE_S
+            ).status_code
+            == 200
+        )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +146,10 @@ def test_keys_have_rates_of_their_own(limited):
 
 def test_guessing_is_put_off_but_whoever_has_a_made_key_is_not(server_url, stores, clock, check_problem):
     settings = settings_for(server_url, api_key="a-key-for-tests")
-    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
+    with (
+        serving(create_app(settings, clock)) as url,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
+    ):
         right = {"Authorization": "Bearer a-key-for-tests"}
         token = client.post("/v1/keys", json={"name": "n", "scopes": ["read"]}, headers=right).json()["token"]
         answers = [client.get("/v1/streams", headers=WRONG) for _ in range(30)]

@@ -10,6 +10,7 @@ from api import create_app
 from api.manual import MANUAL_PATHS
 from tests.builders.api import serving
 from tests.builders.service import settings_for
+from tests.builders.waiting import PATIENCE_S
 
 PAGES = sorted(path for path in MANUAL_PATHS if not path.endswith((".png", ".svg", "/search", "/manual")))
 
@@ -19,7 +20,7 @@ def manual():
     """A service whose Redis does not answer: the manual needs none, and no key."""
     with (
         serving(create_app(settings_for("redis://127.0.0.1:1/0", auth="keys"))) as url,
-        httpx.Client(base_url=url, follow_redirects=True) as http,
+        httpx.Client(base_url=url, follow_redirects=True, timeout=PATIENCE_S) as http,
     ):
         yield http
 

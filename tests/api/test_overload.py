@@ -14,6 +14,7 @@ from service.sending import send_events
 from streams import Event, EventBatch
 from tests.builders.api import serving
 from tests.builders.service import settings_for, stats_row
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -24,7 +25,9 @@ LIMIT = 100
 def small_url(server_url, stores, clock):
     limits = {"max_backlog_events": LIMIT}
     with serving(create_app(settings_for(server_url, limits=limits), clock)) as url:
-        httpx.post(f"{url}/v1/streams", json={"name": "orders", "key": "data.id"}, verify=False).raise_for_status()
+        httpx.post(
+            f"{url}/v1/streams", json={"name": "orders", "key": "data.id"}, verify=False, timeout=PATIENCE_S
+        ).raise_for_status()
         yield url
 
 
@@ -37,7 +40,11 @@ def batch(name, count):
 
 def post(url, name, count):
     return httpx.post(
-        f"{url}/v1/events?stream=orders", json=batch(name, count), headers={"Idempotency-Key": name}, verify=False
+        f"{url}/v1/events?stream=orders",
+        json=batch(name, count),
+        headers={"Idempotency-Key": name},
+        verify=False,
+        timeout=PATIENCE_S,
     )
 
 
@@ -106,13 +113,15 @@ def test_a_batch_that_was_taken_is_answered_as_before_while_the_log_is_full(smal
 def test_control_is_taken_while_the_log_is_full(small_url):
     post(small_url, "b", LIMIT)
     pattern = {"stream": "orders", "text": "PATTERN p EVENT SEQ(A a, B b)"}
-    assert httpx.post(f"{small_url}/v1/patterns", json=pattern, verify=False).status_code == 201
-    assert httpx.get(f"{small_url}/v1/patterns/p", verify=False).status_code == 200
+    assert httpx.post(f"{small_url}/v1/patterns", json=pattern, verify=False, timeout=PATIENCE_S).status_code == 201
+    assert httpx.get(f"{small_url}/v1/patterns/p", verify=False, timeout=PATIENCE_S).status_code == 200
 
 
 def test_bytes_are_a_429_too(server_url, stores, clock, check_problem):
     with serving(create_app(settings_for(server_url, limits={"max_log_bytes": 4_000}), clock)) as url:
-        httpx.post(f"{url}/v1/streams", json={"name": "orders", "key": "data.id"}, verify=False).raise_for_status()
+        httpx.post(
+            f"{url}/v1/streams", json={"name": "orders", "key": "data.id"}, verify=False, timeout=PATIENCE_S
+        ).raise_for_status()
         assert post(url, "a", 1).status_code == 202
         answers = [post(url, f"b{number}", 1) for number in range(10)]
     full = [answer for answer in answers if answer.status_code != 202]

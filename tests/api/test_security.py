@@ -16,6 +16,7 @@ from api import create_app
 from service import configure_logs
 from tests.builders.api import serving, unserved_app
 from tests.builders.service import settings_for
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -170,7 +171,10 @@ def test_nothing_gets_an_odd_name(orders, name):
 @pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "a\0b", "x" * 5_000])
 def test_backtests_read_no_other_files(server_url, stores, clock, tmp_path, path, check_problem):
     settings = settings_for(server_url, backtest_dir=tmp_path)
-    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
+    with (
+        serving(create_app(settings, clock)) as url,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
+    ):
         client.post("/v1/streams", json={"name": "orders", "end_events": ["Z"]})
         body = {"stream": "orders", "pattern": "PATTERN p EVENT A a", "source": {"path": path}}
         check_problem(client.post("/v1/backtests", json=body), 400, "backtest-refused")
@@ -262,7 +266,10 @@ def test_nothing_forges_a_line_of_the_log(lines, server_url, stores, clock):
     forged = f'\n{{"event": "{MARK}"}}\r\n{MARK}\x1b[2K\u2028{MARK}'
     quoted = "".join(f"%{byte:02x}" for byte in forged.encode())
     settings = settings_for(server_url, api_key="a-key-for-tests")
-    with serving(create_app(settings, clock)) as url, httpx.Client(base_url=url, verify=False) as client:
+    with (
+        serving(create_app(settings, clock)) as url,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
+    ):
         right = {b"Authorization": b"Bearer a-key-for-tests", b"User-Agent": f"x{MARK}\x9b31m".encode("latin-1")}
         for path in ("/v1/streams/", "/v1/patterns/", "/v1/alerts/", "/v1/keys/", "/v1/alerts?after="):
             assert send(client, "GET", path + quoted, headers=right).status_code in (400, 404)

@@ -9,6 +9,7 @@ from tests.builders.api import serving
 from tests.builders.browser import console_of
 from tests.builders.console import Visitor
 from tests.builders.service import HandClock
+from tests.builders.waiting import PATIENCE_S
 from tests.console.conftest import KEY
 
 pytestmark = pytest.mark.redis
@@ -60,7 +61,9 @@ def test_logging_in_from_another_site_is_refused(visitor):
 def test_a_link_from_another_site_leads_to_its_page(reader):
     """A browser keeps a strict cookie back at first: the page asks again, as this site."""
     cookie = reader.cookies.get("forestall_console")
-    stranger = httpx.get(f"{reader.base_url}/alerts", headers={"Sec-Fetch-Site": "cross-site"}, verify=False)
+    stranger = httpx.get(
+        f"{reader.base_url}/alerts", headers={"Sec-Fetch-Site": "cross-site"}, verify=False, timeout=PATIENCE_S
+    )
     assert (stranger.status_code, 'http-equiv="refresh"' in stranger.text) == (200, True)
     assert cookie
 

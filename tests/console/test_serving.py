@@ -27,7 +27,7 @@ def test_the_command_serves_until_it_is_ended():
 
         def page():
             with suppress(httpx.TransportError):
-                return httpx.get(f"http://127.0.0.1:{port}/login", verify=False).text
+                return httpx.get(f"http://127.0.0.1:{port}/login", verify=False, timeout=PATIENCE_S).text
 
         assert "http://127.0.0.1:1" in until(page, "the console", process)
         process.send_signal(signal.SIGTERM)

@@ -5,6 +5,7 @@ import pytest
 
 from tests.builders.browser import console_of
 from tests.builders.console import Visitor
+from tests.builders.waiting import PATIENCE_S
 from tests.console.conftest import KEY
 
 pytestmark = pytest.mark.redis
@@ -25,7 +26,9 @@ def asked(api_url, http):
     """The number of requests that the API has answered."""
 
     def count() -> int:
-        lines = httpx.get(f"{api_url}/metrics", headers={"Authorization": f"Bearer {KEY}"}, verify=False).text
+        lines = httpx.get(
+            f"{api_url}/metrics", headers={"Authorization": f"Bearer {KEY}"}, verify=False, timeout=PATIENCE_S
+        ).text
         return int(
             sum(
                 float(line.split()[-1])

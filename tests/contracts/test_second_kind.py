@@ -24,6 +24,7 @@ from tests.builders.api import serving
 from tests.builders.delivering import deliver_due
 from tests.builders.job import match_log
 from tests.builders.service import HandClock, empty_client, receiving, settings_for
+from tests.builders.waiting import PATIENCE_S
 from tests.contracts import tally
 
 pytestmark = pytest.mark.redis
@@ -160,7 +161,9 @@ def test_a_key_for_other_streams_does_not_reach_it(http, api_url):
     assert http.post("/v1/streams", json={"name": "other", "key": "data.id"}).status_code == 201
     new = {"name": "k", "scopes": ["read", "patterns"], "streams": ["other"]}
     key = http.post("/v1/keys", json=new).json()["token"]
-    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {key}"}, verify=False) as stranger:
+    with httpx.Client(
+        base_url=api_url, headers={"Authorization": f"Bearer {key}"}, verify=False, timeout=PATIENCE_S
+    ) as stranger:
         assert stranger.get("/v1/tallies").json()["items"] == []
         assert stranger.get("/v1/tallies/t").status_code == 404
         assert stranger.delete("/v1/tallies/t").status_code == 404

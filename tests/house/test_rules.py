@@ -71,6 +71,7 @@ BREAKS = [
     ("plain-docstrings", TEST, "TYPES = 4  # what nobody reads"),
     ("plain-docstrings", KERNEL, 'def f():\n    """Stop where a match is told."""'),
     ("plain-docstrings", TEST, '"""Of those that say it, one that says what it is."""'),
+    ("patient-tests", TEST, "import httpx\nwith httpx.Client(base_url=url) as client:\n    client.get('/')"),
     ("module-state", "literature/spilling/planted.py", "cache = {}"),
     ("function-size", "literature/spilling/planted.py", "def f():\n" + "    g()\n" * 50),
     ("kernel-imports", "literature/kernels/planted.py", "import pyarrow"),
@@ -125,6 +126,7 @@ KEEPS = [
     ("plain-words", "api/planted.py", '"""There are so many that nothing else."""'),
     ("plain-words", "nfa/kernels/planted.py", '"""For whoever reads it."""'),
     ("plain-words", TEST, '"""For whoever reads it."""'),
+    ("patient-tests", TEST, "import httpx\nhttpx.get(url, timeout=PATIENCE_S)"),
     ("plain-docstrings", MODULE, '"""The matches of a trace; ``told`` of those it has.\n\nIt is what that one has."""'),
 ]
 

@@ -17,6 +17,7 @@ from service.sending import send_events
 from streams import Event
 from tests.builders.api import serving
 from tests.builders.service import answering, settings_for, sink_row
+from tests.builders.waiting import PATIENCE_S
 
 KEY = "a-key-for-tests"
 
@@ -61,7 +62,9 @@ def forgetful(api_url):
             body = self.rfile.read(int(self.headers["content-length"]))
             names = ("authorization", "content-type", "idempotency-key")
             headers = {name: self.headers[name] for name in names}
-            answer = httpx.post(f"{api_url}{self.path}", content=body, headers=headers, verify=False)
+            answer = httpx.post(
+                f"{api_url}{self.path}", content=body, headers=headers, verify=False, timeout=PATIENCE_S
+            )
             if not lost:
                 lost.append(self.path)
                 self.close_connection = True

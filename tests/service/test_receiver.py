@@ -6,6 +6,7 @@ import orjson
 from service.delivery.attempts import Message, signed_headers
 from service.delivery.receiver import receiver
 from streams import SystemClock
+from tests.builders.waiting import PATIENCE_S
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -16,7 +17,9 @@ def message(alert, secret=SECRET):
 
 
 def send(url, sent):
-    return httpx.post(url, content=sent.body, headers=signed_headers(sent), verify=False).status_code
+    return httpx.post(
+        url, content=sent.body, headers=signed_headers(sent), verify=False, timeout=PATIENCE_S
+    ).status_code
 
 
 def test_signed_alerts_are_taken_once_each():
@@ -33,6 +36,9 @@ def test_a_wrong_signature_is_refused():
     with receiver() as (url, received):
         received.secret = SECRET
         other = "whsec_" + "A" * 32
-        statuses = [send(url, message({"id": "a1"}, other)), httpx.post(url, content=b"{}", verify=False).status_code]
+        statuses = [
+            send(url, message({"id": "a1"}, other)),
+            httpx.post(url, content=b"{}", verify=False, timeout=PATIENCE_S).status_code,
+        ]
     assert statuses == [401, 401]
     assert (received.alerts, received.refused) == ({}, 2)

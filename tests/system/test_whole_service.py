@@ -28,7 +28,7 @@ from service.stores import connect
 from streams import Event
 from tests.builders.service import receiving
 from tests.builders.shards import run_inline
-from tests.builders.waiting import until
+from tests.builders.waiting import PATIENCE_S, until
 from tests.references.patterns.outcome import reference_matches
 from tests.references.runs import match_document
 from workflows import (
@@ -277,7 +277,7 @@ def test_a_traced_request_is_followed_to_the_receiver_of_its_alert(service, coll
         service.client.post("/patterns", {"stream": "traced", "text": "PATTERN first EVENT A a"})
         service.client.post("/webhooks", {"url": hook.url, "stream": "traced"})
         sent = [{"id": "t1", "type": "A", "time": "2026-01-01T09:00:00Z", "key": "k"}]
-        answer = httpx.post(f"{service.url}/v1/events?stream=traced", json=sent, headers=headers)
+        answer = httpx.post(f"{service.url}/v1/events?stream=traced", json=sent, headers=headers, timeout=PATIENCE_S)
         assert answer.json()["accepted"] == 1
         until(lambda: hook.received, "the webhook", service)
         until(lambda: span_names() == {"POST", "alert", "webhook"}, "the spans", service)

@@ -11,6 +11,7 @@ from api import create_app
 from service import AlertSink
 from tests.builders.api import serving
 from tests.builders.service import settings_for, sink_row
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -88,7 +89,7 @@ def test_so_many_may_listen_and_no_more(server_url, stores, clock, check_problem
     app = create_app(settings_for(server_url, limits={"live_listeners": 1}), clock)
     with (
         serving(app) as url,
-        httpx.Client(base_url=url, verify=False) as http,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as http,
         connect_sse(http, "GET", "/v1/alerts/live") as source,
     ):
         events = source.iter_sse()
@@ -99,7 +100,7 @@ def test_so_many_may_listen_and_no_more(server_url, stores, clock, check_problem
 
 
 def test_an_open_answer_ends_when_the_server_stops(server_url, stores, clock):
-    with httpx.Client(verify=False) as http:
+    with httpx.Client(verify=False, timeout=PATIENCE_S) as http:
         with serving(create_app(settings_for(server_url), clock)) as url:
             listens = threading.Event()
             told = []

@@ -11,6 +11,7 @@ from service import AlertSink
 from service.stores import RegisteredWebhook
 from tests.builders.api import serving
 from tests.builders.service import settings_for, sink_row, stats_row
+from tests.builders.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.redis
 
@@ -147,7 +148,7 @@ def test_metrics_ask_for_the_key_where_there_is_one(stranger, server_url, stores
     check_problem(stranger.get("/metrics"), 401, "unauthorized")
     with (
         serving(create_app(settings_for(server_url), clock)) as url,
-        httpx.Client(base_url=url, verify=False) as client,
+        httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client,
     ):
         assert scraped(client)["forestall_backlog_events",] == 0
 

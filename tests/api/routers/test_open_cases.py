@@ -15,7 +15,7 @@ from shards import ShardState, StoredEntry
 from streams import TASKS_JOB_KEY, Ask, log_key
 from tests.builders.api import serving
 from tests.builders.service import HandClock, settings_for
-from tests.builders.waiting import until
+from tests.builders.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.redis
 
@@ -164,7 +164,7 @@ def test_without_a_pipeline_there_is_no_answer(orders, sent, check_problem):
 def test_a_pipeline_that_is_too_slow_is_named(orders, server_url, stores, clock, check_problem):
     stores.heartbeat.beat(clock.now_us())
     app = create_app(settings_for(server_url, limits={"question_wait_s": 0.05}), clock)
-    with serving(app) as url, httpx.Client(base_url=url, verify=False) as http:
+    with serving(app) as url, httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as http:
         problem = check_problem(http.get("/v1/traces?stream=orders"), 504, "answers-late")
     assert "FORESTALL_LIMITS__QUESTION_WAIT_S" in problem["detail"]
     (question,) = [entry for entry in stores.log.read_range(0) if entry.kind == Ask.KIND]
@@ -189,5 +189,7 @@ def test_wrong_questions_are_refused(orders, check_problem, query, status, code)
 def test_a_key_for_other_streams_asks_nothing(orders, api_url, check_problem):
     assert orders.post("/v1/streams", json={"name": "other", "key": "data.id"}).status_code == 201
     token = orders.post("/v1/keys", json={"name": "k", "scopes": ["read"], "streams": ["other"]}).json()["token"]
-    with httpx.Client(base_url=api_url, headers={"Authorization": f"Bearer {token}"}, verify=False) as stranger:
+    with httpx.Client(
+        base_url=api_url, headers={"Authorization": f"Bearer {token}"}, verify=False, timeout=PATIENCE_S
+    ) as stranger:
         check_problem(stranger.get("/v1/traces?stream=orders"), 403, "forbidden")

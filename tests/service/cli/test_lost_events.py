@@ -7,6 +7,7 @@ import pytest
 from api import create_app
 from tests.builders.api import serving
 from tests.builders.service import settings_for, stats_row
+from tests.builders.waiting import PATIENCE_S
 
 STREAM = """
 kind: stream
@@ -78,7 +79,9 @@ def test_the_status_names_waiting_and_late_events_and_dead_letters(call, server_
         counts = {"watermark_us": 0, "open_traces": 1, "held": 0, "waiting": 3, "late_dead_lettered": 2}
         stores.pipeline_status.note([stats_row(0, "1-0", state_bytes=1, streams={"orders": counts})])
         refused = [{"id": "x", "type": "A", "time": 1_000_000, "data": {}}]
-        assert httpx.post(f"{url}/v1/events?stream=orders", json=refused, verify=False).json()["rejected"]
+        assert httpx.post(f"{url}/v1/events?stream=orders", json=refused, verify=False, timeout=PATIENCE_S).json()[
+            "rejected"
+        ]
         out = call("status", "--over", "0", "--json", "--url", url)[1]
     found = orjson.loads(out)
     assert (found["backlog_events"], "waiting_events" in found) == (0, False)
