@@ -98,7 +98,7 @@ def _codes(table: pa.Table, partition: Sequence[Sort]) -> NDArray[np.int32] | No
         column = _sortable(whole(table.column(sort.column)), sort)
         indices = _numbers(pc.dictionary_encode(column, null_encoding="encode").indices)
         if sort is not partition[0]:
-            pairs = pa.array(codes * (int(indices.max(initial=0)) + 1) + indices)
+            pairs = pa.array(codes.astype(np.int64) * (int(indices.max(initial=0)) + 1) + indices)
             indices = _numbers(pairs.dictionary_encode().indices)
         codes = np.require(indices, np.int32, ["C", "W"])
     return codes

@@ -55,6 +55,12 @@ def test_rows_keep_the_order_of_the_input_where_nothing_orders_them():
     assert [row["n"] for row in found] == [1, 2, 1, 5]
 
 
+def test_many_partitions_by_two_columns_stay_apart():
+    numbers = list(range(65_537))  # pairs are numbered up to 2**32
+    table = pa.table({"p": numbers, "s": [number % 65_536 for number in numbers]})
+    assert rows("SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY p, s MEASURES B.p AS p PATTERN (A B))", table) == []
+
+
 def test_types_of_columns_are_kept():
     day = datetime(2026, 1, 1, tzinfo=UTC)
     kinds = pa.table(
