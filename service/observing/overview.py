@@ -163,10 +163,10 @@ def skipped_by(stores: Stores) -> SkippedBacklog:
     return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)
 
 
-def missing_parts(stores: Stores, settings: Settings, clock: Clock) -> list[str]:
-    """The missing parts, in words; none if the service is ready."""
+def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int | None = None) -> list[str]:
+    """The missing parts, in words; none if the service is ready. ``last_us``: the last heartbeat, if just read."""
     try:
-        last_us = stores.heartbeat.last_us()
+        last_us = stores.heartbeat.last_us() if last_us is None else last_us
     except StoreUnavailable:
         return ["Redis does not answer"]
     if last_us is None:

@@ -10,14 +10,13 @@ sending one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from service.errors import AnswersLate, PipelineAway, QuestionRefused, TooManyQuestions
 from service.observing.overview import missing_parts
-from service.questions.inbox import Inbox
+from service.questions.inbox import Awaited, Inbox
 from service.runtime import Stores
 from service.settings import Settings
 from streams import Ask, Clock
@@ -40,11 +39,10 @@ class ShardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A question to be sent; ``shards`` will be the number of shards that answer."""
+    """A question to be sent."""
 
-    id: str
+    awaited: Awaited
     read: Callable[[Readings], ShardQuestion]
-    shards: asyncio.Future[int]
 
 
 class Questions:
@@ -70,26 +68,26 @@ class Questions:
         number of questions, the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards have
         answered in time.
         """
-        with self._seat(), self._inbox.awaited() as awaited:
-            unsent = _Unsent(awaited.question, read, asyncio.get_running_loop().create_future())
-            self._unsent.append(unsent)
+        self._require_seat()
+        self._asking += 1
+        awaited = self._inbox.begin()
+        try:
+            self._unsent.append(_Unsent(awaited, read))
             if self._sending is None:
                 self._sending = asyncio.create_task(self._send())
-            shards = await unsent.shards
-            wait_s = self._settings.limits.question_wait_s
-            try:
-                async with asyncio.timeout(wait_s):
-                    return _answers(await awaited.wait(shards))
-            except TimeoutError as error:
-                raise AnswersLate(
-                    f"not all of {shards} shards have answered within {wait_s:g} s "
-                    "(FORESTALL_LIMITS__QUESTION_WAIT_S): they answer when they have matched what was in the log "
-                    "before the question; GET /v1/pipeline shows the backlog; try again when it is small",
-                    shards=shards,
-                ) from error
+            return _answers(await awaited.answers)
+        except TimeoutError as error:
+            raise AnswersLate(
+                f"not all of {awaited.shards} shards have answered within {self._settings.limits.question_wait_s:g} s "
+                "(FORESTALL_LIMITS__QUESTION_WAIT_S): they answer when they have matched what was in the log "
+                "before the question; GET /v1/pipeline shows the backlog; try again when it is small",
+                shards=awaited.shards,
+            ) from error
+        finally:
+            self._inbox.forget(awaited.question)
+            self._asking -= 1
 
-    @contextmanager
-    def _seat(self) -> Iterator[None]:
+    def _require_seat(self) -> None:
         most = self._settings.limits.questions_at_once
         if self._asking >= most:
             raise TooManyQuestions(
@@ -97,11 +95,6 @@ class Questions:
                 "again in a second",
                 limit=most,
             )
-        self._asking += 1
-        try:
-            yield
-        finally:
-            self._asking -= 1
 
     async def _send(self) -> None:
         """Send questions until none waits."""
@@ -110,12 +103,12 @@ class Questions:
             begun_s = loop.time()
             batch, self._unsent = self._unsent, []
             for one, outcome in zip(batch, await asyncio.to_thread(self._sent, batch), strict=True):
-                if one.shards.done():  # the caller has given up
-                    continue
                 if isinstance(outcome, Exception):
-                    one.shards.set_exception(outcome)
+                    one.awaited.fail(outcome)
                 else:
-                    one.shards.set_result(outcome)
+                    one.awaited.sent_to(outcome)
+            sent = [one.awaited.question for one in batch]
+            loop.call_later(self._settings.limits.question_wait_s, self._inbox.give_up, sent)
             if self._asking > 1:
                 await asyncio.sleep(begun_s + _GATHERED_S - loop.time())
         self._sending = None
@@ -123,20 +116,20 @@ class Questions:
     def _sent(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
         """Send questions; returns for each the number of shards that answer, or the error that prevented sending."""
         readings: Readings = {}
-        outcomes: dict[str, int | Exception] = {}
+        outcomes: dict[str, int | Exception] = {}  # by question
         together: dict[tuple[str, str | None], list[Ask]] = {}
         for one in batch:
             try:
                 asked = one.read(readings)
                 self._require_pipeline(readings)
             except Exception as error:  # house: allow broad-except: raised where the question is asked
-                outcomes[one.id] = error
+                outcomes[one.awaited.question] = error
             else:
-                sent = Ask(id=one.id, operator=asked.operator, question=asked.question)
+                sent = Ask(id=one.awaited.question, operator=asked.operator, question=asked.question)
                 together.setdefault((asked.stream, asked.key), []).append(sent)
         for (stream, key), some in together.items():
             outcomes |= dict.fromkeys((one.id for one in some), self._reached(stream, key, some))
-        return [outcomes[one.id] for one in batch]
+        return [outcomes[one.awaited.question] for one in batch]
 
     def _reached(self, stream: str, key: str | None, asked: Sequence[Ask]) -> int | Exception:
         """Send questions to the same shards; returns the number of shards, or the error that prevented sending."""
@@ -147,7 +140,8 @@ class Questions:
 
     def _require_pipeline(self, readings: Readings) -> None:
         if "missing" not in readings:
-            readings["missing"] = missing_parts(self._stores, self._settings, self._clock)
+            last_us = readings.get("last_us")
+            readings["missing"] = missing_parts(self._stores, self._settings, self._clock, last_us)
         if missing := readings["missing"]:
             raise PipelineAway(
                 f"only the pipeline knows the state of transactions, and it does not run: {missing[0]}; GET /v1/ready "

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import count
 from threading import Lock, Thread
 from typing import Any
@@ -19,25 +18,36 @@ _PAUSE_S = 0.1
 
 
 class Awaited:
-    """The awaited answers to one question, by shard; belongs to the event loop in which it was created."""
+    """The awaited answers to one question, in the order of shards; belongs to the event loop in which it was created.
+
+    ``shards`` is the number of shards that were asked, None before. ``answers`` has a result when all have answered.
+    """
 
     def __init__(self, question: str) -> None:
         self.question = question
         self.loop = asyncio.get_running_loop()
+        self.answers: asyncio.Future[Sequence[Mapping[str, Any]]] = self.loop.create_future()
         self._found: dict[int, Mapping[str, Any]] = {}
-        self._news = asyncio.Event()
+        self.shards: int | None = None
 
-    async def wait(self, wanted: int) -> Sequence[Mapping[str, Any]]:
-        """The answers, once ``wanted`` shards have answered."""
-        while len(self._found) < wanted:
-            self._news.clear()
-            await self._news.wait()
-        return [self._found[shard] for shard in sorted(self._found)]
+    def sent_to(self, shards: int) -> None:
+        """Note to how many shards the question was sent."""
+        self.shards = shards
+        self._end_if_complete()
 
     def put(self, answer: Mapping[str, Any]) -> None:
         """Add an answer; called in the event loop."""
         self._found[answer["shard"]] = answer
-        self._news.set()
+        self._end_if_complete()
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error where the answers are awaited, unless they are complete or the caller has given up."""
+        if not self.answers.done():
+            self.answers.set_exception(error)
+
+    def _end_if_complete(self) -> None:
+        if self.shards is not None and len(self._found) >= self.shards and not self.answers.done():
+            self.answers.set_result([self._found[shard] for shard in sorted(self._found)])
 
 
 class Inbox:
@@ -51,20 +61,26 @@ class Inbox:
         self._lock = Lock()
         self._thread: Thread | None = None
 
-    @contextmanager
-    def awaited(self) -> Iterator[Awaited]:
-        """Read the answers to a new question while the block runs."""
+    def begin(self) -> Awaited:
+        """Begin to read the answers to a new question, until ``forget``."""
         one = Awaited(f"{self._asker}.{next(self._numbers)}")
         with self._lock:
             self._awaited[one.question] = one
             if self._thread is None:
                 self._thread = Thread(target=self._read, name="answers", daemon=True)
                 self._thread.start()
-        try:
-            yield one
-        finally:
-            with self._lock:
-                del self._awaited[one.question]
+        return one
+
+    def forget(self, question: str) -> None:
+        """Read no more answers to a question."""
+        with self._lock:
+            del self._awaited[question]
+
+    def give_up(self, questions: Sequence[str]) -> None:
+        """Raise ``TimeoutError`` where answers to these questions are still awaited; called in the event loop."""
+        for one in map(self._awaited.get, questions):
+            if one is not None:
+                one.fail(TimeoutError())
 
     def end(self) -> None:
         """Wait for the end of the thread, when no answers are awaited any more."""

@@ -36,7 +36,7 @@ class OperatorQuestions:
         def read(readings: Readings) -> ShardQuestion:
             nonlocal definition
             if (kind.name, name) not in readings:
-                readings[kind.name, name] = self._running(kind, name)
+                readings[kind.name, name] = self._running(kind, name, readings)
             record, until_us = readings[kind.name, name]
             definition = record.definition
             kind.check_question(definition, document)
@@ -48,9 +48,9 @@ class OperatorQuestions:
         members = kind.answer_of(definition, document, [one["answer"] for one in found])
         return OperatorAnswer(positions={one["shard"]: one["position"] for one in found}, members=members)
 
-    def _running(self, kind: DocumentKind, name: str) -> tuple[RegisteredOperator, int | None]:
-        """A running operator, and the time that its stream has reached."""
-        record, declaration, times = self._stores.registry.asked(kind.name, name)
+    def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
+        """A running operator, and the time that its stream has reached; notes the pipeline's last heartbeat."""
+        record, declaration, times, readings["last_us"] = self._stores.registry.asked(kind.name, name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
         return record, reached_us(declaration, times)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from service.errors import NotFound, StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import Client, register
+from service.stores.heartbeat import HEARTBEAT_KEY
 from service.stores.log.event_log import EventLog
 from service.stores.log.stream_times import TIME_PARTS, StreamTimes
 from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
@@ -35,6 +37,8 @@ from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import KINDS_BY_NAME
 from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
+_MOST_ASKED = 256  # operators whose records stay read for further questions
+
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
 ]
@@ -46,7 +50,8 @@ class Registry:
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self._client = client
-        self._read_asked = register(client, "registry/read_asked")
+        self._read_asked = register(client, "registry/read_asked", heartbeat=HEARTBEAT_KEY)
+        self._asked_records = lru_cache(maxsize=_MOST_ASKED)(self._read_records)
         self._book = RecordBook(client, log.layout.append)
         self.removal = StreamRemoval(client, log)
         self.event_types = EventTypeStore(client)
@@ -207,16 +212,26 @@ class Registry:
         """The operators of a kind; with an empty name, of all kinds but patterns, for reading only."""
         return self.pattern_operators if kind == PATTERN else Operators(self._book, kind)
 
-    def asked(self, kind: str, name: str) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes]:
-        """An operator that is not deleted, its stream, and the stream's times, read atomically."""
+    def asked(self, kind: str, name: str) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
+        """An operator that is not deleted, its stream, the stream's times, and the pipeline's last heartbeat.
+
+        They are read atomically. The heartbeat is in microseconds UTC; None before the first.
+        """
         asked = self.operators(kind)
-        field = asked.prefix + name
-        found = self._read_asked(operators=asked.key, field=field, parts=TIME_PARTS)
-        body, stream, times = found or (None, None, ())
+        found = self._read_asked(operators=asked.key, field=asked.prefix + name, parts=TIME_PARTS)
+        body, stream, times, beat = found or (None, None, (), None)
+        record, declaration = self._asked_records(kind, name, body, stream)
+        return record, declaration, StreamTimes.read(times), None if beat is None else int(beat)
+
+    def _read_records(
+        self, kind: str, name: str, body: bytes | None, stream: bytes | None
+    ) -> tuple[RegisteredOperator, StreamDeclaration]:
+        """Read the stored records of an operator that is not deleted, and of its stream."""
+        asked = self.operators(kind)
         record = asked.require(None if body is None else asked.read(body, name), name)
         if stream is None:
             raise UnknownStream.named(record.stream)
-        return record, read_stream(stream, record.stream)[0], StreamTimes.read(times)
+        return record, read_stream(stream, record.stream)[0]
 
     def operator(self, name: str) -> RegisteredOperator:
         """The operator with a name: a pattern, or an operator of another kind."""

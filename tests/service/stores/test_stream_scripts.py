@@ -140,11 +140,12 @@ def test_log_ask(run, client):
 
 
 def test_registry_read_asked(run, client):
-    keys = {"operators": "operators", "streams": "streams", "times": "times"}
+    keys = {"operators": "operators", "streams": "streams", "times": "times", "heartbeat": "beat"}
     read = partial(run, "registry/read_asked", **keys, parts=[":newest", ":ticked"])
     client.hset("operators", "kind/o", '{"stream": "s"}')
     client.hset("times", mapping={"s:newest": 5, "other:newest": 9})
     assert read(field="kind/none") == []
-    assert read(field="kind/o") == [b'{"stream": "s"}', None, [b"5", None]]
+    assert read(field="kind/o") == [b'{"stream": "s"}', None, [b"5", None], None]
     client.hset("streams", "s", "declared")
-    assert read(field="kind/o")[1] == b"declared"
+    client.set("beat", 7)
+    assert read(field="kind/o") == [b'{"stream": "s"}', b"declared", [b"5", None], b"7"]
