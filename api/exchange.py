@@ -53,8 +53,9 @@ class Exchange:
                 self._times.note(scope["method"], state.get("route", "other"), message["status"], took_s)
                 _complete(message, scope, request_id)
                 level = logging.DEBUG if message["status"] < HTTPStatus.BAD_REQUEST else logging.INFO
-                fields = {"method": scope["method"], "path": scope["path"], "status": message["status"]}
-                log.log(level, "request", extra={**fields, "took_ms": round(1_000 * took_s, 1)})
+                if log.isEnabledFor(level):
+                    fields = {"method": scope["method"], "path": scope["path"], "status": message["status"]}
+                    log.log(level, "request", extra={**fields, "took_ms": round(1_000 * took_s, 1)})
             await send(message)
 
         try:

@@ -48,8 +48,8 @@ class PatientProtocol(HttpToolsProtocol):
             return
         if self._unfinished_bytes > _LONGEST_PART:
             self.send_400_response(f"a head of more than {_LONGEST_PART} bytes")
-        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the rest of a body that was not read
-            self._watch_head()
+        elif self.cycle is None or self.cycle.response_complete or not self._has_head:
+            self._watch_head()  # a head that is not complete, blank lines, or the rest of a body that was not read
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request with a problem document, and close the connection."""
@@ -68,7 +68,6 @@ class PatientProtocol(HttpToolsProtocol):
             return
         super().on_message_begin()
         self._stop_watching()
-        self._watch_head()
 
     def on_url(self, url: bytes) -> None:
         if not self._has_head:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
@@ -15,6 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from api.access.direct import DirectRoute
 from api.requests.bodies import replayed
+
+_Matches: TypeAlias = Callable[[Scope], tuple[Match, Any]]
 
 
 class Operations:
@@ -29,8 +32,8 @@ class Operations:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("fastapi.telemetry") is None:
-            for operation in self._operations.get((scope["method"], _resource(get_route_path(scope))), ()):
-                match, found = operation.matches(scope)
+            for matches, operation in self._operations.get((scope["method"], _resource(get_route_path(scope))), ()):
+                match, found = matches(scope)
                 if match is Match.FULL:
                     scope.update(found, route=operation.original_route)
                     await _answer(operation, scope, receive, send)
@@ -38,13 +41,13 @@ class Operations:
         await self._rest(scope, receive, send)
 
     @cached_property
-    def _operations(self) -> Mapping[tuple[str, str], Sequence[RouteContext]]:
-        """Operations by method and resource."""
+    def _operations(self) -> Mapping[tuple[str, str], Sequence[tuple[_Matches, RouteContext]]]:
+        """Operations by method and resource, each with its function that compares a request with it."""
         found = defaultdict(list)
         for one in iter_route_contexts(self._app.routes):
             if isinstance(one.original_route, APIRoute):
                 for method in one.methods or ():
-                    found[method, _resource(one.path or "")].append(one)
+                    found[method, _resource(one.path or "")].append((one.matches, one))
         return found
 
 

@@ -59,9 +59,8 @@ class Answer:
         """The groups in order of nulls, booleans, numbers and texts, each with its attributes and values by name."""
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
-        columns = (*zip(*self.groups, strict=True), *finished)
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return [rows[place] for place in sorted_places(self.groups)]
+        rows = list(zip(*zip(*self.groups, strict=True), *finished, strict=True))
+        return [dict(zip(names, rows[place], strict=False)) for place in sorted_places(self.groups)]
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain JSON, for the process that merges it with others."""

@@ -67,10 +67,11 @@ class Door:
         allowance: Allowance | None = None
         try:
             services, headers = state["services"], Headers(scope=scope)
-            if services.ring.is_remembered(_token(headers)):
-                caller = self._caller(services, headers, address)
+            token = _token(headers)
+            if services.ring.is_remembered(token):
+                caller = self._caller(services, headers, token, address)
             else:
-                caller = await run_in_threadpool(self._caller, services, headers, address)
+                caller = await run_in_threadpool(self._caller, services, headers, token, address)
             if self._requests is not None:
                 allowance = self._requests.take(caller.id or address)
                 _require_allowance(allowance, "too many requests")
@@ -86,7 +87,7 @@ class Door:
         finally:
             await answering.end()
 
-    def _caller(self, services: Services, headers: Headers, address: str) -> Caller:
+    def _caller(self, services: Services, headers: Headers, token: str | None, address: str) -> Caller:
         """Authenticate the caller.
 
         ``Unauthorized`` if a required key is missing or refused, ``ForeignPage`` if no key is required and a page of
@@ -96,7 +97,6 @@ class Door:
             if services.settings.auth == "auto":
                 _require_own_page(headers)
             return ANYBODY
-        token = _token(headers)
         if token is None:
             raise Unauthorized(_HOW)
         if not is_token(token):  # it may be the key of the environment, which may be short enough to guess
@@ -122,7 +122,8 @@ class _Answering:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(_rate_headers(self._allowance))
+            if self._allowance is not None:
+                MutableHeaders(scope=message).update(_rate_headers(self._allowance))
             await self._begin(message["status"])
         await self._send(message)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Annotated, Any
@@ -54,19 +53,24 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit_bytes = next((most for route, most in self._files if route.matches(scope)[0] is Match.FULL), None)
-        with ExitStack() as ends:
-            file = None if limit_bytes is None else ends.enter_context(NamedTemporaryFile("w+b"))
-            body = await self._taken(scope, receive, send, limit_bytes or self._limit_bytes, file)
-            if body is None:
+        for route, most in self._files:
+            if scope["method"] in (route.methods or ()) and route.matches(scope)[0] is Match.FULL:
+                await self._with_file(scope, receive, send, most)
                 return
-            if file is not None:
-                file.flush()
-                scope["state"] = {**scope.get("state", {}), "body_file": Path(file.name)}
+        body = await self._taken(scope, receive, send, self._limit_bytes)
+        if body is not None:
             await self._app(scope, replayed(body, receive), send)
 
+    async def _with_file(self, scope: Scope, receive: Receive, send: Send, limit_bytes: int) -> None:
+        with NamedTemporaryFile("w+b") as file:
+            body = await self._taken(scope, receive, send, limit_bytes, file)
+            if body is not None:
+                file.flush()
+                scope["state"] = {**scope.get("state", {}), "body_file": Path(file.name)}
+                await self._app(scope, replayed(body, receive), send)
+
     async def _taken(
-        self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None
+        self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None = None
     ) -> bytes | None:
         """Read the body; empty if written to a file, None if the request was answered or the client has left."""
         headers = Headers(scope=scope)
