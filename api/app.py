@@ -196,8 +196,12 @@ def _application(
 
 def bounded_routes() -> list[Route]:
     """Paths and methods of the operations that workers answer."""
-    operations = [one for router, _ in _ROUTERS for one in router.routes if isinstance(one, APIRoute)]
-    return [Route(VERSION + one.path, one.endpoint, methods=one.methods) for one in operations if is_bounded(one)]
+    operations = [operation for router, _ in _ROUTERS for operation in router.routes if isinstance(operation, APIRoute)]
+    return [
+        Route(VERSION + operation.path, operation.endpoint, methods=operation.methods)
+        for operation in operations
+        if is_bounded(operation)
+    ]
 
 
 def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:

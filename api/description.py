@@ -83,7 +83,7 @@ _HEADERS = {
         "X-Request-Id": "Id of the request, as in the log: the one that was sent, or a new one.",
     }.items()
 }
-_UNSAID = "Successful Response"  # the framework's default text
+_DEFAULT_DESCRIPTION = "Successful Response"  # the framework's default text
 
 
 class DescribedApi(FastAPI):
@@ -129,14 +129,14 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
     for verbs in document["paths"].values():
         for operation in verbs.values():
             for status, answer in operation["responses"].items():
-                if status.startswith("2") and answer["description"] == _UNSAID:
+                if status.startswith("2") and answer["description"] == _DEFAULT_DESCRIPTION:
                     answer["description"] = outcomes[operation["operationId"]]
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
     """The messages to webhooks by kind, each in the form of the kind's list."""
     schemas, paths = document["components"]["schemas"], document["paths"]
-    found = {}
+    messages = {}
     for kind in RESULT_KINDS.values():
         ends = (f"/{kind.plural}", f"/v1/{kind.delivered_as.partition('.')[0]}s")
         listings = [paths[path]["get"] for end in ends for path in paths if path.endswith(end)]
@@ -154,8 +154,8 @@ def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
             "responses": {"2XX": {"description": "It is received."}},
         }
-        found[kind.delivered_as] = {"post": message}
-    return found
+        messages[kind.delivered_as] = {"post": message}
+    return messages
 
 
 def _header(name: str) -> dict[str, Any]:
@@ -164,19 +164,19 @@ def _header(name: str) -> dict[str, Any]:
 
 def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
     """Add the headers that middleware sets, and the answer 304."""
-    names = {one["name"] for one in operation.get("parameters", ())}
+    names = {parameter["name"] for parameter in operation.get("parameters", ())}
     for status, answer in list(operation["responses"].items()):
-        given = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]
+        header_names = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]
         if status >= "4":
-            given.append("Link")
+            header_names.append("Link")
         elif verb == "get" and "application/json" in answer.get("content", {}):
-            given.append("ETag")
+            header_names.append("ETag")
             operation["responses"]["304"] = {"description": "The client has it already, by its `If-None-Match`."}
         elif "if-match" in names and status != "204":
-            given.append("ETag")
+            header_names.append("ETag")
         if status < "3" and "idempotency-key" in names:
-            given.append("Idempotency-Replayed")
-        references = {name: {"$ref": f"#/components/headers/{name}"} for name in given}
+            header_names.append("Idempotency-Replayed")
+        references = {name: {"$ref": f"#/components/headers/{name}"} for name in header_names}
         operation["responses"][status] = {**answer, "headers": {**answer.get("headers", {}), **references}}
     operation["responses"] = dict(sorted(operation["responses"].items()))
 
@@ -185,9 +185,12 @@ def _make_parameters_plain(operation: dict[str, Any]) -> None:
     """Describe optional parameters without null, which queries and headers cannot express."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
-        choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+        choices = [alternative for alternative in schema.get("anyOf", ()) if alternative.get("type") != "null"]
         if len(choices) == 1:
-            parameter["schema"] = {**{name: one for name, one in schema.items() if name != "anyOf"}, **choices[0]}
+            parameter["schema"] = {
+                **{name: definition for name, definition in schema.items() if name != "anyOf"},
+                **choices[0],
+            }
 
 
 def _describe_event_streams(document: dict[str, Any]) -> None:
@@ -202,8 +205,8 @@ def _describe_event_streams(document: dict[str, Any]) -> None:
 
 def _table(name: str) -> dict[str, Any]:
     """Read a JSON file of this package: entries by operation or model."""
-    found: dict[str, Any] = orjson.loads(files(__package__).joinpath(name).read_bytes())
-    return found
+    entries: dict[str, Any] = orjson.loads(files(__package__).joinpath(name).read_bytes())
+    return entries
 
 
 def operation_id(route: APIRoute) -> str:

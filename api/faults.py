@@ -1,4 +1,4 @@
-"""Faults of a request's form: each has its place and says what would be right."""
+"""Faults of a request's form, each with its place and the expected form."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Fault:
     message: str
 
 
-def form_faults(found: Sequence[Any], body: object) -> list[Fault]:
-    """Convert the faults that a model found, each once; alternatives of one value become one fault.
+def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
+    """Convert a model's validation errors to faults, each once; alternatives of one value become one fault.
 
     ``body`` is the value that was read. Parts of a place that are not in the body are names of models, and are left
     out.
     """
-    placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in found[:MOST_FAULTS]]
+    placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in faults[:MOST_FAULTS]]
     by_place: dict[tuple[str, ...], list[str]] = {}
     for place, message in dict.fromkeys(placed):
         by_place.setdefault(place, []).append(_plain(message))
@@ -77,5 +77,5 @@ def _joined(messages: Sequence[str]) -> str:
     """Join the messages about one value; messages that name an expected form become one."""
     should_be = [message.removeprefix(_SHOULD_BE) for message in messages if message.startswith(_SHOULD_BE)]
     others = [message for message in messages if not message.startswith(_SHOULD_BE)]
-    wanted = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []
-    return "; ".join(dict.fromkeys([*others, *wanted]))
+    expectations = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []
+    return "; ".join(dict.fromkeys([*others, *expectations]))

@@ -39,9 +39,9 @@ class HeadAsGet:
 
 def allowed_methods(request: Request) -> list[str]:
     """The methods of all routes of a path; the framework names only the first route's methods."""
-    found = {
+    methods = {
         method
         for method in _METHODS
         if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
     }
-    return sorted(found | {"HEAD", "OPTIONS"} if "GET" in found else found | {"OPTIONS"})
+    return sorted(methods | {"HEAD", "OPTIONS"} if "GET" in methods else methods | {"OPTIONS"})

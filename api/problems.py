@@ -122,22 +122,22 @@ def problem_responses(route: APIRoute) -> dict[int | str, dict[str, Any]]:
     missing resource; a change may conflict with stored resources; a body may be too large, or of the wrong type.
     """
     parameters = set(_parameters(route.dependant))
-    wanted = set(_ALWAYS)
+    statuses = set(_ALWAYS)
     if parameters:
-        wanted |= {400, 404}
+        statuses |= {400, 404}
     if not (route.methods or set()) <= _READING:
-        wanted |= set(_CHANGING)
+        statuses |= set(_CHANGING)
     if "if_match" in parameters:
-        wanted.add(412)
+        statuses.add(412)
     if _has_body(route):
-        wanted |= set(_WITH_BODY)
-    return {status: _PROBLEMS[status] for status in sorted(wanted)}
+        statuses |= set(_WITH_BODY)
+    return {status: _PROBLEMS[status] for status in sorted(statuses)}
 
 
 def name_codes(path: str, verb: str, operation: dict[str, Any]) -> None:
     """Add codes, and an example with one of them, to the problems in an operation's description."""
     traits = {"*", path.removeprefix("/v1/").split("/")[0], *operation["tags"]}
-    traits |= {f"+{one['name'].replace('-', '_')}" for one in operation.get("parameters", ())}
+    traits |= {f"+{parameter['name'].replace('-', '_')}" for parameter in operation.get("parameters", ())}
     traits |= {"body"} if "requestBody" in operation else set()
     traits |= set() if verb == "get" else {"change"}
     for status, answer in operation["responses"].items():

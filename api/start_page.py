@@ -57,7 +57,7 @@ def add_start_page(app: FastAPI) -> None:
             links = {name: f"/{path}" for name, path in _LINKS.items()}
             index = {"name": app.title, "version": version("forestall"), "links": links}
             return JSONResponse(index, headers={"Vary": "Accept"})
-        missing, streams = await run_in_threadpool(_seen, services)
+        missing, streams = await run_in_threadpool(_service_state, services)
         links = {_LINKS[name]: text for name, text in _WORDS.items()}
         if services.settings.console_port:
             port = services.settings.console_port
@@ -77,7 +77,7 @@ def add_start_page(app: FastAPI) -> None:
         app.add_route(path, show_start, include_in_schema=False)
 
 
-def _seen(services: Services) -> tuple[Sequence[str], str]:
+def _service_state(services: Services) -> tuple[Sequence[str], str]:
     """The missing parts, and the streams as HTML, which are shown only if no key is required."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
@@ -88,9 +88,13 @@ def _seen(services: Services) -> tuple[Sequence[str], str]:
 
 def _streams(services: Services) -> str:
     """The streams with their open transactions, and the rate of the last minute, as HTML."""
-    seen = pipeline_overview(services.stores, services.clock)
-    opened = {one.name: f": open transactions {one.open_traces or 0:,}" for one in seen.streams}
+    overview = pipeline_overview(services.stores, services.clock)
+    open_counts = {state.name: f": open transactions {state.open_traces or 0:,}" for state in overview.streams}
     names = [stream.name for stream in services.stores.registry.streams()[:_MOST_STREAMS]]
-    items = "".join(f"<li><code>{escape(name)}</code>{opened.get(name, '')}</li>" for name in names)
-    rate = "" if seen.rate is None else f"<p>{seen.rate.events:,.1f} events matched per second in the last minute.</p>"
+    items = "".join(f"<li><code>{escape(name)}</code>{open_counts.get(name, '')}</li>" for name in names)
+    rate = (
+        ""
+        if overview.rate is None
+        else f"<p>{overview.rate.events:,.1f} events matched per second in the last minute.</p>"
+    )
     return f"<h2>Streams</h2>{rate}<ul>{items}</ul>" if names else ""

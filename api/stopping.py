@@ -16,5 +16,5 @@ def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
 
 def stop_sign(request: Request) -> Callable[[], bool]:
     """A function that returns whether the request's server is stopping; always False without ``watch_stop``."""
-    found: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
-    return found
+    is_stopping: Callable[[], bool] = getattr(request.app.state, "is_stopping", lambda: False)
+    return is_stopping

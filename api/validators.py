@@ -54,12 +54,14 @@ def _is_document(message: Message) -> bool:
     return message["status"] == HTTPStatus.OK and kind.partition(";")[0].endswith(("/json", "+json"))
 
 
-async def _answer(start: Message, body: bytes, known: str, send: Send) -> None:
+async def _answer(start: Message, body: bytes, if_none_match: str, send: Send) -> None:
     headers = MutableHeaders(scope=start)
     declared = headers.get("etag", '""').strip('"')
     tag = f'"{declared}#{blake2b(body, digest_size=_DIGEST_BYTES).hexdigest()}"'
     headers["ETag"] = tag
-    if known.strip() == "*" or tag in [one.strip().removeprefix("W/") for one in known.split(",")]:
+    if if_none_match.strip() == "*" or tag in [
+        known_tag.strip().removeprefix("W/") for known_tag in if_none_match.split(",")
+    ]:
         start["status"], body = HTTPStatus.NOT_MODIFIED.value, b""
         del headers["content-length"]
     await send(start)

@@ -113,8 +113,8 @@ class WireModel(BaseModel):
         ``spent_ms``.
         """
         for name, paths in _paths(cls).items():
-            if name not in members and (found := _read(record, name, paths)) is not _MISSING:
-                members[name] = found
+            if name not in members and (member := _read(record, name, paths)) is not _MISSING:
+                members[name] = member
         return cls(**members)
 
     @model_validator(mode="wrap")
@@ -124,14 +124,14 @@ class WireModel(BaseModel):
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)
         try:
-            found = read(value)
-            faults = list(_converted(value, found)) if isinstance(value, Mapping) else []
+            model = read(value)
+            faults = list(_type_faults(value, model)) if isinstance(value, Mapping) else []
         except ValidationError as error:
             names = [field.alias or name for name, field in cls.model_fields.items()]
-            faults = [_explained(fault, names) for fault in error.errors(include_url=False)[:MOST_FAULTS]]
+            faults = [_explained_fault(fault, names) for fault in error.errors(include_url=False)[:MOST_FAULTS]]
         if faults:
             raise ValidationError.from_exception_data(cls.__name__, faults)
-        return found
+        return model
 
 
 class ChangesModel(WireModel):
@@ -149,7 +149,7 @@ class ChangesModel(WireModel):
     def _resets_nulls(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        nulls = [name for name, given in value.items() if given is None and name in cls.model_fields]
+        nulls = [name for name, member in value.items() if member is None and name in cls.model_fields]
         resets = {name: cls._default(name) for name in nulls}
         if lacking := [name for name, default in resets.items() if default is PydanticUndefined]:
             raise ValueError(f"{', '.join(lacking)} cannot be null, as there is no default; leave out what should stay")
@@ -158,8 +158,8 @@ class ChangesModel(WireModel):
     @classmethod
     def _default(cls, name: str) -> Any:
         fields = [model.model_fields[name] for model in cls.created if name in model.model_fields]
-        found = fields[0].get_default(call_default_factory=True) if fields else PydanticUndefined
-        return cls.defaults.get(name, found)
+        default = fields[0].get_default(call_default_factory=True) if fields else PydanticUndefined
+        return cls.defaults.get(name, default)
 
 
 class PartModel(WireModel, Generic[Item]):
@@ -181,66 +181,70 @@ class PageModel(WireModel, Generic[Item]):
     @classmethod
     def from_domain(cls, page: Any, /, **lists: Sequence[Any]) -> Self:
         """The wire form of a page; ``lists`` are further members that are lists of records."""
-        found: dict[str, list[Any]] = {}
+        members: dict[str, list[Any]] = {}
         for name, records in {"items": page.items, **lists}.items():
             (model,) = get_args(cls.model_fields[name].annotation)
-            found[name] = [model.from_domain(record) for record in records]
-        return cls(next=page.next, after=page.after, **found)
+            members[name] = [model.from_domain(record) for record in records]
+        return cls(next=page.next, after=page.after, **members)
 
 
-def _explained(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
+def _explained_fault(fault: ErrorDetails, names: Sequence[str]) -> InitErrorDetails:
     message, place = fault["msg"], fault["loc"]
     if fault["type"] == "extra_forbidden" and len(place) == 1:
         name = str(place[0])[:LONGEST_NAME]
-        known = f"there are {', '.join(sorted(names))}" if names else "there are none"
-        message = f"no such member{did_you_mean(name, names)}; {known}"
+        listing = f"there are {', '.join(sorted(names))}" if names else "there are none"
+        message = f"no such member{did_you_mean(name, names)}; {listing}"
     kind = PydanticCustomError(_OWN_MESSAGE, "{text}", {"text": message})
     return InitErrorDetails(type=kind, loc=place, input=fault["input"])
 
 
-def _converted(value: Mapping[str, Any], found: BaseModel) -> Iterator[InitErrorDetails]:
+def _type_faults(value: Mapping[str, Any], model: BaseModel) -> Iterator[InitErrorDetails]:
     """Faults of members that were given as another JSON type, such as ``"5"`` for a number."""
-    fields = type(found).model_fields
-    for name, read in vars(found).items():
-        place = next((one for one in _names(name, fields[name]) if one in value), name)
-        given = value.get(place, read)
-        if given is None or type(given) is type(read) or not isinstance(read, bool | int | float):
+    fields = type(model).model_fields
+    for name, member in vars(model).items():
+        place = next((alias for alias in _names(name, fields[name]) if alias in value), name)
+        sent_member = value.get(place, member)
+        if sent_member is None or type(sent_member) is type(member) or not isinstance(member, bool | int | float):
             continue
-        if isinstance(read, bool) or isinstance(given, str | bool):
-            wanted = "true or false" if isinstance(read, bool) else "a number"
-            kind = PydanticCustomError(_OWN_MESSAGE, "Input should be {wanted}", {"wanted": wanted})
-            yield InitErrorDetails(type=kind, loc=(place,), input=given)
+        if isinstance(member, bool) or isinstance(sent_member, str | bool):
+            expected_form = "true or false" if isinstance(member, bool) else "a number"
+            kind = PydanticCustomError(_OWN_MESSAGE, "Input should be {wanted}", {"wanted": expected_form})
+            yield InitErrorDetails(type=kind, loc=(place,), input=sent_member)
 
 
 def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
     """The names under which a member may be given."""
-    other = field.validation_alias
-    return tuple(map(str, other.choices)) if isinstance(other, AliasChoices) else (field.alias or name,)
+    alias = field.validation_alias
+    return tuple(map(str, alias.choices)) if isinstance(alias, AliasChoices) else (field.alias or name,)
 
 
 @cache
 def _paths(model: type[WireModel]) -> Mapping[str, Sequence[Sequence[str]]]:
     """The attributes from which each member of a model may be read."""
-    found = {}
+    member_paths = {}
     for name, field in model.model_fields.items():
         stem = name.removesuffix("_s").removesuffix("_at")
         usual = [name, *(_CREATED if name == "created_at" else (f"{stem}_us", f"{stem}_ms"))]
-        paths = [one.path for one in field.metadata if isinstance(one, From)] or usual
-        found[name] = [path.split(".") for path in paths]
-    return found
+        paths = [annotation.path for annotation in field.metadata if isinstance(annotation, From)] or usual
+        member_paths[name] = [path.split(".") for path in paths]
+    return member_paths
 
 
 def _read(record: object, name: str, paths: Sequence[Sequence[str]]) -> Any:
     """The value of a member; ``_MISSING`` if the record has none of the attributes."""
     for path in paths:
-        found: Any = record
+        attribute: Any = record
         for part in path:
-            found = found.get(part, _MISSING) if isinstance(found, (dict, Mapping)) else getattr(found, part, _MISSING)
-        if found is not _MISSING:
+            attribute = (
+                attribute.get(part, _MISSING)
+                if isinstance(attribute, (dict, Mapping))
+                else getattr(attribute, part, _MISSING)
+            )
+        if attribute is not _MISSING:
             unit = _UNITS.get(path[-1][-3:])
-            if found is None or unit is None or path[-1] == name:
-                return found
-            return found / unit if name.endswith("_s") else format_time(found)
+            if attribute is None or unit is None or path[-1] == name:
+                return attribute
+            return attribute / unit if name.endswith("_s") else format_time(attribute)
     return _MISSING
 
 

@@ -45,13 +45,13 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
         [
             Route("/static/{digest}/{name}", _static),
             *entering(),
-            *(Route(path, _shown(view), methods=[method]) for method, path, view in ROUTES),
+            *(Route(path, _endpoint(view), methods=[method]) for method, path, view in ROUTES),
         ]
     )
     return app
 
 
-def _shown(view: View) -> Any:
+def _endpoint(view: View) -> Any:
     """The endpoint of a view: only logged-in browsers get it, and each failure gets a page."""
 
     async def show(request: Request) -> Response:

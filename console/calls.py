@@ -38,8 +38,8 @@ class Api:
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path; returns JSON, also of an equal call in the last ``age_s`` seconds. Drops empty parameters."""
-        query = _given(parameters)
+        """GET a path; returns JSON, possibly of an equal call in the last ``age_s`` seconds. Drops empty parameters."""
+        query = _query_of(parameters)
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
@@ -67,7 +67,7 @@ class Api:
     ) -> Any:
         """Send a change; returns JSON, or None without a body."""
         try:
-            return await self._client.request(method, path, query=_given(parameters), body=body, headers=headers)
+            return await self._client.request(method, path, query=_query_of(parameters), body=body, headers=headers)
         finally:
             self._kept.clear()
 
@@ -76,5 +76,5 @@ def _has_failed(answer: asyncio.Future[Any]) -> bool:
     return answer.done() and (answer.cancelled() or answer.exception() is not None)
 
 
-def _given(parameters: Mapping[str, Value]) -> dict[str, str | int]:
+def _query_of(parameters: Mapping[str, Value]) -> dict[str, str | int]:
     return {name: value for name, value in parameters.items() if value is not None and value != ""}

@@ -45,7 +45,7 @@ class Histogram:
 
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
     """Count times by minutes, hours or days, whichever gives at most 48 bars; None without times."""
-    seconds = sorted(found.timestamp() for found in map(parse, times) if found is not None)
+    seconds = sorted(moment.timestamp() for moment in map(parse, times) if moment is not None)
     if not seconds:
         return None
     whole = seconds[-1] - seconds[0]
@@ -57,8 +57,8 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
     """The 48 hours up to the hour ``newest``, from counts by hours since 1970; None without results."""
     first = newest - _MOST_BARS + 1
-    shown = {hour: count for hour, count in counts.items() if hour >= first}
-    return _drawn(shown, _HOUR_S, noun, first, newest) if shown else None
+    shown_counts = {hour: count for hour, count in counts.items() if hour >= first}
+    return _drawn(shown_counts, _HOUR_S, noun, first, newest) if shown_counts else None
 
 
 def _drawn(counts: Mapping[int, int], width: int, noun: str, first: int, last: int) -> Histogram:
@@ -68,13 +68,13 @@ def _drawn(counts: Mapping[int, int], width: int, noun: str, first: int, last: i
             x=10 * (slot - first),
             top=round(HEIGHT * (1 - counts.get(slot, 0) / most), 2),
             height=round(HEIGHT * counts.get(slot, 0) / most, 2),
-            title=f"{_said(slot * width)}: {counts.get(slot, 0):,} {noun}",
+            title=f"{_time_text(slot * width)}: {counts.get(slot, 0):,} {noun}",
         )
         for slot in range(first, last + 1)
     ]
-    ends = _said(first * width), _said((last + 1) * width)
+    ends = _time_text(first * width), _time_text((last + 1) * width)
     return Histogram(bars, span(width), *ends, most, sum(counts.values()))
 
 
-def _said(second: float) -> str:
+def _time_text(second: float) -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M} UTC"

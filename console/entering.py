@@ -1,4 +1,4 @@
-"""Log in with an API key, log out, choose a theme."""
+"""Login with an API key, and logout."""
 
 from __future__ import annotations
 

@@ -60,10 +60,10 @@ def span(seconds: float | None) -> str:
     if seconds < 1:
         return f"{1_000 * seconds:.0f} ms"
     parts: list[str] = []
-    left = round(seconds)
+    remaining = round(seconds)
     for size, unit in _SECONDS:
-        if left >= size or parts:
-            count, left = divmod(left, size)
+        if remaining >= size or parts:
+            count, remaining = divmod(remaining, size)
             parts += [f"{count} {unit}"] if count else []
             if len(parts) == 2 or (parts and unit == "min" and count):
                 break
@@ -91,9 +91,9 @@ def size(value: float | None) -> str:
     return ""
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, noun: str, many: str | None = None) -> str:
     """A count and its noun."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def early(summary: Mapping[str, Any] | None) -> int:
@@ -110,15 +110,15 @@ def as_json(value: Any, *, is_indented: bool = False) -> str:
 
 def pattern_text(text: str) -> Markup:
     """A pattern's text with keywords, constants and comments marked up."""
-    shown, end = Markup(""), 0
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup
-        if kind == "word" and found[0] not in _KEYWORDS:
+    markup, end = Markup(""), 0
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup
+        if kind == "word" and token[0] not in _KEYWORDS:
             continue
-        shown += escape(text[end : found.start()])
-        shown += Markup('<span class="tok-{}">{}</span>').format(kind, found[0])
-        end = found.end()
-    return shown + escape(text[end:])
+        markup += escape(text[end : token.start()])
+        markup += Markup('<span class="tok-{}">{}</span>').format(kind, token[0])
+        end = token.end()
+    return markup + escape(text[end:])
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {

@@ -65,7 +65,7 @@ class Page:
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
         """GET a path; returns JSON, possibly of an equal call in the last ``age_s`` seconds.
 
-        A refresh reuses answers that other pages of the same key have got since about the previous refresh, so twenty
+        A refresh reuses answers that other pages of the same key received since about the previous refresh, so twenty
         open pages ask the API as often as one.
         """
         async with self._calls:
@@ -105,19 +105,26 @@ class Page:
     async def form(self) -> dict[str, str]:
         """The members of a sent form; raises ``FormRefused`` unless it has this session's token."""
         members = await read_form(self.request)
-        sent = members.pop("token", "") or self.request.headers.get("x-console-token", "")
-        if not is_own_change(self.request, self.session.token, sent):
+        sent_token = members.pop("token", "") or self.request.headers.get("x-console-token", "")
+        if not is_own_change(self.request, self.session.token, sent_token):
             raise FormRefused
         return members
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """Render the page from a template."""
         path = self.request.url.path
-        path = next((at for other, at in _PARTS.items() if path.startswith(other)), path)
+        path = next((menu_path for prefix, menu_path in _PARTS.items() if path.startswith(prefix)), path)
         common = {
             "session": self.session,
             "menu": MENU,
-            "here": max((at for at, _ in MENU if path == at or path.startswith(at.rstrip("/") + "/")), default=""),
+            "here": max(
+                (
+                    menu_path
+                    for menu_path, _ in MENU
+                    if path == menu_path or path.startswith(menu_path.rstrip("/") + "/")
+                ),
+                default="",
+            ),
             "notices": [] if self.is_refresh else self.session.take_notices(),
             "may_change": self.session.may("patterns"),
             "with_query": self._with_query,
@@ -142,8 +149,8 @@ class Page:
         """Redirect to another page, which shows ``notice``."""
         if notice:
             self.session.notify(notice)
-        given = {name: value for name, value in query.items() if value}
-        return RedirectResponse(path + (f"?{urlencode(given)}" if given else ""), status_code=303)
+        parameters = {name: value for name, value in query.items() if value}
+        return RedirectResponse(path + (f"?{urlencode(parameters)}" if parameters else ""), status_code=303)
 
     async def change(self, call: Awaitable[Any], path: str, done: str) -> Response:
         """Make a change and redirect to a page, which shows ``done`` or the refusal."""
@@ -156,8 +163,8 @@ class Page:
 
     async def streams(self) -> list[dict[str, Any]]:
         """The declared streams, by name."""
-        found: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
-        return found
+        streams: list[dict[str, Any]] = (await self.get("/streams", limit=1000, age_s=_STREAMS_AGE_S))["items"]
+        return streams
 
     async def pattern_names(self) -> list[str]:
         """The names of the patterns that the key may access."""
@@ -165,7 +172,7 @@ class Page:
         return [pattern["name"] for pattern in listed["items"]]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
-        """The chosen stream, by default the first one (that takes posted events), and the names of all streams."""
+        """The chosen stream, by default the first, and all names of streams; derived ones with ``is_derived``."""
         streams = await self.streams()
         names = [stream["name"] for stream in streams if is_derived or not stream["derived"]]
         return self.query("stream") or next(iter(names), None), names
@@ -173,8 +180,8 @@ class Page:
     def _with_query(self, **changes: str | int | None) -> str:
         """The address of this page with some parameters changed; None removes a parameter."""
         query = {**self.request.query_params, **changes}
-        given = {name: value for name, value in query.items() if value not in (None, "")}
-        return self.request.url.path + (f"?{urlencode(given)}" if given else "")
+        parameters = {name: value for name, value in query.items() if value not in (None, "")}
+        return self.request.url.path + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
@@ -248,5 +255,5 @@ def static(name: str) -> str:
 @cache
 def _digest() -> str:
     """The digest of all static files: scripts import each other under the same path."""
-    found = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
-    return hashlib.sha256(b"".join(file.read_bytes() for file in found)).hexdigest()[:12]
+    static_files = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
+    return hashlib.sha256(b"".join(file.read_bytes() for file in static_files)).hexdigest()[:12]

@@ -54,8 +54,8 @@ class Session:
 
     def take_notices(self) -> list[Notice]:
         """Remove and return the messages, so that only this page shows them."""
-        taken, self.notices = self.notices, []
-        return taken
+        notices, self.notices = self.notices, []
+        return notices
 
 
 class Sessions:
@@ -76,7 +76,7 @@ class Sessions:
     async def release(self, api: Api) -> None:
         """Close the connections of a key that no session uses any more."""
         if api.users == 0:
-            self._apis = {digest: one for digest, one in self._apis.items() if one is not api}
+            self._apis = {digest: other_api for digest, other_api in self._apis.items() if other_api is not api}
             await api.close()
 
     async def open(self, api: Api, caller: Mapping[str, Any]) -> str:

@@ -53,8 +53,8 @@ def _cleaned(element: Element) -> Element | None:
     tag = element.tag.removeprefix(_NAMESPACE) if isinstance(element.tag, str) else ""
     if tag not in _DRAWN:
         return None
-    kept = {name: value for name, value in element.attrib.items() if name in _KEPT and _REFERENCES not in value}
-    clean = Xml.Element(tag, kept)
+    attributes = {name: value for name, value in element.attrib.items() if name in _KEPT and _REFERENCES not in value}
+    clean = Xml.Element(tag, attributes)
     clean.text, clean.tail = element.text, element.tail
     clean.extend(child for child in map(_cleaned, element) if child is not None)
     return clean

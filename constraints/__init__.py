@@ -1,4 +1,4 @@
-"""Constraints on the traces of a stream, and what they imply: what can no longer happen.
+"""Constraints on the traces of a stream, and their consequences: which continuations they rule out.
 
 Purpose: the vocabulary of order and occurrence constraints, their upload form, the decision whether a pattern state can
 still complete, the monitor that makes this decision for the matcher, and the reasons in words. Promises: a state is

@@ -13,7 +13,7 @@ class ConstraintError(ForestallError, code="constraint", fault="caller"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem of an uploaded document: what is wrong, and what would be right.
+    """A problem in an uploaded document; ``message`` describes the mistake and the correction.
 
     Attributes:
         where: Place in the document, such as ``entry 3`` or ``prior, entry 1``; empty for the whole document.
@@ -30,7 +30,7 @@ class Problem:
 
 
 class InvalidConstraints(ConstraintError, code="invalid-constraints"):
-    """An uploaded list of constraints cannot be read; ``problems`` are all, in the order of the document."""
+    """An uploaded list of constraints cannot be read; ``problems`` has all its problems, in document order."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(

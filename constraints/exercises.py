@@ -18,22 +18,24 @@ _SETTINGS = {GUARD: Settings(), BITS: Settings(max_monitor_states=1)}  # BITS le
 
 
 def guard_features(constraint_set: ConstraintSet, *, ties: Ties = "log") -> frozenset[str]:
-    """The features of the guard of a constraint set."""
+    """The features of a set's guard: numbered states, and bit tables if the states may exceed the cap."""
     most = constraint_set.settings.max_monitor_states
     is_within_cap = ties == "simultaneous" or count_states(constraint_set, most) <= most
     return frozenset({GUARD} if is_within_cap else GUARD_FEATURES)
 
 
 def guarded_exercise(features: Collection[str] = (*MATCHER_FEATURES, *GUARD_FEATURES)) -> str:
-    """The name of the exercise with the kernels of a matcher with these features, with and without its guard."""
-    chosen = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
-    return f"{__name__}:guarded:{','.join(chosen)}"
+    """The name of the exercise that calls the kernels of a matcher with these features, with and without a guard."""
+    names = [feature for feature in (*MATCHER_FEATURES, *GUARD_FEATURES) if feature in features]
+    return f"{__name__}:guarded:{','.join(names)}"
 
 
 def guarded(features: str) -> int:
     """Run a few patterns without a guard and with each named guard, and count the matches."""
-    wanted = features.split(",")
+    feature_names = features.split(",")
     guards = (
-        Monitor(ConstraintSet.of(_CONSTRAINTS, settings=_SETTINGS[name])) for name in GUARD_FEATURES if name in wanted
+        Monitor(ConstraintSet.of(_CONSTRAINTS, settings=_SETTINGS[name]))
+        for name in GUARD_FEATURES
+        if name in feature_names
     )
-    return sum(play(wanted, guard) for guard in (None, *guards))
+    return sum(play(feature_names, guard) for guard in (None, *guards))

@@ -1,4 +1,4 @@
-"""Requirements, from the clauses with a head; sets of names are masks, so that many requirements cost little."""
+"""The names that clauses with a head require; sets of names are bit masks, so that many clauses cost little."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class Heads:
-    """The clauses with a head of one set; clauses with an empty body make names certain in every trace."""
+    """A set's clauses with a head; a clause with an empty body makes its head certain in every trace."""
 
     __slots__ = ("_bits", "_direct", "_long", "certain")
 
@@ -40,7 +40,7 @@ class Heads:
                     waiting |= head & ~closed
                     closed |= head
         added = closed & ~before
-        return names if not added else names.union(name for name, one in self._bits.items() if one & added)
+        return names if not added else names.union(name for name, bit in self._bits.items() if bit & added)
 
     def _mask(self, names: Iterable[str]) -> int:
         mask = 0

@@ -119,16 +119,16 @@ def implies(premise: Condition, conclusion: Condition) -> bool:
     return conclusion.is_own and all(_follows(part, premise.parts) for part in conclusion.parts)
 
 
-def _follows(part: _Part, known: Iterable[_Part]) -> bool:
+def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
     """Whether a conjunct follows from the known conjuncts, of which only those with a common variable are used."""
-    relevant = [other for other in known if other.variables & part.variables]
-    if any(one.is_large for one in (part, *relevant)):
-        return any(other.expression == part.expression for other in relevant)
-    if part.true_at is not None and all(other.true_at is not None for other in relevant):
+    relevant = [premise for premise in premises if premise.variables & part.variables]
+    if any(conjunct.is_large for conjunct in (part, *relevant)):
+        return any(premise.expression == part.expression for premise in relevant)
+    if part.true_at is not None and all(premise.true_at is not None for premise in relevant):
         return _follows_on_one(part, relevant)
     constants: dict[Expression, frozenset[_Ordered]] = {}
-    for one in (part, *relevant):
-        for variable, values in one.constants.items():
+    for conjunct in (part, *relevant):
+        for variable, values in conjunct.constants.items():
             constants[variable] = constants.get(variable, frozenset()) | values
     scales: dict[Expression, _Scale] = {
         variable: _Scale.of(values) for variable, values in constants.items() if isinstance(variable, Attribute)
@@ -138,17 +138,20 @@ def _follows(part: _Part, known: Iterable[_Part]) -> bool:
         return False
     for cells in product(*choices):
         case = _Reading(dict(zip(constants, cells, strict=True)), scales)
-        if all(case.truth(other.expression) is True for other in relevant) and case.truth(part.expression) is not True:
+        if (
+            all(case.truth(premise.expression) is True for premise in relevant)
+            and case.truth(part.expression) is not True
+        ):
             return False
     return True
 
 
-def _follows_on_one(part: _Part, known: Sequence[_Part]) -> bool:
+def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
     """``_follows`` for conjuncts that all read one attribute: tried on the cells between and at their constants."""
-    every = (*known, part)
+    every = (*premises, part)
     for kind in ("null", "boolean", "number", "text"):
-        values = sorted({value for one in every for value in one.scale.of_kind(kind)})
-        lines = [_on_line(kind, values, one) for one in every]
+        values = sorted({value for conjunct in every for value in conjunct.scale.of_kind(kind)})
+        lines = [_on_line(kind, values, conjunct) for conjunct in every]
         if any(all(truths[:-1]) and not truths[-1] for truths in zip(*lines, strict=True)):
             return False
     return True
@@ -160,10 +163,10 @@ def _on_line(kind: str, values: Sequence[_Ordered], part: _Part) -> Iterator[boo
     if kind in ("null", "boolean"):
         yield from ((kind, rank) in part.true_at for rank in ((0,) if kind == "null" else (0, 1)))
         return
-    rank, own = 0, part.scale.of_kind(kind)
+    rank, constants = 0, part.scale.of_kind(kind)
     for value in values:
         yield (kind, rank) in part.true_at
-        is_own = rank < 2 * len(own) and own[rank // 2] == value
+        is_own = rank < 2 * len(constants) and constants[rank // 2] == value
         yield (kind, rank + is_own) in part.true_at
         rank += 2 * is_own
     yield (kind, rank) in part.true_at
@@ -266,21 +269,21 @@ def _compared(operator: str, left: _Cell, right: _Cell) -> bool | None:
 
 def _constants(expression: Expression) -> dict[Expression, frozenset[_Ordered]]:
     """The variables of a condition, each with the constants that it is compared with."""
-    found: dict[Expression, frozenset[_Ordered]] = {}
+    constants: dict[Expression, frozenset[_Ordered]] = {}
     match expression:
         case Not() | Both() | Either():
             operands = (expression.operand,) if isinstance(expression, Not) else expression.operands
             for operand in operands:
                 for variable, values in _constants(operand).items():
-                    found[variable] = found.get(variable, frozenset()) | values
+                    constants[variable] = constants.get(variable, frozenset()) | values
         case Literal() if isinstance(expression.value, bool):
             pass
         case IsNull() if isinstance(expression.operand, Attribute):
-            found[expression.operand] = frozenset()
+            constants[expression.operand] = frozenset()
         case _:
             test = _test(expression)
-            found[test.attribute if test else expression] = frozenset(test.ordered if test else ())
-    return found
+            constants[test.attribute if test else expression] = frozenset(test.ordered if test else ())
+    return constants
 
 
 def _test(expression: Expression) -> _Test | None:
@@ -309,8 +312,8 @@ def _constant(expression: Expression) -> tuple[_Constant, ...]:
             return () if is_large else (expression.value,)
         case Negative():
             value = _constant(expression.operand)
-            is_number = all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
-            return tuple(-one for one in value if isinstance(one, int | float)) if is_number else ()
+            is_number = all(isinstance(number, int | float) and not isinstance(number, bool) for number in value)
+            return tuple(-number for number in value if isinstance(number, int | float)) if is_number else ()
         case _:
             return ()
 

@@ -1,6 +1,6 @@
 """The vocabulary of constraints, as frozen values, and the consequences of a set of them.
 
-Two families (constraint-aware CEP, section 2): *order* constraints restrict what may follow what, *occurrence*
+Two families (constraint-aware CEP, section 2): *order* constraints restrict which names may follow which, *occurrence*
 constraints are Horn clauses over the names of the entire trace. After an end event nothing comes: every type is ordered
 before it, including types that no constraint names. *Rules* are stronger than both; each is a small automaton.
 
@@ -185,8 +185,8 @@ class Settings:
             for streams whose traces may stop at any event, and ignores every clause with a head.
         types: Event types of the process besides those that constraints name.
         frequencies: The share of the traces that show a name, by name.
-        beyond_cap: What happens if more states would be needed: traces continue with bit tables; or constraints are
-            left out from the start until the rest fits, beginning with the constraints that save least.
+        beyond_cap: What happens if ``max_monitor_states`` do not suffice: traces continue with bit tables; or
+            constraints are left out from the start until the rest fits, beginning with those that save least.
         reopen: What an end event does besides closing the monitor of its trace. ``never``: nothing, and later events of
             the key deviate; ``new_transaction``: it ends the trace as an end event of the stream does, and a later
             event of the key opens a new trace.
@@ -278,20 +278,22 @@ class ConstraintSet:
     def __post_init__(self) -> None:
         object.__setattr__(self, "constraints", tuple(dict.fromkeys(map(_everyday, self.constraints))))
         object.__setattr__(self, "rules", tuple(dict.fromkeys(self.rules)))
-        named = self.names
-        symbols = {name: symbol for name, symbol in self.symbols.items() if name in named}
+        names = self.names
+        symbols = {name: symbol for name, symbol in self.symbols.items() if name in names}
         object.__setattr__(self, "symbols", symbols)
 
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
         """The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete."""
         is_assumed = self.settings.completion == "assumed"
-        return tuple(filter(None, (clause_of(one, assumes_completion=is_assumed) for one in self.constraints)))
+        return tuple(
+            filter(None, (clause_of(constraint, assumes_completion=is_assumed) for constraint in self.constraints))
+        )
 
     @cached_property
     def heads(self) -> Heads:
         """The requirements of names, by the clauses with a head."""
-        return Heads((one.body, one.head) for one in self.clauses if one.head is not None)
+        return Heads((clause.body, clause.head) for clause in self.clauses if clause.head is not None)
 
     @cached_property
     def earlier(self) -> Mapping[str, Set[str]]:
@@ -353,7 +355,7 @@ class ConstraintSet:
             return self
         return replace(
             self,
-            constraints=tuple(one for one in self.constraints if one not in self.process.derived),
+            constraints=tuple(constraint for constraint in self.constraints if constraint not in self.process.derived),
             end_events=self.end_events - self.process.derived_ends,
             process=None,
         )

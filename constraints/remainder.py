@@ -55,15 +55,15 @@ class Remainder:
         return replace(self, gaps=())
 
     def only(self, indices: frozenset[int]) -> Remainder:
-        """The part with some atoms, renumbered, and with the gaps that no other atom opens or closes.
+        """The part with the atoms at ``indices``, renumbered, and the gaps that no other atom opens or closes.
 
-        Every continuation that completes the whole completes the part.
+        Every continuation that completes the whole remainder also completes the part.
         """
-        kept = sorted(indices)
-        place = {index: number for number, index in enumerate(kept)}
+        ascending = sorted(indices)
+        place = {index: number for number, index in enumerate(ascending)}
         return Remainder(
-            tuple(self.atoms[index] for index in kept),
-            tuple(_renumbered(self.before[index] & indices, place) for index in kept),
+            tuple(self.atoms[index] for index in ascending),
+            tuple(_renumbered(self.before[index] & indices, place) for index in ascending),
             tuple(_moved(gap, place) for gap in self.gaps if gap.edges <= indices),
         )
 
@@ -74,8 +74,8 @@ class Remainder:
             for gap in self.gaps
             if not gap.until & bound
         ]
-        rest = replace(self, gaps=tuple(gaps)).only(frozenset(range(len(self.atoms))) - bound)
-        return replace(rest, gaps=tuple(dict.fromkeys(rest.gaps)))
+        remainder = replace(self, gaps=tuple(gaps)).only(frozenset(range(len(self.atoms))) - bound)
+        return replace(remainder, gaps=tuple(dict.fromkeys(remainder.gaps)))
 
     def restricted_to(self, atoms: tuple[Atom, ...]) -> Remainder:
         return self.only(frozenset(index for index, atom in enumerate(self.atoms) if atom in atoms))
@@ -91,9 +91,9 @@ def remainder_of(query: Query, state: PatternState) -> Remainder:
 
 def whole_of(query: Query, term: int) -> Remainder:
     """The remainder of an alternative before anything is bound; its atoms keep their indices."""
-    known = query.terms[term]
-    gaps = tuple(dict.fromkeys(map(_gap, known.absences)))
-    return Remainder(known.atoms, known.before, gaps)
+    alternative = query.terms[term]
+    gaps = tuple(dict.fromkeys(map(_gap, alternative.absences)))
+    return Remainder(alternative.atoms, alternative.before, gaps)
 
 
 def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:

@@ -24,8 +24,8 @@ def members(bits: int) -> Iterator[int]:
 def union(sets: Iterable[int]) -> int:
     """The union of sets."""
     united = 0
-    for one in sets:
-        united |= one
+    for bits in sets:
+        united |= bits
     return united
 
 

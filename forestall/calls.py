@@ -1,4 +1,4 @@
-"""A call of ``forestall.match``: checks the arguments, and runs a table of events by them."""
+"""A call of ``forestall.match``: checks the arguments, and matches a table of events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pruning: TypeAlias = Literal["state", "query", "shadow", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class CallArguments:
     """The arguments of ``match`` besides patterns and columns."""
 
     constraints: ConstraintsLike | None
@@ -64,7 +64,7 @@ class Matching:
         cls,
         pattern: PatternLike | Iterable[PatternLike],
         names: ColumnNames,
-        given: Given,
+        arguments: CallArguments,
         outputs: Collection[str],
         *,
         is_open: bool,
@@ -76,19 +76,21 @@ class Matching:
         """
         if unknown := sorted(set(outputs) - set(OUTPUTS)):
             raise FrameRefused(f"outputs: {listed(unknown)} is unknown; choose from {', '.join(OUTPUTS)}")
-        patterns, declaration = patterns_of(pattern), _declaration(given.stream, names.key)
-        for one in patterns if not declaration.keys else ():
-            asked = one.keys[0][-1] if one.keys else ""
-            require_key(one, () if names.key is None else key_names(names.key), f", or use key={asked!r}")
-        own, followed, notices = _followed(given)
-        prune = None if given.prune is None else Prune(given.prune)
+        patterns, declaration = patterns_of(pattern), _declaration(arguments.stream, names.key)
+        for parsed_pattern in patterns if not declaration.keys else ():
+            first_key = parsed_pattern.keys[0][-1] if parsed_pattern.keys else ""
+            require_key(
+                parsed_pattern, () if names.key is None else key_names(names.key), f", or use key={first_key!r}"
+            )
+        constraint_set, followed, notices = _followed(arguments)
+        prune = None if arguments.prune is None else Prune(arguments.prune)
         rules = RunRules(
             patterns=patterns,
             declaration=declaration,
-            own=own,
+            own=constraint_set,
             prune=prune,
             is_open=is_open,
-            tables=tables_of(given.tables),
+            tables=tables_of(arguments.tables),
         )
         notices += rules.notices()
         use, model = (None, None) if followed is None else followed
@@ -98,7 +100,7 @@ class Matching:
         """Match the events of a table."""
         rules, dropped = self.rules, list[int]()
         options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
-        frame = read_frame(events, lambda known: columns_read(known, options, rules.read))
+        frame = read_frame(events, lambda column_names: columns_read(column_names, options, rules.read))
         batch = batch_of_table(frame.table, options, rules.read, is_compact=True)
         compile_kernels(exercises_of(rules.plan))
         run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])
@@ -122,20 +124,24 @@ def _stranger_notices(patterns: Sequence[Pattern], batch: EventBatch) -> Iterato
 
 def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> StreamDeclaration:
     """The declaration of the stream of events."""
-    given = dict(stream or {})
-    if "key" in given and key is not None:
+    members = dict(stream or {})
+    if "key" in members and key is not None:
         raise FrameRefused("the key is given twice: as key, and as a member of stream; give it once")
-    return StreamDeclaration.from_json({"name": "file", "key": key or "key", **given})
+    return StreamDeclaration.from_json({"name": "file", "key": key or "key", **members})
 
 
 def _followed(
-    given: Given,
+    arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
     """The constraints joined with a model's, how the model is followed, and notices about both."""
     notices: list[str] = []
-    own = constraints_of(given.constraints, notices)
-    if given.workflow is None:
-        return own, None, notices
-    model, name = model_of(given.workflow)
-    found = follow_model(own, model, name, given.follow)
-    return found.constraint_set, (found.use, model), [*notices, *found.warnings, found.explanation]
+    constraint_set = constraints_of(arguments.constraints, notices)
+    if arguments.workflow is None:
+        return constraint_set, None, notices
+    model, name = model_of(arguments.workflow)
+    followed_model = follow_model(constraint_set, model, name, arguments.follow)
+    return (
+        followed_model.constraint_set,
+        (followed_model.use, model),
+        [*notices, *followed_model.warnings, followed_model.explanation],
+    )

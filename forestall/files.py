@@ -38,6 +38,6 @@ def read(
     columns = {name: batch.columns.column(name) for name in ("id", "type", "time", "key")}
     columns["type"] = columns["type"].dictionary_decode()
     data = [orjson.loads(text) for text in batch.columns.column("data").to_pylist()]
-    for name in dict.fromkeys(name for one in data for name in one if name not in columns):
-        columns[name] = value_column([one.get(name) for one in data])
+    for name in dict.fromkeys(name for attributes in data for name in attributes if name not in columns):
+        columns[name] = value_column([attributes.get(name) for attributes in data])
     return pa.table(columns)

@@ -81,9 +81,12 @@ def is_spark(events: object) -> bool:
     return type(events).__module__.startswith("pyspark.sql") and hasattr(events, "mapInArrow")
 
 
-def _shown(table: pa.Table) -> pa.Table:
+def _plain(table: pa.Table) -> pa.Table:
     """The table with dictionary columns as plain text."""
-    kinds = [(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
+    kinds = [
+        (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+        for field in table.schema
+    ]
     return table.cast(pa.schema(kinds))
 
 
@@ -123,15 +126,17 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
     names = chosen([name for name, _ in columns])
 
     def back(table: pa.Table) -> Any:
-        coded = [one.name for one in table.schema if pa.types.is_dictionary(one.type)]
-        made = table.drop_columns(coded).to_pandas(
+        coded = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+        plain_frame = table.drop_columns(coded).to_pandas(
             types_mapper=lambda kind: pandas.ArrowDtype(kind) if pa.types.is_list(kind) else None
         )
-        found = {name: _texts(table.column(name)) if name in coded else made[name] for name in table.schema.names}
-        return pandas.DataFrame(found, made.index, copy=False)
+        frame_columns = {
+            name: _texts(table.column(name)) if name in coded else plain_frame[name] for name in table.schema.names
+        }
+        return pandas.DataFrame(frame_columns, plain_frame.index, copy=False)
 
-    found = [_of_series(name, values) for name, values in columns if name in names]
-    return Frame(pa.Table.from_arrays(found, names=names), back)
+    arrays = [_of_series(name, values) for name, values in columns if name in names]
+    return Frame(pa.Table.from_arrays(arrays, names=names), back)
 
 
 def _of_series(name: str, series: Any) -> pa.Array:
@@ -150,29 +155,29 @@ def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
     """The values of a dictionary column as objects, one object per distinct value; None for null."""
     column = coded.unify_dictionaries().combine_chunks()
     places = pc.fill_null(column.indices.cast(pa.int64()), -1)
-    found: NDArray[np.object_] = np.array([*column.dictionary.to_pylist(), None], object)[numbers_of(places)]
-    return found
+    texts: NDArray[np.object_] = np.array([*column.dictionary.to_pylist(), None], object)[numbers_of(places)]
+    return texts
 
 
 def _of_polars(events: Any, chosen: Chosen) -> Frame:
     polars = sys.modules["polars"]
     frame = events.collect() if hasattr(events, "collect") else events
-    return Frame(frame.select(chosen(frame.columns)).to_arrow(), lambda table: polars.from_arrow(_shown(table)))
+    return Frame(frame.select(chosen(frame.columns)).to_arrow(), lambda table: polars.from_arrow(_plain(table)))
 
 
 def _of_arrow(events: Any, chosen: Chosen) -> Frame:
     """The columns of an Arrow table, record batch, reader or dataset; of a dataset, only chosen columns are read."""
     if hasattr(events, "scanner"):
-        return Frame(events.to_table(columns=chosen(events.schema.names)), _shown)
-    return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _shown)
+        return Frame(events.to_table(columns=chosen(events.schema.names)), _plain)
+    return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _plain)
 
 
 def _of_duckdb(events: Any, _: Chosen) -> Frame:
     """The columns of a DuckDB relation; results are relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
-        found = _shown(table)  # DuckDB reads the local variable by its name
-        return events.query("_", "SELECT * FROM found") if found is not None else None
+        converted = _plain(table)  # DuckDB reads the local variable by its name
+        return events.query("_", "SELECT * FROM converted") if converted is not None else None
 
     return Frame(pa.table(events), back)
 

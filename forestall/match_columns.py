@@ -116,15 +116,15 @@ class MatchForm:
             return
         values = list(lane.values_of_returns()) or [{}] * len(lane.matches)
         for place, name in enumerate(self.returns, len(FIXED) + self.has_rows):
-            yield typed_column([one.get(name) for one in values], self.schema.field(place).type)
+            yield typed_column([returned.get(name) for returned in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
         """For each alias, the ids of bound events by match; null if the match binds none."""
         places = {alias: place for place, alias in enumerate(self.aliases)}
-        widest = max(len(one.automaton.aliases) for one in matches.patterns)
+        widest = max(len(pattern.automaton.aliases) for pattern in matches.patterns)
         table = np.full((len(matches.patterns), widest), -1, np.int32)
-        for row, one in zip(table, matches.patterns, strict=True):
-            row[: len(one.automaton.aliases)] = [places[alias] for alias in one.automaton.aliases]
+        for row, pattern in zip(table, matches.patterns, strict=True):
+            row[: len(pattern.automaton.aliases)] = [places[alias] for alias in pattern.automaton.aliases]
         if len(table) == 1 and np.all(table == np.arange(widest)):
             alias_of = matches.aliases
         else:
@@ -147,7 +147,7 @@ class MatchForm:
 
 
 def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
-    names = pa.array([one.name for one in matches.patterns])
+    names = pa.array([pattern.name for pattern in matches.patterns])
     yield pa.DictionaryArray.from_arrays(column_of(matches.pattern), names, safe=False)
     yield matches.key if pa.types.is_dictionary(matches.key.type) else matches.key.dictionary_encode()
     yield from map(time_column, (matches.start_us, matches.end_us, matches.detected_us))
@@ -160,21 +160,23 @@ def _fixed(matches: MatchColumns) -> Iterator[pa.Array]:
 def typed_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Convert plain values to a column; in a text column, values of other types become JSON."""
     if pa.types.is_string(kind):
-        values = [one if one is None or isinstance(one, str) else orjson.dumps(one).decode() for one in values]
+        values = [
+            value if value is None or isinstance(value, str) else orjson.dumps(value).decode() for value in values
+        ]
     elif pa.types.is_float64(kind):
-        values = [None if one is None else float(one) for one in values]
+        values = [None if value is None else float(value) for value in values]
     return pa.array(values, kind)
 
 
 def _return_kinds(patterns: Sequence[Pattern], kind_of: KindOf) -> dict[str, ValueKind]:
-    found: dict[str, ValueKind] = {}
+    kinds: dict[str, ValueKind] = {}
     for pattern in patterns:
         for column in pattern.returns:
             kind = kind_of_value(column.expression, kind_of)
-            found[column.name] = kind if found.get(column.name, kind) == kind else "any"
-    return found
+            kinds[column.name] = kind if kinds.get(column.name, kind) == kind else "any"
+    return kinds
 
 
-def free_name(name: str, taken: Sequence[str]) -> str:
+def free_name(name: str, column_names: Sequence[str]) -> str:
     """Append underscores to a name until no other column has it."""
-    return free_name(f"{name}_", taken) if name in taken else name
+    return free_name(f"{name}_", column_names) if name in column_names else name

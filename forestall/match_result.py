@@ -129,8 +129,8 @@ class LocalMatchResult(MatchResult[FrameT]):
         return asdict(self.report.stats)
 
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = orjson.loads(self.report.to_json())
-        return found
+        document: dict[str, Any] = orjson.loads(self.report.to_json())
+        return document
 
     def table(self, output: str) -> pa.Table:
         return table_of_results(self.report, output, self.form)
@@ -151,15 +151,15 @@ class LocalMatchResult(MatchResult[FrameT]):
         if not len(rows):
             raise FrameRefused(f"no event has the key {key!r}", key=str(key))
         marks: dict[str, list[str]] = {}
-        for one in (one for one in self.report.each_match() if one["key"] == str(key)):
-            for alias, ids in one["bindings"].items():
+        for match in (match for match in self.report.each_match() if match["key"] == str(key)):
+            for alias, ids in match["bindings"].items():
                 for identity in ids:
                     marks.setdefault(identity, []).append(alias)
-        shown = [
+        shown_events = [
             ShownEvent(event.type, event.time_us, event.id, list(dict.fromkeys(marks.get(event.id, ()))))
             for event in self.events.take(rows).to_events()
         ]
-        return time_line(str(key), shown)
+        return time_line(str(key), shown_events)
 
     def picture(self) -> Picture:
         if self.model is None:
@@ -168,10 +168,10 @@ class LocalMatchResult(MatchResult[FrameT]):
         return process_picture(self.model, dict(zip(self.events.type_names, counts, strict=True)))
 
     def _repr_html_(self) -> str:
-        shown = next((name for name in self.outputs if len(self.table(name))), "matches")
-        table = self.table(shown) if shown in self.outputs else None
+        output = next((name for name in self.outputs if len(self.table(name))), "matches")
+        table = self.table(output) if output in self.outputs else None
         picture = "" if self.model is None else self.picture().svg
-        return result_html(repr(self)[1:-1], shown, table, self.notices, picture)
+        return result_html(repr(self)[1:-1], output, table, self.notices, picture)
 
 
 def _elsewhere() -> FrameRefused:

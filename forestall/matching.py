@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from forestall.calls import Follow, Given, Matching, Pruning
+from forestall.calls import CallArguments, Follow, Matching, Pruning
 from forestall.frames import is_spark
 from forestall.match_result import MatchResult
 from forestall.reading import ColumnNames
@@ -60,8 +60,10 @@ def match(
         ForestallError: A pattern, the constraints, the model or the table is refused; the message says why.
     """
     names = ColumnNames(key=key, time=time, type=type, id=id, zone=zone)
-    given = Given(constraints=constraints, workflow=workflow, follow=follow, prune=prune, stream=stream, tables=tables)
-    matching = Matching.of(pattern, names, given, outputs, is_open=is_open)
+    arguments = CallArguments(
+        constraints=constraints, workflow=workflow, follow=follow, prune=prune, stream=stream, tables=tables
+    )
+    matching = Matching.of(pattern, names, arguments, outputs, is_open=is_open)
     if is_spark(events):
         return match_on_spark(events, matching)
     return matching.run(events)

@@ -151,15 +151,15 @@ class ConformanceResult(Generic[FrameT]):
     def transactions(self) -> FrameT:
         """A row per transaction: key, conforms, complete, and the first event outside the model, if any."""
         variants = {variant: check_trace(self.compiled, variant) for variant in set(map(tuple, self.log.traces))}
-        found = [variants[tuple(trace)] for trace in self.log.traces]
+        checks = [variants[tuple(trace)] for trace in self.log.traces]
         columns = {
             "key": pa.array(self.log.keys, _TEXT),
-            "conforms": pa.array([one.conforms for one in found], pa.bool_()),
-            "complete": pa.array([one.is_complete for one in found], pa.bool_()),
-            "event": pa.array([one.event for one in found], _TEXT),
-            "at": pa.array([one.at for one in found], pa.int64()),
-            "kind": pa.array([one.kind for one in found], _TEXT),
-            "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
+            "conforms": pa.array([check.conforms for check in checks], pa.bool_()),
+            "complete": pa.array([check.is_complete for check in checks], pa.bool_()),
+            "event": pa.array([check.event for check in checks], _TEXT),
+            "at": pa.array([check.at for check in checks], pa.int64()),
+            "kind": pa.array([check.kind for check in checks], _TEXT),
+            "allowed": pa.array([list(check.allowed) for check in checks], _TEXTS),
         }
         return self.back(pa.table(columns))
 
@@ -169,14 +169,14 @@ class ConformanceResult(Generic[FrameT]):
         return self.back(self._deviations())
 
     def _deviations(self) -> pa.Table:
-        found = self.found.deviations
+        deviations = self.found.deviations
         columns = {
-            "event": pa.array([one.event for one in found], _TEXT),
-            "kind": pa.array([one.kind for one in found], _TEXT),
-            "allowed": pa.array([list(one.allowed) for one in found], _TEXTS),
-            "broken": pa.array([[str(part) for part in one.broken] for one in found], _TEXTS),
-            "transactions": pa.array([one.traces for one in found], pa.int64()),
-            "example": pa.array([self.log.keys[one.example] for one in found], _TEXT),
+            "event": pa.array([deviation.event for deviation in deviations], _TEXT),
+            "kind": pa.array([deviation.kind for deviation in deviations], _TEXT),
+            "allowed": pa.array([list(deviation.allowed) for deviation in deviations], _TEXTS),
+            "broken": pa.array([[str(part) for part in deviation.broken] for deviation in deviations], _TEXTS),
+            "transactions": pa.array([deviation.traces for deviation in deviations], pa.int64()),
+            "example": pa.array([self.log.keys[deviation.example] for deviation in deviations], _TEXT),
         }
         return pa.table(columns)
 
@@ -185,10 +185,10 @@ class ConformanceResult(Generic[FrameT]):
         return process_picture(self.compiled.model, Counter(chain.from_iterable(self.log.traces)))
 
     def _repr_html_(self) -> str:
-        found = self.found
+        counts = self.found
         summary = (
-            f"{found.traces} transactions: {found.conforming} conform ({found.fitting_share:.1%}), {found.complete} of "
-            f"them are complete"
+            f"{counts.traces} transactions: {counts.conforming} conform ({counts.fitting_share:.1%}), "
+            f"{counts.complete} of them are complete"
         )
         return result_html(summary, "deviations", self._deviations(), (), self.picture().svg)
 
@@ -203,12 +203,12 @@ class Discovery(Generic[FrameT]):
     @cached_property
     def constraints(self) -> FrameT:
         """A row per constraint that does not follow from others: support, confidence, violations."""
-        some = self.found.useful
+        mined_constraints = self.found.useful
         columns = {
-            "constraint": pa.array([str(one.part) for one in some], _TEXT),
-            "support": pa.array([one.support for one in some], pa.int64()),
-            "confidence": pa.array([one.confidence for one in some], pa.float64()),
-            "violations": pa.array([one.violations for one in some], pa.int64()),
+            "constraint": pa.array([str(mined.part) for mined in mined_constraints], _TEXT),
+            "support": pa.array([mined.support for mined in mined_constraints], pa.int64()),
+            "confidence": pa.array([mined.confidence for mined in mined_constraints], pa.float64()),
+            "violations": pa.array([mined.violations for mined in mined_constraints], pa.int64()),
         }
         return self.back(pa.table(columns))
 

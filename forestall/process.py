@@ -18,8 +18,8 @@ def main() -> int:
     if len(names) != 1 or names[0] not in modules:
         sys.stderr.write(f"usage: python -m forestall.process {'|'.join(modules)}\n")
         return 2
-    found: int = import_module(modules[names[0]]).main()
-    return found
+    status: int = import_module(modules[names[0]]).main()
+    return status
 
 
 if __name__ == "__main__":

@@ -30,13 +30,15 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
             place.
     """
     shape = query_shape(query)
-    found = next((one for one in tables if one.lower() == shape.table.lower()), None)
-    if found is None:
-        given = ", ".join(tables) or "none"
-        raise FrameRefused(f"the query reads {shape.table}; pass it by name, as {shape.table}=...; given: {given}")
-    if is_spark(tables[found]):
-        return _on_spark(tables[found], query, shape, max_steps)
-    frame = read_frame(tables[found])
+    table_name = next((name for name in tables if name.lower() == shape.table.lower()), None)
+    if table_name is None:
+        passed_names = ", ".join(tables) or "none"
+        raise FrameRefused(
+            f"the query reads {shape.table}; pass it by name, as {shape.table}=...; given: {passed_names}"
+        )
+    if is_spark(tables[table_name]):
+        return _on_spark(tables[table_name], query, shape, max_steps)
+    frame = read_frame(tables[table_name])
     return frame.back(run_query(query, lambda _: frame.table, max_steps=max_steps))
 
 

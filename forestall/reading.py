@@ -1,4 +1,4 @@
-"""How columns of a frame become events, and which columns are needed."""
+"""The columns of a frame as members of events, and the kinds of their values."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def kinds_in(batch: EventBatch, rules: RunRules) -> KindOf:
         (pa.types.is_floating, "number"),
         (pa.types.is_string, "text"),
     )
-    forms, rows = rules.tables.forms, {one.rows.alias: one.rows.table for one in rules.patterns if one.rows is not None}
+    forms = rules.tables.forms
+    rows = {pattern.rows.alias: pattern.rows.table for pattern in rules.patterns if pattern.rows is not None}
 
     def kind_of(read: Attribute | Lookup) -> ValueKind:
         if isinstance(read, Attribute) and read.of is not None and read.of in rows:

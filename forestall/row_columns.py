@@ -85,10 +85,10 @@ def table_of_rows(
 def value_column(values: Sequence[Any]) -> pa.Array:
     """Convert plain JSON values to a column of their type; values of several types become JSON text."""
     try:
-        found = pa.array(values)
+        column = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return typed_column(values, _TEXT)
-    return found.cast(_TEXT) if pa.types.is_null(found.type) else found
+    return column.cast(_TEXT) if pa.types.is_null(column.type) else column
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -100,5 +100,5 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if kind == pa.int64():
         return pa.array([None if value is None else int(value) for value in values], kind)
     if kind == pa.list_(pa.int64()):
-        return pa.array([None if some is None else [int(one) for one in some] for some in values], kind)
+        return pa.array([None if numbers is None else [int(number) for number in numbers] for numbers in values], kind)
     return typed_column(values, kind)

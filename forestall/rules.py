@@ -27,58 +27,58 @@ ModelLike: TypeAlias = "str | bytes | Path | WorkflowModel"
 """A model of a process: its text, or a file (BPMN, PNML, or a process tree as YAML)."""
 
 
-def patterns_of(given: PatternLike | Iterable[PatternLike]) -> list[Pattern]:
+def patterns_of(argument: PatternLike | Iterable[PatternLike]) -> list[Pattern]:
     """Read the patterns of an argument.
 
     Raises:
         PatternRefused: A pattern has no meaning.
         FrameRefused: Two patterns have one name, or the argument is no pattern.
     """
-    several = [given] if isinstance(given, str | Path | Mapping | Pattern) else list(given)
-    found: dict[str, Pattern] = {}
-    for pattern in (pattern for one in several for pattern in _patterns_in(one)):
-        if pattern.name in found:
+    pattern_likes = [argument] if isinstance(argument, str | Path | Mapping | Pattern) else list(argument)
+    patterns: dict[str, Pattern] = {}
+    for pattern in (pattern for pattern_like in pattern_likes for pattern in _patterns_in(pattern_like)):
+        if pattern.name in patterns:
             raise FrameRefused(f"two patterns are named {pattern.name!r}; rename one of them")
-        found[pattern.name] = pattern
-    return list(found.values())
+        patterns[pattern.name] = pattern
+    return list(patterns.values())
 
 
-def _patterns_in(given: object) -> Sequence[Pattern]:
-    match given:
+def _patterns_in(pattern_like: object) -> Sequence[Pattern]:
+    match pattern_like:
         case Pattern():
-            return [given]
+            return [pattern_like]
         case str():
-            return parse_patterns(given)
+            return parse_patterns(pattern_like)
         case Mapping():
-            return [pattern_from_json(given)]
+            return [pattern_from_json(pattern_like)]
         case Path():
-            text = given.read_text(encoding="utf-8")
-            return [pattern_from_json(orjson.loads(text))] if given.suffix == ".json" else parse_patterns(text)
+            text = pattern_like.read_text(encoding="utf-8")
+            return [pattern_from_json(orjson.loads(text))] if pattern_like.suffix == ".json" else parse_patterns(text)
     raise FrameRefused(
-        f"{type(given).__name__} is not a pattern; give its text, its JSON form as a dictionary, or a Path"
+        f"{type(pattern_like).__name__} is not a pattern; give its text, its JSON form as a dictionary, or a Path"
     )
 
 
-def constraints_of(given: ConstraintsLike | None, notices: list[str]) -> ConstraintSet | None:
+def constraints_of(argument: ConstraintsLike | None, notices: list[str]) -> ConstraintSet | None:
     """Read the constraints of an argument, and append notices about them.
 
     Raises:
         ConstraintError: The document is refused.
     """
-    if given is None:
+    if argument is None:
         return None
     from constraints import parse_constraints  # noqa: PLC0415 - most calls need none
 
-    parsed = parse_constraints(given.read_text(encoding="utf-8") if isinstance(given, Path) else given)
+    parsed = parse_constraints(argument.read_text(encoding="utf-8") if isinstance(argument, Path) else argument)
     notices.extend(parsed.notices)
     return parsed.constraint_set
 
 
-def model_of(given: ModelLike, mapping: Mapping[str, str] | None = None) -> tuple[WorkflowModel, str]:
+def model_of(argument: ModelLike, mapping: Mapping[str, str] | None = None) -> tuple[WorkflowModel, str]:
     """Read the model of an argument; returns the model and its name.
 
     Args:
-        given: The model, as text, file or value.
+        argument: The model, as text, file or value.
         mapping: Event types by the names of tasks.
 
     Raises:
@@ -86,25 +86,31 @@ def model_of(given: ModelLike, mapping: Mapping[str, str] | None = None) -> tupl
     """
     from workflows import ReadOptions, read_model  # noqa: PLC0415 - most calls need none
 
-    if not isinstance(given, str | bytes | Path):
-        return given, given.name or "model"
-    content = given.read_bytes() if isinstance(given, Path) else given.encode() if isinstance(given, str) else given
+    if not isinstance(argument, str | bytes | Path):
+        return argument, argument.name or "model"
+    content = (
+        argument.read_bytes()
+        if isinstance(argument, Path)
+        else argument.encode()
+        if isinstance(argument, str)
+        else argument
+    )
     model = read_model(content, ReadOptions(mapping=mapping or {}))
-    return model, model.name or (given.stem if isinstance(given, Path) else "model")
+    return model, model.name or (argument.stem if isinstance(argument, Path) else "model")
 
 
-def tables_of(given: Mapping[str, Any] | None) -> Tables:
+def tables_of(argument: Mapping[str, Any] | None) -> Tables:
     """Read the tables of an argument: frames or file paths by name, each optionally with its key columns.
 
     Raises:
         ForestallError: A table is refused.
     """
-    found = Tables()
-    for name, one in (given or {}).items():
-        rows, key = one if isinstance(one, tuple) else (one, None)
+    loaded = Tables()
+    for name, table_argument in (argument or {}).items():
+        rows, key = table_argument if isinstance(table_argument, tuple) else (table_argument, None)
         columns = (key,) if isinstance(key, str) else None if key is None else tuple(key)
         if isinstance(rows, str | Path):
-            found = found.with_version(keep_named(name, Path(rows), TableWish(key=columns)))
+            loaded = loaded.with_version(keep_named(name, Path(rows), TableWish(key=columns)))
             continue
         table = read_frame(rows).table
         types: dict[str, ValueType] = {
@@ -115,8 +121,8 @@ def tables_of(given: Mapping[str, Any] | None) -> Tables:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             _write(table, file)
-            found = found.with_version(keep_named(name, file, TableWish(key=columns, types=types)))
-    return found
+            loaded = loaded.with_version(keep_named(name, file, TableWish(key=columns, types=types)))
+    return loaded
 
 
 def _write(table: pa.Table, file: Path) -> None:

@@ -47,25 +47,25 @@ def run(
     """
     folder = Path(project)
     local = LocalProject.of(read_project(folder), folder)
-    kept = _kept(outputs, local)
+    kept_streams = _kept(outputs, local)
     for name in events:
         if local.stream(name).derived:
             raise FrameRefused(f"the events of {name!r} are derived; give those that they are made of")
-    frames = {name: read_frame(one) for name, one in events.items()}
+    frames = {name: read_frame(table) for name, table in events.items()}
     if not frames:
-        posted = [name for name, one in local.streams.items() if not one.derived]
+        posted = [name for name, stream in local.streams.items() if not stream.derived]
         raise FrameRefused(f"no events: give a table for one of the streams {listed(posted)}")
     options = {name: ColumnNames().options(local.stream(name)) for name in frames}
     batches = {name: batch_of_table(frame.table, options[name]) for name, frame in frames.items()}
     compile_kernels(local.exercises())
-    ran = local.fed(batches)
-    lists = ran.results(is_open=is_open)
+    inline_run = local.fed(batches)
+    lists = inline_run.results(is_open=is_open)
     return RunResult(
         lists=lists,
         form=_form(local),
         back=next(iter(frames.values())).back,
-        outputs=kept,
-        notices=_notices(local, ran),
+        outputs=kept_streams,
+        notices=_notices(local, inline_run),
         stats={
             "events": sum(map(len, batches.values())),
             **{_COUNTED.get(name, name): len(lists[name]) for name in lists},
@@ -134,28 +134,32 @@ def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, 
 
 def _form(project: LocalProject) -> MatchForm:
     """The columns of the matches of all patterns."""
-    patterns = [one.pattern for some in project.plan.patterns.values() for one, _ in some]
+    patterns = [
+        routed_pattern.pattern
+        for routed_patterns in project.plan.patterns.values()
+        for routed_pattern, _ in routed_patterns
+    ]
     return MatchForm.of(patterns, lambda _: "any", pa.string())
 
 
-def _notices(project: LocalProject, ran: InlineRun) -> tuple[str, ...]:
+def _notices(project: LocalProject, inline_run: InlineRun) -> tuple[str, ...]:
     """Notices of operators and losses of streams, each prefixed with its name."""
-    found = [
+    sentences = [
         (name, sentence)
-        for some in (project.notices, ran.unkeyed)
-        for name, all_of in some.items()
+        for by_name in (project.notices, inline_run.unkeyed)
+        for name, all_of in by_name.items()
         for sentence in all_of
     ]
-    return tuple(f"{name}: {sentence}" for name, sentence in [*found, *ran.losses.items()])
+    return tuple(f"{name}: {sentence}" for name, sentence in [*sentences, *inline_run.losses.items()])
 
 
 def _event_table(name: str, events: list[dict[str, Any]]) -> pa.Table:
     """Derived events as columns."""
-    own = [one for one in events if one["stream"] == name]
-    texts = {member: pa.array([one[member] for one in own], pa.string()) for member in ("id", "type")}
-    times = time_column(np.array([parse_time(one["time"]) for one in own], np.int64))
-    columns = {**texts, "time": times, "key": pa.array([one["key"] for one in own], pa.string())}
-    for attribute in dict.fromkeys(attribute for one in own for attribute in one["data"]):
-        values = value_column([one["data"].get(attribute) for one in own])
+    stream_events = [event for event in events if event["stream"] == name]
+    texts = {member: pa.array([event[member] for event in stream_events], pa.string()) for member in ("id", "type")}
+    times = time_column(np.array([parse_time(event["time"]) for event in stream_events], np.int64))
+    columns = {**texts, "time": times, "key": pa.array([event["key"] for event in stream_events], pa.string())}
+    for attribute in dict.fromkeys(attribute for event in stream_events for attribute in event["data"]):
+        values = value_column([event["data"].get(attribute) for event in stream_events])
         columns[f"{attribute}_" if attribute in columns else attribute] = values
     return pa.table(columns)

@@ -57,11 +57,11 @@ def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
 
     At most the first 200 events are shown.
     """
-    shown = events[:_MOST_EVENTS]
-    first, last = (shown[0].time_us, shown[-1].time_us) if shown else (0, 0)
+    shown_events = events[:_MOST_EVENTS]
+    first, last = (shown_events[0].time_us, shown_events[-1].time_us) if shown_events else (0, 0)
     scale = (_WIDTH / 2 - 2 * _MARGIN) / max(last - first, 1)
     rows = []
-    for number, event in enumerate(shown):
+    for number, event in enumerate(shown_events):
         x, y = _MARGIN + (event.time_us - first) * scale, 2 * _MARGIN + number * _ROW
         fill = "#2f6fbb" if event.marks else "none"
         marks = f" ({', '.join(event.marks)})" if event.marks else ""
@@ -72,7 +72,7 @@ def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
             f'<text x="{_WIDTH / 2:.0f}" y="{y + 4}">{escape(text)}</text>'
         )
     more = f", the first {_MOST_EVENTS} of {len(events):,} events" if len(events) > _MOST_EVENTS else ""
-    height = 3 * _MARGIN + len(shown) * _ROW
+    height = 3 * _MARGIN + len(shown_events) * _ROW
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
         'font-family="sans-serif" font-size="12" fill="currentColor">'
@@ -100,10 +100,14 @@ def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequen
 
 def table_html(name: str, table: pa.Table) -> str:
     """Render the first rows of a table; columns that are null or false in all of these rows are left out."""
-    shown = table.slice(0, _MOST_ROWS)
-    columns = {one: shown.column(one).to_pylist() for one in shown.schema.names}
-    columns = {one: values for one, values in columns.items() if any(value not in (None, False) for value in values)}
-    head = "".join(f"<th>{escape(one)}</th>" for one in columns)
+    first_rows = table.slice(0, _MOST_ROWS)
+    columns = {column_name: first_rows.column(column_name).to_pylist() for column_name in first_rows.schema.names}
+    columns = {
+        column_name: values
+        for column_name, values in columns.items()
+        if any(value not in (None, False) for value in values)
+    }
+    head = "".join(f"<th>{escape(column_name)}</th>" for column_name in columns)
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*columns.values(), strict=True))
     more = f", the first {_MOST_ROWS} of {len(table):,}" if len(table) > _MOST_ROWS else ""
     return f"<table><caption>{escape(name)}{more}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

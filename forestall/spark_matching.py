@@ -66,18 +66,18 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
         FrameRefused: The stream has further keys, as partitions need a single key, or patterns read tables.
     """
     rules = matching.rules
-    options, known = matching.names.options(rules.declaration), events.columns
+    options, column_names = matching.names.options(rules.declaration), events.columns
     if rules.declaration.keys:
         raise FrameRefused("events of Spark are partitioned by one key; leave out the further keys of the stream")
     if rules.tables.versions:
         raise FrameRefused("reference tables are not sent to the machines of Spark; join their columns to the events")
-    chosen = events.select(*columns_read(known, options, rules.read))
-    empty, event = _types(chosen).empty_table(), pa.string()
-    if not options.columns.ids and "id" not in known:
-        chosen, event = chosen.selectExpr("*", "monotonically_increasing_id() AS id"), pa.int64()
+    selected = events.select(*columns_read(column_names, options, rules.read))
+    empty, event = _types(selected).empty_table(), pa.string()
+    if not options.columns.ids and "id" not in column_names:
+        selected, event = selected.selectExpr("*", "monotonically_increasing_id() AS id"), pa.int64()
     compile_kernels(exercises_of(rules.plan))
     return SparkMatchResult(
-        events=_by_key(chosen, options),
+        events=_by_key(selected, options),
         form=MatchForm.of(rules.patterns, kinds_in(batch_of_table(empty, options, rules.read), rules), event),
         rules=_written(matching, event),
         outputs=matching.outputs,
@@ -87,8 +87,8 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
 
 def _types(events: Any) -> pa.Schema:
     """The Arrow types of the columns, taken from the schema, as an empty result would need a Spark job."""
-    found: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
-    return found
+    schema: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
+    return schema
 
 
 def _by_key(events: Any, options: ReaderOptions) -> Any:
@@ -100,9 +100,9 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
     cases = [
         f"WHEN {types} = {_text(kind)} THEN {_quoted(place)}" for kind, place in key.items() if kind != OTHER_TYPES
     ]
-    other = _quoted(key[OTHER_TYPES]) if OTHER_TYPES in key else "NULL"
-    chosen = f"CASE {' '.join(cases)} ELSE {other} END" if cases else other
-    return events.selectExpr("*", f"{chosen} AS {_KEY}").repartition(_KEY).drop(_KEY)
+    other_column = _quoted(key[OTHER_TYPES]) if OTHER_TYPES in key else "NULL"
+    key_column = f"CASE {' '.join(cases)} ELSE {other_column} END" if cases else other_column
+    return events.selectExpr("*", f"{key_column} AS {_KEY}").repartition(_KEY).drop(_KEY)
 
 
 def _quoted(place: str) -> str:
@@ -123,7 +123,7 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
 
         document = to_document(rules.own)
     written = {
-        "patterns": [one.text for one in rules.patterns],
+        "patterns": [pattern.text for pattern in rules.patterns],
         "stream": rules.declaration.to_json(),
         "constraints": document,
         "prune": rules.prune,
@@ -138,21 +138,21 @@ def _written(matching: Matching, event: pa.DataType) -> bytes:
 @lru_cache(maxsize=16)
 def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.DataType]:
     """Read the rules of a call; a Python worker caches them for later partitions."""
-    given = orjson.loads(written)
-    own = None
-    if given["constraints"] is not None:
+    call = orjson.loads(written)
+    constraint_set = None
+    if call["constraints"] is not None:
         from constraints import parse_constraints  # noqa: PLC0415 - most calls need none
 
-        own = parse_constraints(given["constraints"]).constraint_set
+        constraint_set = parse_constraints(call["constraints"]).constraint_set
     rules = RunRules(
-        patterns=[one for text in given["patterns"] for one in parse_patterns(text)],
-        declaration=StreamDeclaration.from_json(given["stream"]),
-        own=own,
-        prune=None if given["prune"] is None else Prune(given["prune"]),
-        is_open=given["is_open"],
+        patterns=[pattern for text in call["patterns"] for pattern in parse_patterns(text)],
+        declaration=StreamDeclaration.from_json(call["stream"]),
+        own=constraint_set,
+        prune=None if call["prune"] is None else Prune(call["prune"]),
+        is_open=call["is_open"],
     )
-    event = pa.int64() if given["has_numbers"] else pa.string()
-    return rules, ColumnNames(**given["names"]), given["read"], event
+    event = pa.int64() if call["has_numbers"] else pa.string()
+    return rules, ColumnNames(**call["names"]), call["read"], event
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
@@ -172,16 +172,16 @@ def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamR
 
 def _matched(written: bytes, output: str, batches: Batches) -> Batches:
     """Match a partition and return one list of results."""
-    found = _report(written, [OUTPUTS[output]], batches)
-    if found is not None:
-        yield from table_of_results(found[0], output, found[1]).to_batches()
+    report_and_form = _report(written, [OUTPUTS[output]], batches)
+    if report_and_form is not None:
+        yield from table_of_results(report_and_form[0], output, report_and_form[1]).to_batches()
 
 
 def _counted(written: bytes, batches: Batches) -> Batches:
     """Match a partition and return the counts."""
-    found = _report(written, [], batches)
-    if found is not None:
-        counts = asdict(found[0].stats)
+    report_and_form = _report(written, [], batches)
+    if report_and_form is not None:
+        counts = asdict(report_and_form[0].stats)
         yield pa.record_batch([list(counts), list(counts.values())], schema=_STATS)
 
 

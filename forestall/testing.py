@@ -31,7 +31,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect a file of documents below a project's folder."""
     if file_path.suffix not in _SUFFIXES:
         return None
-    folders = [Path(one).resolve() for one in parent.config.getini(_OPTION)]
+    folders = [Path(path).resolve() for path in parent.config.getini(_OPTION)]
     owners = [folder for folder in folders if folder in file_path.resolve().parents]
     return _DocumentFile.from_parent(parent, path=file_path, folder=owners[0]) if owners else None
 
@@ -39,8 +39,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 class _DocumentFile(pytest.File):
     """A file of a project's documents."""
 
-    def __init__(self, *, folder: Path, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, *, folder: Path, **options: Any) -> None:
+        super().__init__(**options)
         self._folder = folder
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -61,17 +61,17 @@ class _Differs(Exception):
 class _CaseItem(pytest.Item):
     """A test document."""
 
-    def __init__(self, *, case: Case, project: LocalProject, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, *, case: Case, project: LocalProject, **options: Any) -> None:
+        super().__init__(**options)
         self._case, self._rules = case, project
 
     def runtest(self) -> None:
         """Run the project's rules over the test's events, and compare the results."""
-        begun = time.perf_counter()
-        ran = run_case(self._case, self._rules)
-        outcome = outcome_of(self._case, ran.lines, time.perf_counter() - begun)
+        begin_s = time.perf_counter()
+        case_run = run_case(self._case, self._rules)
+        outcome = outcome_of(self._case, case_run.lines, time.perf_counter() - begin_s)
         if not outcome.is_right:
-            losses = [f"{name}: {sentence}" for name, sentence in ran.losses.items()]
+            losses = [f"{name}: {sentence}" for name, sentence in case_run.losses.items()]
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -93,7 +93,7 @@ class JoinBody:
     Attributes:
         emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
         outer: Aliases of inputs whose absence is reported.
-        columns: What the derived events need of combinations or totals.
+        columns: The values of combinations or totals of which the members of derived events are made.
         members: The members of derived events, made of the columns.
         event_type: Type of the derived events; None: the name of the join.
         memory_rows: If events are spilled to disk, the most events per shard in memory; None: all are in memory.
@@ -115,15 +115,17 @@ class JoinBody:
     @property
     def multiplying(self) -> tuple[str, ...]:
         """Aliases of the inputs that may have any number of events of one key; empty if there are fewer than two."""
-        found = [
-            one.alias for one in self.inputs if "unique" not in one.closings and one.window.kind != "events-of-key"
+        aliases = [
+            join_input.alias
+            for join_input in self.inputs
+            if "unique" not in join_input.closings and join_input.window.kind != "events-of-key"
         ]
-        return tuple(found) if len(found) > 1 else ()
+        return tuple(aliases) if len(aliases) > 1 else ()
 
     @property
     def waits(self) -> bool:
         """Whether keys are finished by measurement (``wait: auto``)."""
-        return any(one.waits for one in self.inputs)
+        return any(join_input.waits for join_input in self.inputs)
 
     @property
     def reporting(self) -> tuple[int, ...]:
@@ -131,7 +133,9 @@ class JoinBody:
         if len(self.inputs) > _PAIR:
             return ()
         return tuple(
-            number for number, one in enumerate(self.inputs) if any(alias != one.alias for alias in self.outer)
+            number
+            for number, join_input in enumerate(self.inputs)
+            if any(alias != join_input.alias for alias in self.outer)
         )
 
     @property
@@ -139,7 +143,7 @@ class JoinBody:
         """In a join of more than two inputs, the inputs that combinations may lack."""
         if len(self.inputs) <= _PAIR:
             return ()
-        return tuple(number for number, one in enumerate(self.inputs) if one.alias in self.outer)
+        return tuple(number for number, join_input in enumerate(self.inputs) if join_input.alias in self.outer)
 
 
 def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
@@ -148,17 +152,19 @@ def read_join(document: Mapping[str, Any], expressions: Expressions = no_express
     ``expressions`` reads the members of ``return`` that are more than a column.
     """
     _require_known(document, _MEMBERS, "a join")
-    found = document.get("inputs")
-    if not isinstance(found, Sequence) or isinstance(found, str) or not 2 <= len(found) <= MOST_INPUTS:
+    documents = document.get("inputs")
+    if not isinstance(documents, Sequence) or isinstance(documents, str) or not 2 <= len(documents) <= MOST_INPUTS:
         raise JoinRefused(f"'inputs' of a join is a list of 2 to {MOST_INPUTS} inputs", field="inputs")
-    usual = _window(document.get("window", "none"), "window")
+    window = _window(document.get("window", "none"), "window")
     waits = _choice(document, "wait", get_args(Wait)) == "auto"
-    inputs = tuple(replace(_input(one, number, usual), waits=waits) for number, one in enumerate(found))
-    if len(set(aliases := [one.alias for one in inputs])) != len(inputs):
+    inputs = tuple(replace(_input(entry, number, window), waits=waits) for number, entry in enumerate(documents))
+    if len(set(aliases := [join_input.alias for join_input in inputs])) != len(inputs):
         raise JoinRefused(f"two inputs are called alike: {', '.join(aliases)}; give each an 'as'", field="inputs")
     outer = _outer(document.get("outer", []), aliases)
     if outer and len(inputs) > _PAIR:
-        inputs = tuple(_without_retractions(one, found[number], number) for number, one in enumerate(inputs))
+        inputs = tuple(
+            _without_retractions(join_input, documents[number], number) for number, join_input in enumerate(inputs)
+        )
     emit = cast("Emit", _choice(document, "emit", get_args(Emit)))
     rows, spills = _memory(document["memory"], waits=waits) if "memory" in document else (None, False)
     columns, members = read_members(document.get("return"), aliases, expressions, is_on_close=emit == "on_close")
@@ -192,7 +198,7 @@ def read_join(document: Mapping[str, Any], expressions: Expressions = no_express
     return body
 
 
-def _input(value: object, number: int, usual: Window) -> JoinInput:
+def _input(value: object, number: int, default_window: Window) -> JoinInput:
     place = f"inputs[{number}]"
     if not isinstance(value, Mapping):
         raise JoinRefused(f"{place} of a join is an object with 'stream' and 'as'", field=place)
@@ -215,7 +221,7 @@ def _input(value: object, number: int, usual: Window) -> JoinInput:
         stream=stream,
         key=_text(value, "key") if "key" in value else None,
         types=names,
-        window=_window(value["window"], f"{place}.window") if "window" in value else usual,
+        window=_window(value["window"], f"{place}.window") if "window" in value else default_window,
         closings=kinds,
         closing_types=closing_types,
         **_retractions(value, place),
@@ -223,19 +229,19 @@ def _input(value: object, number: int, usual: Window) -> JoinInput:
 
 
 def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
-    found = value.get("retractions", "take")
-    if found in get_args(Retractions):
-        return {"retractions": found}
-    if (span_us := _duration_us(found)) is None:
+    retractions = value.get("retractions", "take")
+    if retractions in get_args(Retractions):
+        return {"retractions": retractions}
+    if (span_us := _duration_us(retractions)) is None:
         raise JoinRefused(
-            f"'retractions' of {place} is {found!r}; write take or event, or for how long events can be retracted, "
-            "such as '2 h'",
+            f"'retractions' of {place} is {retractions!r}; write take or event, or for how long events can be "
+            "retracted, such as '2 h'",
             field=f"{place}.retractions",
         )
     return {"retractions_us": span_us}
 
 
-def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
+def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
     """An input of a join of more than two inputs with ``outer``, where retractions are ordinary events."""
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
@@ -243,27 +249,32 @@ def _without_retractions(one: JoinInput, value: Mapping[str, Any], number: int) 
             "'outer' takes no retractions: leave it out, or join two of them first",
             field=f"inputs[{number}].retractions",
         )
-    return replace(one, retractions="event")
+    return replace(join_input, retractions="event")
 
 
 def _duration_us(value: object) -> int | None:
     """The length of a duration such as ``15 min``; None if it is no duration or exceeds ``_MOST_DURATION_US``."""
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    length_us = float(found[1]) * UNITS_US[found[2][0] if found[2].startswith("w") else found[2]] if found else 0.0
+    duration_match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    length_us = (
+        float(duration_match[1])
+        * UNITS_US[duration_match[2][0] if duration_match[2].startswith("w") else duration_match[2]]
+        if duration_match
+        else 0.0
+    )
     return round(length_us) or None if length_us <= _MOST_DURATION_US else None
 
 
 def _closings(value: object, place: str) -> tuple[frozenset[Closing], frozenset[str]]:
     kinds: set[Closing] = set()
     types: set[str] = set()
-    for one in value if isinstance(value, Sequence) else [value]:
-        if isinstance(one, Mapping) and list(one) == ["type"] and isinstance(one["type"], str):
-            types.add(one["type"])
-        elif one in get_args(Closing):
-            kinds.add(cast("Closing", one))
+    for closing in value if isinstance(value, Sequence) else [value]:
+        if isinstance(closing, Mapping) and list(closing) == ["type"] and isinstance(closing["type"], str):
+            types.add(closing["type"])
+        elif closing in get_args(Closing):
+            kinds.add(cast("Closing", closing))
         else:
             raise JoinRefused(
-                f"'closed_by' of {place} has {one!r}; known are {', '.join(get_args(Closing))} and {{type: TYPE}}",
+                f"'closed_by' of {place} has {closing!r}; known are {', '.join(get_args(Closing))} and {{type: TYPE}}",
                 field=f"{place}.closed_by",
             )
     return frozenset(kinds), frozenset(types)
@@ -315,10 +326,10 @@ def _is_number(value: object) -> bool:
 
 def _limits(value: object) -> ResultLimits:
     """Read the limits of the number of results."""
-    usual = asdict(ResultLimits())
+    defaults = asdict(ResultLimits())
     if not isinstance(value, Mapping):
-        raise JoinRefused(f"'results' of a join is {value!r}; write limits such as {usual}", field="results")
-    _require_known(value, tuple(usual), "'results' of a join")
+        raise JoinRefused(f"'results' of a join is {value!r}; write limits such as {defaults}", field="results")
+    _require_known(value, tuple(defaults), "'results' of a join")
     for name, number in value.items():
         if not _is_number(number):
             raise JoinRefused(
@@ -329,10 +340,10 @@ def _limits(value: object) -> ResultLimits:
 
 
 def _outer(value: object, aliases: Sequence[str]) -> tuple[str, ...]:
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, Sequence) or not all(alias in aliases for alias in found):
+    outer = [value] if isinstance(value, str) else value
+    if not isinstance(outer, Sequence) or not all(alias in aliases for alias in outer):
         raise JoinRefused(f"'outer' is a list of inputs that may be absent, of {', '.join(aliases)}", field="outer")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(outer))
 
 
 def _require_bounds(body: JoinBody) -> None:
@@ -341,7 +352,7 @@ def _require_bounds(body: JoinBody) -> None:
     Source: the safety check of punctuation-aware joins (7.2): an input is bounded if it has a window, if all other
     inputs finish their keys, or if another input finishes its keys, has a window of time and may not be absent.
     """
-    if body.emit == "on_close" and not any(one.closes for one in body.inputs):
+    if body.emit == "on_close" and not any(join_input.closes for join_input in body.inputs):
         raise JoinRefused("emit: on_close needs an input whose keys finish: give one a 'closed_by'", field="emit")
     if body.emit == "on_close" and body.optional and not _finishes(body):
         raise JoinRefused(
@@ -350,52 +361,55 @@ def _require_bounds(body: JoinBody) -> None:
         )
     if body.memory_rows is not None:
         return
-    for number, one in enumerate(body.inputs):
+    for number, join_input in enumerate(body.inputs):
         others = [other for place, other in enumerate(body.inputs) if place != number]
         is_purged = any(
             other.closes and other.window.kind == "time" and other.alias not in body.outer for other in others
         )
         if is_purged or all(other.closes for other in others):
             continue
-        if one.window.kind == "none":
+        if join_input.window.kind == "none":
             raise JoinRefused(
-                f"nothing bounds the events of the input {one.alias!r} that are kept: give it a 'window', let the "
-                "other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
+                f"nothing bounds the events of the input {join_input.alias!r} that are kept: give it a 'window', let "
+                "the other inputs say by 'closed_by' when their keys are finished, or give the join a 'memory' with "
                 "'spill: true', or 'wait: auto' where keys are numbers that rise roughly",
                 field=f"inputs[{number}]",
             )
-        if one.window.kind == "events-of-key":
+        if join_input.window.kind == "events-of-key":
             raise JoinRefused(
-                f"the newest events of each key of the input {one.alias!r} are kept for ever, as no key finishes: "
-                f"give it a window of time, let the other inputs say by 'closed_by' when their keys are finished, or "
-                "give the join a 'memory' with 'spill: true', or 'wait: auto' where keys are numbers that rise roughly",
+                f"the newest events of each key of the input {join_input.alias!r} are kept for ever, as no key "
+                "finishes: give it a window of time, let the other inputs say by 'closed_by' when their keys are "
+                "finished, or give the join a 'memory' with 'spill: true', or 'wait: auto' where keys are numbers that "
+                "rise roughly",
                 field=f"inputs[{number}]",
             )
 
 
 def _finishes(body: JoinBody) -> bool:
     """Whether keys are finished in a join of more than two inputs, some of which may be absent."""
-    required = [one.closes for one in body.inputs if one.alias not in body.outer]
-    return any(required) or all(one.closes for one in body.inputs)
+    required = [join_input.closes for join_input in body.inputs if join_input.alias not in body.outer]
+    return any(required) or all(join_input.closes for join_input in body.inputs)
 
 
-def _require_known(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-    if strangers := sorted(str(name) for name in value if name not in known):
-        raise JoinRefused(f"{what} has {', '.join(strangers)}; it takes {', '.join(known)}", field=strangers[0])
+def _require_known(value: Mapping[str, Any], members: Sequence[str], subject: str) -> None:
+    if unknown_members := sorted(str(name) for name in value if name not in members):
+        raise JoinRefused(
+            f"{subject} has {', '.join(unknown_members)}; it takes {', '.join(members)}", field=unknown_members[0]
+        )
 
 
-def _choice(value: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    found = value.get(name, known[0])
-    if found not in known:
-        raise JoinRefused(f"{name!r} of a join is {found!r}; write {' or '.join(known)}", field=name)
-    return str(found)
+def _choice(value: Mapping[str, Any], name: str, choices: Sequence[str]) -> str:
+    choice = value.get(name, choices[0])
+    if choice not in choices:
+        raise JoinRefused(f"{name!r} of a join is {choice!r}; write {' or '.join(choices)}", field=name)
+    return str(choice)
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
-    found = value.get(name)
-    if not isinstance(found, str) or not found:
-        raise JoinRefused(f"{name!r} of a join is a text, got {found!r}", field=name)
-    return found
+    text = value.get(name)
+    if not isinstance(text, str) or not text:
+        raise JoinRefused(f"{name!r} of a join is a text, got {text!r}", field=name)
+    return text
 
 
 def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
@@ -410,6 +424,9 @@ def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
 
 
 def _fixed(body: JoinBody) -> object:
-    inputs = [(one.alias, one.stream, one.key, frozenset(one.types), one.retractions) for one in body.inputs]
+    inputs = [
+        (join_input.alias, join_input.stream, join_input.key, frozenset(join_input.types), join_input.retractions)
+        for join_input in body.inputs
+    ]
     knows_joined = body.where is not None and bool(body.reporting)  # the condition decides what has joined, not keys
     return inputs, body.emit, frozenset(body.outer), body.waits, knows_joined

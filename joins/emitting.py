@@ -61,15 +61,15 @@ class MemberEvents:
             return joined_texts(['"', self.ids, '"'])
         if column.function == "time":
             return self._of_each(joined_texts(['"', time_texts(self._held.times_us(self._distinct)), '"']))
-        return self._of_each(json_texts(self._found(column)))
+        return self._of_each(json_texts(self._values_of(column)))
 
     def values(self, column: Column) -> list[Any]:
         """The value of a column for each event, as plain JSON."""
         if column.function == "count":
             return [None] * len(self.rows)
-        found, places = self.placed(column)
-        shown = list(map(format_time, found)) if column.function == "time" else found
-        return [shown[place] for place in places.tolist()]
+        distinct_values, places = self.placed(column)
+        plain_values = list(map(format_time, distinct_values)) if column.function == "time" else distinct_values
+        return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
         """The values of a column for the distinct events (times in us), and the place of each event among these."""
@@ -77,26 +77,26 @@ class MemberEvents:
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
             return self._held.times_us(self._distinct).tolist(), self._places
-        return self._found(column), self._places
+        return self._values_of(column), self._places
 
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         """Bytes of the values of some columns for each event; 0 for all events if none can exceed ``_LITTLE``."""
-        ids, data = (binary_sizes(one(self._distinct)) for one in (self._held.ids, self._held.data))
-        found = np.full(len(self._distinct), 64 * len(columns), np.int64)
-        found += ids * sum(column.function == "id" for column in columns)
+        ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
+        sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
+        sizes += ids * sum(column.function == "id" for column in columns)
         values = [column for column in columns if column.function in ("value", "type")]
-        if int((found + len(values) * data).max()) <= _LITTLE:
+        if int((sizes + len(values) * data).max()) <= _LITTLE:
             return np.zeros(len(self.rows), np.int64)
         for column in values:
-            found += binary_sizes(json_texts(self._found(column)))
-        return found[self._places]
+            sizes += binary_sizes(json_texts(self._values_of(column)))
+        return sizes[self._places]
 
     @cached_property
     def _originals(self) -> list[dict[str, Any]]:
         """Types and data of the distinct events."""
         return originals_of(self._held.data(self._distinct).to_pylist())
 
-    def _found(self, column: Column) -> list[Any]:
+    def _values_of(self, column: Column) -> list[Any]:
         """The value of a column for each distinct event."""
         if column.function == "type":
             return [original["type"] for original in self._originals]
@@ -113,62 +113,62 @@ class DerivedEventBuilder:
     """Makes the derived events of one join."""
 
     def __init__(self, body: JoinBody, name: str, version: int) -> None:
-        self._aliases = [one.alias for one in body.inputs]
+        self._aliases = [join_input.alias for join_input in body.inputs]
         self._is_of_many = bool(body.optional)
         self._columns, self._members = body.columns, body.members
         self._head = orjson.dumps(["join", name, version])[:-1].decode()
         self.event_type = body.event_type or name
         self._type = texts_of([self.event_type])
 
-    def of_combinations(self, held: HeldEvents, found: JoinedColumns, *, is_over: bool = False) -> EventBatch:
+    def of_combinations(self, held: HeldEvents, results: JoinedColumns, *, is_over: bool = False) -> EventBatch:
         """An event for each combination, in order; ``is_over``: the end of the input decided the combinations."""
-        if not len(found.members):
+        if not len(results.members):
             return EventBatch.from_events([])
-        present = (found.members >= 0) @ (1 << np.arange(len(self._aliases)))
+        present = (results.members >= 0) @ (1 << np.arange(len(self._aliases)))
         if present[0] == present[-1] and np.all(present == present[0]):
-            return self._combined(held, found, np.arange(len(present)), is_over=is_over)
+            return self._combined(held, results, np.arange(len(present)), is_over=is_over)
         rows = [np.flatnonzero(present == bits) for bits in np.unique(present)]
-        parts = [self._combined(held, found, some, is_over=is_over) for some in rows]
+        parts = [self._combined(held, results, places, is_over=is_over) for places in rows]
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
-    def sizes(self, held: HeldEvents, found: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
+    def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
         """Bytes of the values of each combination's event; 0 if they are few, or if the join emits no combinations."""
-        sizes = np.zeros(len(found.members), np.int64)
+        sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]
             if not columns:
                 continue
-            members = found.members[:, number]
+            members = results.members[:, number]
             rows = slice(None) if members.min(initial=0) >= 0 else np.flatnonzero(members >= 0)
             if len(members[rows]):
                 sizes[rows] += MemberEvents(held, held.rows_of(members[rows])).sizes(columns)
         return sizes
 
     def of_keys(
-        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, behind: str = ""
+        self, keys: tuple[pa.Array, NDArray[np.uint64]], times_us: NDArray[np.int64], values: Any, replaced_id: str = ""
     ) -> EventBatch:
-        """Derived events, one for each of the given keys, which are over.
+        """One derived event for each of some keys that are over.
 
         Keys are strings, with their hashes; ``values`` has the values of all keys for each column, as plain JSON.
-        ``behind``, given for a single key only, is the id of the event that its new event replaces; empty: none.
+        ``replaced_id``, given for a single key only, is the id of the event that its new event replaces; empty: none.
         """
         contents = json_contents(keys[0])
-        end = f'",{json_text(behind)}]' if behind else '"]'
+        end = f'",{json_text(replaced_id)}]' if replaced_id else '"]'
         places = np.arange(len(times_us))
         texts = [
-            json_texts(values[one.places[0]])
-            if one.expression is None
-            else json_texts(one.expression.column([(values[place], places) for place in one.places], len(places)))
-            for one in self._members
+            json_texts(values[member.places[0]])
+            if member.expression is None
+            else json_texts(member.expression.column([(values[place], places) for place in member.places], len(places)))
+            for member in self._members
         ]
-        return self._made(keys, times_us, ['["', contents, end], texts)
+        return self._events_of(keys, times_us, ['["', contents, end], texts)
 
-    def of_retractions(self, retracted: Sequence[tuple[str, str]], behind: str, key: str, time_us: int) -> EventBatch:
-        """Retractions of events (id and type), all of one key and time, caused by the retraction ``behind`` (id)."""
+    def of_retractions(self, retracted: Sequence[tuple[str, str]], cause_id: str, key: str, time_us: int) -> EventBatch:
+        """Retractions of events (id and type), all of one key and time, caused by the retraction ``cause_id`` (id)."""
         return EventBatch.from_events(
             [
                 Event(
-                    id=_digest(["retraction", identity, behind]),
+                    id=_digest(["retraction", identity, cause_id]),
                     type=event_type + RETRACTED,
                     time_us=time_us,
                     key=key,
@@ -179,26 +179,26 @@ class DerivedEventBuilder:
         )
 
     def _combined(
-        self, held: HeldEvents, found: JoinedColumns, chosen: NDArray[np.intp], *, is_over: bool
+        self, held: HeldEvents, results: JoinedColumns, combinations: NDArray[np.intp], *, is_over: bool
     ) -> EventBatch:
         """Events for combinations that all have members of the same inputs."""
-        members, times_us = found.members[chosen], found.result_times_us[chosen]
+        members, times_us = results.members[combinations], results.result_times_us[combinations]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, number]))
             for number, alias in enumerate(self._aliases)
             if members[0, number] >= 0
         }
         rows = next(iter(events.values())).rows
-        what: list[Texts] = []
-        for alias, some in events.items():
-            what += [f'{"," if what else "["}[{json_text(alias)},"', some.ids, '"]']
+        identity: list[Texts] = []
+        for alias, member_events in events.items():
+            identity += [f'{"," if identity else "["}[{json_text(alias)},"', member_events.ids, '"]']
         whys = [f'"{word}"' for word in ("", _WINDOW, _END if is_over else _FINISHED, _TAKEN_BACK, _NO_KEY)]
 
         def reasons(column: Column) -> tuple[Sequence[str], NDArray[np.integer]]:
             """The reasons why an input is absent, as JSON texts, and the index of each combination's reason."""
             if self._is_of_many:
                 return words_of(members[:, self._aliases.index(column.alias)])
-            return whys, found.result_whys[chosen]
+            return whys, results.result_whys[combinations]
 
         def text(column: Column) -> Texts:
             if column.function == "decided_by":
@@ -211,44 +211,44 @@ class DerivedEventBuilder:
                 return [orjson.loads(word) or None for word in words], places.astype(np.intp)
             if column.function != "decided_by" and column.alias in events:
                 return events[column.alias].placed(column)
-            return [None], np.zeros(len(chosen), np.intp)
+            return [None], np.zeros(len(combinations), np.intp)
 
-        own = [[self._columns[place] for place in one.places] for one in self._members]
+        columns_of_members = [[self._columns[place] for place in member.places] for member in self._members]
         texts = [
             text(columns[0])
-            if one.expression is None
-            else json_texts(one.expression.column([placed(column) for column in columns], len(chosen)))
-            for one, columns in zip(self._members, own, strict=True)
+            if member.expression is None
+            else json_texts(member.expression.column([placed(column) for column in columns], len(combinations)))
+            for member, columns in zip(self._members, columns_of_members, strict=True)
         ]
-        return self._made((held.keys(rows), held.hashes(rows)), times_us, [*what, "]"], texts)
+        return self._events_of((held.keys(rows), held.hashes(rows)), times_us, [*identity, "]"], texts)
 
-    def _made(
+    def _events_of(
         self,
         keys: tuple[pa.Array, NDArray[np.uint64]],
         times_us: NDArray[np.int64],
-        what: Sequence[Texts],
+        identity: Sequence[Texts],
         texts: Sequence[Texts],
     ) -> EventBatch:
-        """Derived events; each id depends only on the join's name and version, the content of ``what`` and the time.
+        """Derived events; each id depends only on the join's name and version, ``identity`` and the time.
 
-        Keys are strings, with their hashes; ``what`` identifies each event (its members or its key), as parts of a JSON
-        text; ``texts`` are the values of each member, as JSON.
+        Keys are strings, with their hashes; ``identity`` is what identifies each event (its members or its key), as
+        parts of a JSON text; ``texts`` are the values of each member, as JSON.
         """
-        parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *what, ","]
+        parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *identity, ","]
         ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)
         data: list[Texts] = []
-        for member, some in zip(self._members, texts, strict=True):
-            data += [f"{',' if data else '{'}{json_text(member.name)}:", some]
-        if all(isinstance(one, str) for one in data):  # all members describe absent inputs
+        for member, values in zip(self._members, texts, strict=True):
+            data += [f"{',' if data else '{'}{json_text(member.name)}:", values]
+        if all(isinstance(piece, str) for piece in data):  # all members describe absent inputs
             data[0] = texts_of([str(data[0])]).take(column_of(np.zeros(len(times_us), np.int32)))
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(len(times_us), np.int32)), self._type)
         return EventBatch.of_hashed(ids, types, times_us, keys, joined_texts([*data, "}"]).view(pa.binary()))
 
 
-def _digest(what: Sequence[Any]) -> str:
+def _digest(identity: Sequence[Any]) -> str:
     """An id made from plain JSON; equal JSON gives equal ids."""
-    found: str = text_digests(texts_of([orjson.dumps(what).decode()]), _ID_LENGTH).to_pylist()[0]
-    return found
+    digest: str = text_digests(texts_of([orjson.dumps(identity).decode()]), _ID_LENGTH).to_pylist()[0]
+    return digest
 
 
 def binary_sizes(pieces: pa.Array) -> NDArray[np.int64]:

@@ -11,18 +11,18 @@ JOIN_EXERCISE = "joins.exercises:joined"
 def joined() -> int:
     """Join events, let time pass, and grow, drop, take out, put back, save and load the state; returns a count."""
     windows = (Window("time", 10), Window())
-    join, again = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
+    join, restored = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
     rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]
-    found = join.push(ItemColumns.of([*rows, (Item.CLOSING, 1, 1, 200), (Item.TIME, 0, 0, 205)]))
+    results = join.push(ItemColumns.of([*rows, (Item.CLOSING, 1, 1, 200), (Item.TIME, 0, 0, 205)]))
     join.unjoin(3, 0, 4)
     join.retract(3, 0, 4)
     join.is_over(3)
     join.change([Window("time", 5), Window()])
     join.drop(join.keys()[:1])
     keys, events = join.take(join.coldest(2))
-    join.put(keys, events[events["sequence"].argsort()])
-    again.load(*join.dump())
+    join.put_back(keys, events[events["sequence"].argsort()])
+    restored.load(*join.dump())
     three = WindowJoin((*windows, Window()), optional=[1])
     three.push(ItemColumns.of(rows))
     three.change([Window("time", 5), Window(), Window()])
-    return len(found.members)
+    return len(results.members)

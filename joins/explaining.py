@@ -23,7 +23,7 @@ def explain(body: JoinBody) -> list[str]:
     return [
         _algorithm(body),
         *_memory(body),
-        *(_kept(body, number) for number in range(len(body.inputs))),
+        *(_retention(body, number) for number in range(len(body.inputs))),
         *_emitted(body),
         *_limits(body),
         *warnings(body),
@@ -35,10 +35,10 @@ def warnings(body: JoinBody) -> list[str]:
     if (body.emit == "on_close" and body.where is None) or not (inputs := body.multiplying):
         return []
     power = "²" if len(inputs) == _PAIR else f" to the power of {len(inputs)}"
-    made = "results" if body.where is None else "combinations to ask 'where' about"
+    outcomes = "results" if body.where is None else "combinations to ask 'where' about"
     text = (
         f"Nothing bounds how many events of one key {_listed(inputs)} have at a time, so n events of each make up to "
-        f"n{power} {made}. A key that many events share, such as 'unknown', suspends the join by its limits "
+        f"n{power} {outcomes}. A key that many events share, such as 'unknown', suspends the join by its limits "
         "('results'). closed_by: unique, {last: N} or a shorter window bounds them."
     )
     return [text]
@@ -50,18 +50,19 @@ def _algorithm(body: JoinBody) -> str:
             "WO-Join: keys rise roughly, and how far out of order they are is measured; an event is dropped when the "
             "keys of all other inputs have come so far that none of them can join it, or it has left its window."
         )
-    has_windows = any(one.window.kind != "none" for one in body.inputs)
-    closes = any(one.closes for one in body.inputs)
-    many = "M" if len(body.inputs) > 2 else ""
+    has_windows = any(join_input.window.kind != "none" for join_input in body.inputs)
+    closes = any(join_input.closes for join_input in body.inputs)
+    prefix = "M" if len(body.inputs) > 2 else ""
     if has_windows and closes:
         return (
-            f"{many}PWJoin: an event is dropped when it leaves its window, or earlier, when no other input can join it."
+            f"{prefix}PWJoin: an event is dropped when it leaves its window, or earlier, "
+            "when no other input can join it."
         )
     if closes:
-        return f"{many}PJoin: there are no windows, so an event is dropped when no other input can join it."
+        return f"{prefix}PJoin: there are no windows, so an event is dropped when no other input can join it."
     if has_windows:
-        return f"{many}WJoin: no input finishes its keys, so an event is dropped when it leaves its window."
-    return f"{many}Join: there are no windows, and no input finishes its keys, so no event is dropped."
+        return f"{prefix}WJoin: no input finishes its keys, so an event is dropped when it leaves its window."
+    return f"{prefix}Join: there are no windows, and no input finishes its keys, so no event is dropped."
 
 
 def _memory(body: JoinBody) -> Iterator[str]:
@@ -77,11 +78,11 @@ def _memory(body: JoinBody) -> Iterator[str]:
         )
 
 
-def _kept(body: JoinBody, number: int) -> str:
+def _retention(body: JoinBody, number: int) -> str:
     """A sentence about what ends the stay of an input's events, and when the input finishes its own keys."""
-    one = body.inputs[number]
+    join_input = body.inputs[number]
     others = [other for place, other in enumerate(body.inputs) if place != number]
-    ends = [_window(one.window)] if one.window.kind != "none" else []
+    ends = [_window(join_input.window)] if join_input.window.kind != "none" else []
     if all(other.closes for other in others):
         ends.append(f"{_listed([other.alias for other in others])} {_has(others)} finished their key")
     elif spans := [
@@ -89,11 +90,11 @@ def _kept(body: JoinBody, number: int) -> str:
     ]:
         ends.append(f"{spans[0].alias} has finished their key and its events have left their window")
     until = f"until {' or until '.join(ends)}" if ends else "for ever"
-    ways = sorted({_CLOSINGS[closing] for closing in one.closings})
-    ways += ["when its keys have come so far that it is not expected any more"] if one.waits else []
-    ways += [f"with an event of type {name}" for name in sorted(one.closing_types)]
-    own = f"a key of it is finished {', or '.join(ways)}" if ways else "it finishes no key"
-    return f"{one.alias}: events are kept {until}; {own}."
+    ways = sorted({_CLOSINGS[closing] for closing in join_input.closings})
+    ways += ["when its keys have come so far that it is not expected any more"] if join_input.waits else []
+    ways += [f"with an event of type {name}" for name in sorted(join_input.closing_types)]
+    key_end = f"a key of it is finished {', or '.join(ways)}" if ways else "it finishes no key"
+    return f"{join_input.alias}: events are kept {until}; {key_end}."
 
 
 def _emitted(body: JoinBody) -> Iterator[str]:

@@ -22,20 +22,20 @@ _Sums: TypeAlias = Mapping[str, int]
 
 def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
     """The figures of one shard; ``stored`` is the number of events that it holds, by input."""
-    found: dict[str, int] = {}
-    for number, one in enumerate(body.inputs):
+    figures_of_shard: dict[str, int] = {}
+    for number, join_input in enumerate(body.inputs):
         rate, stay_us = observer.rate(number), observer.stay_us(number)
-        if rate is None or one.window.kind not in ("time", "none"):
+        if rate is None or join_input.window.kind not in ("time", "none"):
             continue
         counts = {"rate": round(rate * _THOUSANDTHS), "stored": stored[number]}
         if stay_us is not None:
             counts["expected"] = round(rate * stay_us / 1e6 * _THOUSANDTHS)
-        known = [record for record in observer.records(number) if math.isfinite(record.lag)]
-        counts["sampled"] = sum(record.events for record in known)
-        counts["life"] = round(sum(record.events * record.life_us for record in known) / _US_TO_MS)
-        counts["lag"] = round(sum(record.events * record.life_us * record.lag for record in known) / _US_TO_MS)
-        found |= {f"{one.alias}{FIGURE}{name}": value for name, value in counts.items()}
-    return found
+        finite_records = [record for record in observer.records(number) if math.isfinite(record.lag)]
+        counts["sampled"] = sum(record.events for record in finite_records)
+        counts["life"] = round(sum(record.events * record.life_us for record in finite_records) / _US_TO_MS)
+        counts["lag"] = round(sum(record.events * record.life_us * record.lag for record in finite_records) / _US_TO_MS)
+        figures_of_shard |= {f"{join_input.alias}{FIGURE}{name}": value for name, value in counts.items()}
+    return figures_of_shard
 
 
 def figures(body: JoinBody, sums: _Sums) -> list[str]:
@@ -49,23 +49,24 @@ def figures(body: JoinBody, sums: _Sums) -> list[str]:
 def without_keys(body: JoinBody, sums: _Sums) -> list[str]:
     """A sentence for each input that had events without a usable key."""
     return [
-        f"{one.alias}: events without a usable key: {sums[name]:,}. A key is a text that is not empty or a whole "
-        f"number, at {one.key}; others join nothing{', and are reported alone' if is_lone else ''}."
-        for one, is_lone in zip(body.inputs, lone_inputs(body).tolist(), strict=True)
-        if sums.get(name := f"{one.alias}{FIGURE}{COUNT}")
+        f"{join_input.alias}: events without a usable key: {sums[name]:,}. A key is a text that is not empty or a "
+        f"whole number, at {join_input.key}; others join nothing{', and are reported alone' if is_lone else ''}."
+        for join_input, is_lone in zip(body.inputs, lone_inputs(body).tolist(), strict=True)
+        if sums.get(name := f"{join_input.alias}{FIGURE}{COUNT}")
     ]
 
 
 def _of_input(body: JoinBody, number: int, sums: _Sums) -> Iterator[str]:
-    one = body.inputs[number]
+    join_input = body.inputs[number]
     rate, expected, stored, sampled, life_ms, lag_ms = (
-        sums.get(f"{one.alias}{FIGURE}{name}") for name in ("rate", "expected", "stored", "sampled", "life", "lag")
+        sums.get(f"{join_input.alias}{FIGURE}{name}")
+        for name in ("rate", "expected", "stored", "sampled", "life", "lag")
     )
     if not rate or expected is None:
         return
-    sentence = f"{one.alias}: {rate / _THOUSANDTHS:,.3g} events a second"
+    sentence = f"{join_input.alias}: {rate / _THOUSANDTHS:,.3g} events a second"
     stay_s = expected / rate
-    window_s = one.window.size / 1e6 if one.window.kind == "time" else math.inf
+    window_s = join_input.window.size / 1e6 if join_input.window.kind == "time" else math.inf
     window = "no window" if math.isinf(window_s) else f"a window of {_seconds(window_s)}"
     if sampled and life_ms is not None and lag_ms is not None:
         life_s, lag_s = life_ms / sampled / 1e3, lag_ms / sampled / 1e3

@@ -27,12 +27,14 @@ class FinishedKeys:
 
     def __init__(self, body: JoinBody) -> None:
         self.numbers = {
-            f"{one.alias}{mark}": (number, mark) for number, one in enumerate(body.inputs) for mark in MARKS
+            f"{join_input.alias}{mark}": (number, mark)
+            for number, join_input in enumerate(body.inputs)
+            for mark in MARKS
         }
         self.newest: dict[int, int] = {}
         self.broken = 0
         self.ranges = FinishedRanges(len(body.inputs))
-        self.has_ranges = any(one.finishes_ranges for one in body.inputs)
+        self.has_ranges = any(join_input.finishes_ranges for join_input in body.inputs)
         self._body = body
         self._most_over = _FEW
 
@@ -46,7 +48,7 @@ class FinishedKeys:
         self.newest = {
             number: key for number, key in self.newest.items() if "clustered" in body.inputs[number].closings
         }
-        if not self.has_ranges and any(one.finishes_ranges for one in body.inputs):
+        if not self.has_ranges and any(join_input.finishes_ranges for join_input in body.inputs):
             self.has_ranges = True
             self.note(texts())
 
@@ -56,15 +58,15 @@ class FinishedKeys:
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
         """Forget newest keys."""
-        gone = set(keys.tolist())
-        self.newest = {number: key for number, key in self.newest.items() if key not in gone}
+        forgotten = set(keys.tolist())
+        self.newest = {number: key for number, key in self.newest.items() if key not in forgotten}
 
     def clear(self) -> None:
         """Forget all finished and newest keys."""
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Once there are many, forget over keys whose state follows from ranges, and the numbers of forgotten keys.
+        """Forget keys that ranges have finished, and the numbers of keys without state, once there are many of them.
 
         A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
         of each key come together, the newest key is kept, because it will be closed by its hash. ``keys`` gives all
@@ -82,16 +84,18 @@ class FinishedKeys:
 
     def items(self, batch: EventBatch) -> tuple[ItemColumns, NDArray[np.intp]]:
         """Convert merged events to items; returns the items, and the row of each item."""
-        known = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # no row has another type
-        inputs = np.array([number for number, _ in known], np.uint8)[batch.type_codes]
-        is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in known])[batch.type_codes]
-        is_unkeyed = np.array([mark == UNKEYED for _, mark in known])[batch.type_codes]
-        uniques = ["unique" in one.closings for one in self._body.inputs]
-        closes = np.array([finishes_key(mark, is_unique=uniques[number]) for number, mark in known])
+        marked_inputs = [self.numbers.get(name, (0, "")) for name in batch.type_names]  # no row has another type
+        inputs = np.array([number for number, _ in marked_inputs], np.uint8)[batch.type_codes]
+        is_event = np.array([mark not in (CLOSED, UNKEYED) for _, mark in marked_inputs])[batch.type_codes]
+        is_unkeyed = np.array([mark == UNKEYED for _, mark in marked_inputs])[batch.type_codes]
+        uniques = ["unique" in join_input.closings for join_input in self._body.inputs]
+        closes = np.array([finishes_key(mark, is_unique=uniques[number]) for number, mark in marked_inputs])
         covered = self._covered(batch)
         is_broken = covered[inputs, np.arange(len(batch))]
         is_last = closes[batch.type_codes] & ~is_broken
-        clustered = [number for number, one in enumerate(self._body.inputs) if "clustered" in one.closings]
+        clustered = [
+            number for number, join_input in enumerate(self._body.inputs) if "clustered" in join_input.closings
+        ]
         before = keys_before(clustered, self.newest, inputs, batch.key_hashes, is_event)
         rows, hashes = np.arange(len(batch)), batch.key_hashes
         is_other = np.arange(len(covered))[:, None] == (inputs + 1) % len(covered)

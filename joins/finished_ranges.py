@@ -25,8 +25,8 @@ class Intervals:
     def __init__(self, ranges: Iterable[KeyRange] = ()) -> None:
         self.least = np.zeros(0, np.int64)
         self.greatest = np.zeros(0, np.int64)
-        for one in ranges:
-            self.add(one)
+        for key_range in ranges:
+            self.add(key_range)
 
     def __len__(self) -> int:
         """Number of intervals."""
@@ -49,13 +49,13 @@ class Intervals:
         if not len(self):
             return np.zeros(len(numbers), np.bool_)
         places = np.searchsorted(self.least, numbers, side="right") - 1
-        found: NDArray[np.bool_] = (places >= 0) & (numbers <= self.greatest[places])
-        return found
+        is_covered: NDArray[np.bool_] = (places >= 0) & (numbers <= self.greatest[places])
+        return is_covered
 
     def pairs(self) -> list[list[int]]:
         """The bounds of each interval, ascending."""
-        found: list[list[int]] = np.stack([self.least, self.greatest], 1).tolist()
-        return found
+        bounds: list[list[int]] = np.stack([self.least, self.greatest], 1).tolist()
+        return bounds
 
 
 class FinishedRanges:
@@ -81,10 +81,10 @@ class FinishedRanges:
         self._numbers.add(numbers[is_whole])
         return is_whole, numbers
 
-    def prune(self, known: NDArray[np.uint64]) -> None:
+    def prune(self, known_keys: NDArray[np.uint64]) -> None:
         """Forget the numbers of unknown keys; the known keys are given by hash."""
         hashes, first = np.unique(self._hashes.values, return_index=True)
-        is_known = np.isin(hashes, known)
+        is_known = np.isin(hashes, known_keys)
         self._set_numbers(hashes[is_known], self._numbers.values[first[is_known]])
 
     @property
@@ -96,9 +96,9 @@ class FinishedRanges:
         """The mask of keys, given as whole numbers, that an input has finished by a range."""
         return self._closed[number].covers(keys)
 
-    def finish(self, number: int, finished: KeyRange, known: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def finish(self, number: int, finished: KeyRange, known_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Add a range that an input finishes; returns its known keys, hashed, in the order of their numbers."""
-        self.prune(known)
+        self.prune(known_keys)
         self._closed[number].add(finished)
         numbers = self._numbers.values
         is_inside = (numbers >= finished.least) & (numbers <= finished.greatest)
@@ -119,8 +119,8 @@ class FinishedRanges:
         by_range = np.zeros(len(keys), np.uint64)
         for number in range(len(self._closed)):
             by_range |= self.covers(number, numbers).astype(np.uint64) << np.uint64(number)
-        found: NDArray[np.uint64] = keys[closed & ~by_range == 0]
-        return found
+        implied_keys: NDArray[np.uint64] = keys[closed & ~by_range == 0]
+        return implied_keys
 
     def dump(self) -> tuple[list[list[list[int]]], dict[str, bytes]]:
         """The intervals of each input as pairs of bounds, and the numbers as sections by name."""
@@ -132,10 +132,12 @@ class FinishedRanges:
     @classmethod
     def load(cls, pairs: Pairs, sections: Mapping[str, bytes]) -> FinishedRanges:
         """The ranges that ``dump`` saved."""
-        found = cls(len(pairs))
-        found._closed = [Intervals(KeyRange(low=low, high=high) for low, high in some) for some in pairs]
-        found._set_numbers(np.frombuffer(sections["hashes"], np.uint64), np.frombuffer(sections["numbers"], np.int64))
-        return found
+        finished_ranges = cls(len(pairs))
+        finished_ranges._closed = [Intervals(KeyRange(low=low, high=high) for low, high in bounds) for bounds in pairs]
+        finished_ranges._set_numbers(
+            np.frombuffer(sections["hashes"], np.uint64), np.frombuffer(sections["numbers"], np.int64)
+        )
+        return finished_ranges
 
     def _set_numbers(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
         self._hashes, self._numbers = GrowingNumbers(hashes), GrowingNumbers(numbers)

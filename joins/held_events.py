@@ -47,16 +47,18 @@ class HeldEvents:
 
     def restore(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         """Add events that were held before, by ascending sequence numbers; events that are still held are unchanged."""
-        known = self._sequences.values
-        places = np.searchsorted(known, sequences)
+        held_sequences = self._sequences.values
+        places = np.searchsorted(held_sequences, sequences)
         is_new = np.ones(len(sequences), np.bool_)
-        inside = places < len(known)
-        is_new[inside] = known[places[inside]] != sequences[inside]
-        some = np.flatnonzero(is_new)
-        rows = np.arange(len(known)) if self._rows is None else self._rows.values
-        self._rows = GrowingNumbers(np.insert(rows, places[some], len(known) + np.arange(len(some))))
-        self._sequences = GrowingNumbers(np.insert(known, places[some], sequences[some]))
-        self._append(batch.take(some), is_counted[some])
+        inside = places < len(held_sequences)
+        is_new[inside] = held_sequences[places[inside]] != sequences[inside]
+        new_places = np.flatnonzero(is_new)
+        rows = np.arange(len(held_sequences)) if self._rows is None else self._rows.values
+        self._rows = GrowingNumbers(
+            np.insert(rows, places[new_places], len(held_sequences) + np.arange(len(new_places)))
+        )
+        self._sequences = GrowingNumbers(np.insert(held_sequences, places[new_places], sequences[new_places]))
+        self._append(batch.take(new_places), is_counted[new_places])
 
     def _append(self, batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._is_counted.add(is_counted)

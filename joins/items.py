@@ -113,7 +113,7 @@ class ItemColumns:
 
     def slice(self, first: int, last: int) -> ItemColumns:
         """The items from the place ``first`` to the place before ``last``."""
-        return ItemColumns(**{one.name: getattr(self, one.name)[first:last] for one in fields(self)})
+        return ItemColumns(**{column.name: getattr(self, column.name)[first:last] for column in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class JoinedColumns:
 
     Attributes:
         members: int64 (results, inputs): the sequence numbers of a combination's events, which count the events of all
-            inputs from 0, places included; -1: the input has no event in the combination and none can come any more.
+            inputs from 0, places included; negative: the input has no event in the combination, nor can one come.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
         result_items: int32: the item that led to each combination, as its place among the items.
         result_whys: uint8 ``Why``: what decided each combination.
@@ -161,9 +161,9 @@ class JoinedColumns:
         return self._first(results, closings, violations)
 
     def _first(self, results: int, closings: int, violations: int) -> JoinedColumns:
-        found = {name: getattr(self, name)[:results] for name in OF_RESULTS}
-        found |= {name: getattr(self, name)[:closings] for name in OF_CLOSINGS}
-        return JoinedColumns(**found, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
+        columns = {name: getattr(self, name)[:results] for name in OF_RESULTS}
+        columns |= {name: getattr(self, name)[:closings] for name in OF_CLOSINGS}
+        return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
         """The results that a mask selects; results after which others were cut must be kept.
@@ -174,8 +174,8 @@ class JoinedColumns:
         if is_kept.all():
             return self
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept)])
-        found = {name: getattr(self, name)[is_kept] for name in OF_RESULTS}
-        return replace(self, **found, closing_places=before[self.closing_places], cuts=before[self.cuts])
+        columns = {name: getattr(self, name)[is_kept] for name in OF_RESULTS}
+        return replace(self, **columns, closing_places=before[self.closing_places], cuts=before[self.cuts])
 
 
 OF_RESULTS = ("members", "result_times_us", "result_items", "result_whys")
@@ -189,26 +189,26 @@ Part: TypeAlias = tuple[NDArray[np.intp], Item, NDArray[np.uint64], NDArray[np.u
 
 def are_events(items: ItemColumns) -> NDArray[np.bool_]:
     """The mask of items that are events, including events that contradict a range."""
-    found: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
-    return found
+    is_event: NDArray[np.bool_] = (items.kinds == Item.EVENT) | (items.kinds == Item.PLACE)
+    return is_event
 
 
 def are_late(items: ItemColumns) -> NDArray[np.bool_]:
     """The mask of items that are events and contradict a range."""
-    found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
-    return found
+    is_late: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
+    return is_late
 
 
-def with_late(found: JoinedColumns, items: ItemColumns) -> JoinedColumns:
+def with_late(results: JoinedColumns, items: ItemColumns) -> JoinedColumns:
     """Add the events that contradict a range to the violations of some results."""
     late = np.flatnonzero(are_late(items)).astype(np.int32)
-    return replace(found, violations=np.sort(np.concatenate([found.violations, late]))) if len(late) else found
+    return replace(results, violations=np.sort(np.concatenate([results.violations, late]))) if len(late) else results
 
 
 def are_unkeyed(items: ItemColumns) -> NDArray[np.bool_]:
     """The mask of items that are events without a usable key."""
-    found: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys != 0)
-    return found
+    is_unkeyed: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys != 0)
+    return is_unkeyed
 
 
 def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> list[Part]:
@@ -216,9 +216,10 @@ def reminders(is_finished: NDArray[np.bool_], hashes: NDArray[np.uint64]) -> lis
 
     ``is_finished`` is a mask (inputs, rows): whether the input has finished the row's key.
     """
-    rows = [np.flatnonzero(some) for some in is_finished]
+    rows_of_inputs = [np.flatnonzero(mask) for mask in is_finished]
     return [
-        (some, Item.REMINDER, hashes[some], np.full(len(some), number, np.uint8)) for number, some in enumerate(rows)
+        (rows, Item.REMINDER, hashes[rows], np.full(len(rows), number, np.uint8))
+        for number, rows in enumerate(rows_of_inputs)
     ]
 
 

@@ -78,7 +78,7 @@ class ResultAccount:
 
     def count(
         self,
-        found: JoinedColumns,
+        joined: JoinedColumns,
         items: ItemColumns,
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
@@ -89,16 +89,16 @@ class ResultAccount:
         result's values. ``is_result``: the combination is a result, neither dropped by a condition nor an event that
         has joined something; None: all are.
         """
-        results, inputs = found.members.shape
+        results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)
-        costs = costs if is_result is None else np.where(is_result, costs, np.all(found.members >= 0, axis=1))
+        costs = costs if is_result is None else np.where(is_result, costs, np.all(joined.members >= 0, axis=1))
         events = np.flatnonzero(are_events(items))
-        order = np.argsort(np.concatenate([2 * found.result_items.astype(np.int64), 2 * events + 1]), kind="stable")
+        order = np.argsort(np.concatenate([2 * joined.result_items.astype(np.int64), 2 * events + 1]), kind="stable")
         steps = np.concatenate([costs, np.full(len(events), -_DROPPED * self.limits.average)])[order]
         sums = self.owed + np.cumsum(steps)
         owed = sums - np.minimum(np.minimum.accumulate(sums), 0)
         over = order[(owed > _DROPPED * self.limits.ahead) & (order < results)]
         self.owed = int(owed[-1]) if len(owed) else self.owed
-        self.cut += len(found.cuts)
+        self.cut += len(joined.cuts)
         first: list[int] = over[:1].tolist()
         return first

@@ -82,7 +82,7 @@ def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) ->
 
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
     """The data of merged events: type and data (a JSON object) of each; ``codes`` are places in ``types``."""
-    heads = [f'{{"type":{json_text(one)},"data":' for one in types]
+    heads = [f'{{"type":{json_text(event_type)},"data":' for event_type in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
 
 
@@ -109,10 +109,10 @@ def attributes_of(data: bytes) -> Any:
 def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
     """The members ``type`` and ``data`` of merged events, from their data; None and empty where these are damaged."""
     with suppress(orjson.JSONDecodeError):
-        found: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
-        if len(found) == len(data):
-            return found
-    return [attributes_of(one) or {"type": None, "data": {}} for one in data]
+        originals: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
+        if len(originals) == len(data):
+            return originals
+    return [attributes_of(document) or {"type": None, "data": {}} for document in data]
 
 
 def merged_types(alias: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:

@@ -22,15 +22,15 @@ _FOREVER = np.iinfo(np.int64).max
 _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKEYED: '"no_key"'}
 
 
-def decided_by_the_end(found: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
+def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
     """Combinations decided at the end of the input, with ``ENDED`` for inputs that had not closed the key before.
 
-    ``found`` are the results of the closings of all keys by all inputs; ``closed`` has, for the key of each item, the
+    ``results`` are the results of the closings of all keys by all inputs; ``closed`` has, for the key of each item, the
     inputs that had closed it before, as bits.
     """
-    inputs = np.arange(found.members.shape[1], dtype=np.uint64)
-    had_closed = (closed[found.result_items][:, None] >> inputs) & np.uint64(1) != 0
-    return replace(found, members=np.where((found.members == FINISHED) & ~had_closed, ENDED, found.members))
+    inputs = np.arange(results.members.shape[1], dtype=np.uint64)
+    had_closed = (closed[results.result_items][:, None] >> inputs) & np.uint64(1) != 0
+    return replace(results, members=np.where((results.members == FINISHED) & ~had_closed, ENDED, results.members))
 
 
 def words_of(members: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
@@ -57,19 +57,19 @@ def due_times(
     leaves its window, and when the last row of each key does. ``required``: inputs that no combination may lack, as
     bits.
     """
-    owners, one, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
-    bits = one << rows["input"].astype(np.uint64)
-    live, seen = np.zeros(len(keys), np.uint64), np.full(len(keys), ~np.uint64(0))
+    owners, bit, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
+    bits = bit << rows["input"].astype(np.uint64)
+    live, seen_inputs = np.zeros(len(keys), np.uint64), np.full(len(keys), ~np.uint64(0))
     np.bitwise_or.at(live, owners, bits)
-    np.bitwise_and.at(seen, owners, (rows["flags"] // SEEN).astype(np.uint64))  # with the newest event
+    np.bitwise_and.at(seen_inputs, owners, (rows["flags"] // SEEN).astype(np.uint64))  # with the newest event
     absent = ~live & np.uint64((1 << inputs) - 1)
-    is_waiting = (required & absent == 0) & (seen & absent == 0) & (absent & ~keys["closed"] != 0)
-    first_us, found = np.full(len(keys), _FOREVER), np.full(len(keys), _FOREVER)
+    is_waiting = (required & absent == 0) & (seen_inputs & absent == 0) & (absent & ~keys["closed"] != 0)
+    first_us, due_us = np.full(len(keys), _FOREVER), np.full(len(keys), _FOREVER)
     np.minimum.at(first_us, owners, out_us)
-    found[is_waiting] = first_us[is_waiting]
+    due_us[is_waiting] = first_us[is_waiting]
     last_us = np.zeros((len(keys), inputs), np.int64)
     np.maximum.at(last_us, (owners, rows["input"]), out_us)
     ends = (keys["closed"] & required)[owners] & bits != 0
-    some = ends & (out_us == last_us[owners, rows["input"]])
-    np.minimum.at(found, owners[some], out_us[some])
-    return np.where(keys["closed"] != 0, np.minimum(found, gone_us), found)
+    is_ending = ends & (out_us == last_us[owners, rows["input"]])
+    np.minimum.at(due_us, owners[is_ending], out_us[is_ending])
+    return np.where(keys["closed"] != 0, np.minimum(due_us, gone_us), due_us)

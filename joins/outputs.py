@@ -51,16 +51,16 @@ class JoinOutput:
     excess: tuple[Broken, ...] = ()
 
 
-def with_ends(events: EventBatch, places: NDArray[np.int64], found: JoinedColumns, *, is_each: bool) -> EventBatch:
+def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColumns, *, is_each: bool) -> EventBatch:
     """Derived events, with a row that ends the trace of each finished key after the events of the key.
 
     ``places`` has the number of each event's combination (``is_each``), or of the closing at which it was made.
     """
-    closings = len(found.closing_keys)
+    closings = len(results.closing_keys)
     if not closings:
         return events
-    ended = EventBatch.of_ended(found.closing_keys, found.closing_times_us)
-    of_events, of_ends = (places, found.closing_places) if is_each else (places, np.arange(closings) + 1)
+    ended = EventBatch.of_ended(results.closing_keys, results.closing_times_us)
+    of_events, of_ends = (places, results.closing_places) if is_each else (places, np.arange(closings) + 1)
     order = np.argsort(np.concatenate([2 * of_events + 1, 2 * of_ends]), kind="stable")
     return EventBatch.joined([events, ended]).take(order)
 
@@ -70,23 +70,23 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
     if len(outputs) == 1:
         return outputs[0]
     return JoinOutput(
-        events=EventBatch.joined([one.events for one in outputs]),
-        passed_on=EventBatch.joined([one.passed_on for one in outputs]),
-        broken=tuple(broken for one in outputs for broken in one.broken),
-        is_suspended=any(one.is_suspended for one in outputs),
-        late_retractions=tuple(late for one in outputs for late in one.late_retractions),
-        lost=next((one.lost for one in outputs if one.lost is not None), None),
-        cut=tuple(cut for one in outputs for cut in one.cut),
-        excess=tuple(excess for one in outputs for excess in one.excess),
+        events=EventBatch.joined([output.events for output in outputs]),
+        passed_on=EventBatch.joined([output.passed_on for output in outputs]),
+        broken=tuple(broken for output in outputs for broken in output.broken),
+        is_suspended=any(output.is_suspended for output in outputs),
+        late_retractions=tuple(late for output in outputs for late in output.late_retractions),
+        lost=next((output.lost for output in outputs if output.lost is not None), None),
+        cut=tuple(cut for output in outputs for cut in output.cut),
+        excess=tuple(excess for output in outputs for excess in output.excess),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to its stop, if the join stops (``is_there``), and the reports for ``JoinOutput``."""
+    """The results of a join up to its stop, if the join stops (``is_stopping``), and the reports for ``JoinOutput``."""
 
-    found: JoinedColumns
-    is_there: bool
+    results: JoinedColumns
+    is_stopping: bool
     broken: tuple[Broken, ...]
     cut: tuple[Broken, ...]
     excess: tuple[Broken, ...]
@@ -95,19 +95,19 @@ class Stop:
         """The output: derived events with the ends of traces (``with_ends``), and the other reports."""
         return JoinOutput(
             events=events,
-            passed_on=with_ends(events, places, self.found, is_each=is_each),
+            passed_on=with_ends(events, places, self.results, is_each=is_each),
             broken=self.broken,
-            is_suspended=self.is_there,
+            is_suspended=self.is_stopping,
             cut=self.cut,
             excess=self.excess,
         )
 
 
 def stopped(
-    found: JoinedColumns,
+    results: JoinedColumns,
     items: ItemColumns,
     first: int,
-    of: tuple[JoinBody, HeldEvents],
+    join: tuple[JoinBody, HeldEvents],
     over: int | None,
 ) -> Stop:
     """Cut the results of a join at the event or result at which it stops.
@@ -115,30 +115,30 @@ def stopped(
     ``first`` is the sequence number of the first event among the items; ``over`` is the place of the result that
     exceeds the limits, None if none does.
     """
-    body, held = of
-    late = int(found.violations[0]) if body.late == "fail" and len(found.violations) else None
-    if over is not None and late is not None and found.result_items[over] > late:
+    body, held = join
+    late = int(results.violations[0]) if body.late == "fail" and len(results.violations) else None
+    if over is not None and late is not None and results.result_items[over] > late:
         over = None
     if over is not None:
-        found = found.up_to(over)
+        results = results.up_to(over)
     elif late is not None:
-        found = found.until(late)
-    sequences, aliases = first + np.cumsum(are_events(items)) - 1, [one.alias for one in body.inputs]
+        results = results.until(late)
+    sequences, aliases = first + np.cumsum(are_events(items)) - 1, [join_input.alias for join_input in body.inputs]
     return Stop(
-        found=found,
-        is_there=over is not None or late is not None,
-        broken=_named(held, aliases, sequences[found.violations], items.inputs[found.violations]),
-        cut=_newest(held, aliases, found.members[found.cuts]),
-        excess=_newest(held, aliases, found.members[over:] if over is not None else found.members[:0]),
+        results=results,
+        is_stopping=over is not None or late is not None,
+        broken=_stream_events(held, aliases, sequences[results.violations], items.inputs[results.violations]),
+        cut=_newest(held, aliases, results.members[results.cuts]),
+        excess=_newest(held, aliases, results.members[over:] if over is not None else results.members[:0]),
     )
 
 
 def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]) -> tuple[Broken, ...]:
     """The newest events of some combinations."""
-    return _named(held, aliases, members.max(axis=1, initial=-1), members.argmax(axis=1))
+    return _stream_events(held, aliases, members.max(axis=1, initial=-1), members.argmax(axis=1))
 
 
-def _named(
+def _stream_events(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
     """Held events in the form of their streams; ``numbers`` are those of their inputs."""

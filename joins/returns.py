@@ -107,37 +107,42 @@ def _expression(
     """The expression of a member; None: it is a single column, or no expression."""
     if not isinstance(text, str):
         return None
-    found = _COLUMN.fullmatch(text.strip())
-    if found is not None and bool(found["function"]) == bool(found["end"]) and found["function"] in _OF_COLUMNS:
+    column_match = _COLUMN.fullmatch(text.strip())
+    if (
+        column_match is not None
+        and bool(column_match["function"]) == bool(column_match["end"])
+        and column_match["function"] in _OF_COLUMNS
+    ):
         return None
     return expressions(text, aliases, takes_totals=is_on_close)
 
 
 def _column(name: str, text: object, aliases: Sequence[str], *, is_on_close: bool) -> Column:
-    found = _COLUMN.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None or bool(found["function"]) != bool(found["end"]):
+    column_match = _COLUMN.fullmatch(text.strip()) if isinstance(text, str) else None
+    if column_match is None or bool(column_match["function"]) != bool(column_match["end"]):
         raise JoinRefused(
             f"'return' has {name}: {text!r}; write ALIAS.ATTRIBUTE, id(ALIAS), time(ALIAS) or, on_close, a total "
             "such as sum(ALIAS.ATTRIBUTE)",
             field="return",
         )
-    if found["alias"] not in aliases:
+    if column_match["alias"] not in aliases:
         raise JoinRefused(
-            f"'return' has {name}: {text!r}, but no input is called {found['alias']}; they are {', '.join(aliases)}",
+            f"'return' has {name}: {text!r}, but no input is called {column_match['alias']}; "
+            f"they are {', '.join(aliases)}",
             field="return",
         )
-    function = found["function"] or "value"
-    known = (*get_args(OfEvent)[1 : -1 if is_on_close else None], *(get_args(Total) if is_on_close else ()))
-    if function != "value" and function not in known:
-        what = f"there is no function {function!r} here; use {', '.join(known[:-1])} or {known[-1]}"
+    function = column_match["function"] or "value"
+    functions = (*get_args(OfEvent)[1 : -1 if is_on_close else None], *(get_args(Total) if is_on_close else ()))
+    if function != "value" and function not in functions:
+        problem = f"there is no function {function!r} here; use {', '.join(functions[:-1])} or {functions[-1]}"
         if function in get_args(Total):
-            what = f"{function} is a total, which needs emit: on_close"
-        raise JoinRefused(f"return, {name}: {what}", field="return")
-    if (function in _WITHOUT_PATH) == bool(found["path"]):
-        form = f"{function}({found['alias']})" if found["path"] else f"{found['alias']}.ATTRIBUTE"
+            problem = f"{function} is a total, which needs emit: on_close"
+        raise JoinRefused(f"return, {name}: {problem}", field="return")
+    if (function in _WITHOUT_PATH) == bool(column_match["path"]):
+        form = f"{function}({column_match['alias']})" if column_match["path"] else f"{column_match['alias']}.ATTRIBUTE"
         raise JoinRefused(f"'return' has {name}: {text!r}; write {form}", field="return")
-    path = tuple(found["path"].split(".")) if found["path"] else ()
-    return Column(name=name, alias=found["alias"], function=cast("OfEvent | Total", function), path=path)
+    path = tuple(column_match["path"].split(".")) if column_match["path"] else ()
+    return Column(name=name, alias=column_match["alias"], function=cast("OfEvent | Total", function), path=path)
 
 
 def value_at(data: object, path: Sequence[str]) -> Any:
@@ -158,8 +163,8 @@ class Totals:
         self._columns = columns
         self._finals = [_FINALS[column.function] for column in columns]
         self.adding = {
-            alias: [(place, _ADDING[one.function]) for place, one in enumerate(columns) if one.alias == alias]
-            for alias in {one.alias for one in columns}
+            alias: [(place, _ADDING[column.function]) for place, column in enumerate(columns) if column.alias == alias]
+            for alias in {column.alias for column in columns}
         }
 
     def empty(self) -> list[Any]:
@@ -169,7 +174,7 @@ class Totals:
     def values(self, totals: Sequence[list[Any]]) -> list[list[Any]]:
         """The final values of totals: for each column, one value per total."""
         columns = zip(*totals, strict=True) if totals else ((),) * len(self._columns)
-        return [list(map(final, some)) for final, some in zip(self._finals, columns, strict=True)]
+        return [list(map(final, states)) for final, states in zip(self._finals, columns, strict=True)]
 
 
 def _counted(state: Any, sequence: int, value: Any) -> Any:
@@ -185,19 +190,23 @@ def _last(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _distinct(state: Any, sequence: int, value: Any) -> Any:
-    known = state or []
-    return known if value is None or any(_is_same(value, other) for other in known) else [*known, value]
+    distinct_values = state or []
+    return (
+        distinct_values
+        if value is None or any(_is_same(value, other) for other in distinct_values)
+        else [*distinct_values, value]
+    )
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(first: Any, second: Any) -> bool:
     """Whether two JSON values are equal; in JSON true and 1 differ, also within lists and objects."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
-    return bool(one == other)
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_is_same, first, second))
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_is_same(value, second[name]) for name, value in first.items())
+    return bool(first == second)
 
 
 def _sum(state: Any, sequence: int, value: Any) -> Any:

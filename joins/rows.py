@@ -13,7 +13,7 @@ from joins.emitting import DerivedEventBuilder
 from joins.held_events import HeldEvents
 from joins.items import Item, ItemColumns
 from joins.paging import Pager
-from joins.retracting import Beside, Retractions
+from joins.retracting import KeyState, Retractions
 from joins.totalling import KeyTotals
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
@@ -71,7 +71,7 @@ class JoinRows:
     def bring_back(self, keys: NDArray[np.uint64], until_us: int) -> None:
         """Bring back the rows of some keys, and of keys that lead to a result by a time."""
         if self._pager is not None:
-            self._pager.bring_back(self._join, self.held, self._beside, keys, until_us)
+            self._pager.bring_back(self._join, self.held, self._key_state, keys, until_us)
 
     def settle(self, keys: NDArray[np.uint64] | None = None) -> None:
         """Bring back the rows of keys (None: all) that may still join, and drop events that have left their windows."""
@@ -87,9 +87,9 @@ class JoinRows:
             self.retractions.settle(self.held)
             needed = self.retractions.ledger.size
         if self._pager is not None:
-            self.held = self._pager.send_away(self._join, self.held, self._beside)
+            self.held = self._pager.send_away(self._join, self.held, self._key_state)
         if self.held.is_sparse(self._join.stored + needed, self._join.most_stored // _KEPT):
-            self.held = self.held.only(self._beside.needed())
+            self.held = self.held.only(self._key_state.needed())
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys with state: events in memory or on disk, totals, or results that may be retracted."""
@@ -101,9 +101,9 @@ class JoinRows:
 
     def texts(self) -> dict[int, str]:
         """The texts of hashed keys that have a total or an event that is still needed."""
-        held = self._beside.texts(self.held)
-        for keys, some in () if self._pager is None else self._pager.texts():
-            held |= dict(zip(keys.tolist(), some.to_pylist(), strict=True))
+        held = self._key_state.texts(self.held)
+        for keys, key_texts in () if self._pager is None else self._pager.texts():
+            held |= dict(zip(keys.tolist(), key_texts.to_pylist(), strict=True))
         return held
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
@@ -144,8 +144,8 @@ class JoinRows:
         sections: dict[str, bytes] = {}
         if self._pager is not None:
             state["spilled"], sections["spilled"] = self._pager.dump()
-        held = self.held.dump(self._beside.needed())
-        sections |= {f"held/{name}": one for name, one in held.items()} | {"totals": self.totals.dump()}
+        held = self.held.dump(self._key_state.needed())
+        sections |= {f"held/{name}": section for name, section in held.items()} | {"totals": self.totals.dump()}
         if self.retractions is not None:
             sections["ledger"] = self.retractions.dump()
         return state, sections
@@ -161,9 +161,9 @@ class JoinRows:
             self.retractions.load(sections["ledger"])
 
     @property
-    def _beside(self) -> Beside:
+    def _key_state(self) -> KeyState:
         """Access to the state of keys besides their rows."""
-        return Beside(self._join, self.totals, self.retractions)
+        return KeyState(self._join, self.totals, self.retractions)
 
     def _pager_of(self, label: str) -> Pager | None:
         rows = self._body.memory_rows
@@ -172,4 +172,4 @@ class JoinRows:
 
 def part_of(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
     """The sections whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): one for name, one in sections.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}

@@ -36,7 +36,7 @@ _NO_ITEMS = ItemColumns.of([])
 
 
 class JoinRun:
-    """One join at one place.
+    """A running join at one place of a shard.
 
     Rows that do not fit into its memory are in ``files``; None: a scratch folder. ``conditions`` reads the condition
     between its inputs from its text.
@@ -55,7 +55,7 @@ class JoinRun:
         self._where = Conditional.of(body, conditions)
         self._account = ResultAccount(body.results)
         self._join = WindowJoin(
-            [one.window for one in body.inputs],
+            [join_input.window for join_input in body.inputs],
             outer=body.reporting,
             optional=body.optional,
             reports_all=self._where is not None,
@@ -66,14 +66,14 @@ class JoinRun:
         self._observer = StateObserver.of(body)
         self.is_suspended = False
         self._lost: str | None = None
-        self._has_said_so = False
+        self._has_reported_loss = False
         self._finished = FinishedKeys(body)
         self._arrivals = Arrivals(len(body.inputs))
         self._unkeyed = UnkeyedEvents(body)
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the join takes in no more events."""
+        """Whether the join accepts no more events."""
         return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
@@ -100,7 +100,7 @@ class JoinRun:
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Take merged events in; those of another version only advance time. ``StateLost`` if rows on disk are lost."""
+        """Process merged events; events of another version only advance time. ``StateLost``: rows on disk are gone."""
         if (
             self.rows.retractions is None
             and any(REVOCABLE in name for name in batch.type_names)
@@ -111,19 +111,19 @@ class JoinRun:
         is_special = np.array([name.endswith((RANGE, AGAIN, RETRACTED)) for name in batch.type_names], np.bool_)
         if not is_special.any():
             return self._process(batch)
-        found, first = [], 0
+        outputs, first = [], 0
         for row in np.flatnonzero(is_special[batch.type_codes]).tolist():
-            one = batch.slice(row, 1)
+            row_batch = batch.slice(row, 1)
             is_retraction = batch.type_names[batch.type_codes[row]].endswith(RETRACTED)
-            found.append(self._process(batch.slice(first, row - first)))
-            found.append(self._take_back(one) if is_retraction else self._finish_range(one))
+            outputs.append(self._process(batch.slice(first, row - first)))
+            outputs.append(self._take_back(row_batch) if is_retraction else self._finish_range(row_batch))
             first = row + 1
-        return joined_outputs([*found, self._process(batch.slice(first))])
+        return joined_outputs([*outputs, self._process(batch.slice(first))])
 
     def _process(self, batch: EventBatch) -> JoinOutput:
-        """Take in merged events that finish no ranges."""
+        """Process merged events that finish no ranges."""
         if not len(batch) or self.has_stopped:
-            return self._nothing()
+            return self._empty_output()
         is_known, until_us = self._finished.are_known(batch.type_names), int(batch.time_us.max())
         batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
         cuts = self.rows.cuts(batch.key_hashes)
@@ -153,21 +153,21 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
-        """Retract an event, given as one row."""
+        """Process a retraction: one row, which names the retracted event."""
         (kind,) = batch.columns.column("type").to_pylist()
         passed = self.advance_time(int(batch.time_us[0]))
         if kind not in self._finished.numbers or self.has_stopped:  # the input is of another version
             return passed
         self.rows.settle(batch.key_hashes)
-        found = None
+        retraction = None
         if self.rows.retractions is not None:
             self.rows.retractions.settle(self.rows.held)
-            found = self.rows.retractions.take_back(batch, self.rows.held)
-        if found is None:
+            retraction = self.rows.retractions.take_back(batch, self.rows.held)
+        if retraction is None:
             number, _ = self._finished.numbers[kind]
             late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
-            return joined_outputs([passed, replace(self._nothing(), late_retractions=(late,))])
-        retracted, follows = found
+            return joined_outputs([passed, replace(self._empty_output(), late_retractions=(late,))])
+        retracted, follows = retraction
         return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
@@ -179,19 +179,24 @@ class JoinRun:
             self._finished.ranges = FinishedRanges(len(self.body.inputs))
 
     def _processed(self, batch: EventBatch, until_us: int) -> JoinOutput:
-        """Take in events; the rows of their keys fit into memory."""
-        before = np.array(list(self._finished.newest.values()), np.uint64)
-        self.rows.bring_back(np.concatenate([batch.key_hashes, before]), until_us)
+        """Process events; the rows of their keys fit into memory."""
+        newest_keys = np.array(list(self._finished.newest.values()), np.uint64)
+        self.rows.bring_back(np.concatenate([batch.key_hashes, newest_keys]), until_us)
         items, rows = self._finished.items(batch)
         self._observer.observe(items)
-        taken, items = rows[are_events(items)], items.with_time(until_us)
-        begun = self._join.next_sequence
-        self.rows.held.add(begun + np.arange(len(taken)), batch if len(taken) == len(batch) else batch.take(taken))
+        event_rows, items = rows[are_events(items)], items.with_time(until_us)
+        first_sequence = self._join.next_sequence
+        self.rows.held.add(
+            first_sequence + np.arange(len(event_rows)),
+            batch if len(event_rows) == len(batch) else batch.take(event_rows),
+        )
 
-        def note(found: JoinedColumns, part: ItemColumns, first: int, came_us: int | None) -> None:
+        def note(results: JoinedColumns, part: ItemColumns, first: int, came_us: int | None) -> None:
             if self.rows.retractions is not None:
-                broken = with_late(found, part).violations
-                self.rows.retractions.note_events((batch, taken[first - begun :]), part, first, broken, came_us)
+                broken = with_late(results, part).violations
+                self.rows.retractions.note_events(
+                    (batch, event_rows[first - first_sequence :]), part, first, broken, came_us
+                )
 
         return self._pushed(items, note)
 
@@ -203,20 +208,20 @@ class JoinRun:
         *,
         is_over: bool = False,
     ) -> JoinOutput:
-        """Take items in, part by part, so that a bounded number of results is processed at once.
+        """Process items part by part, so that a bounded number of results is processed at once.
 
         ``note`` gets the results of a part, its items, the number of its first event, and the time before it.
         """
         outputs: list[JoinOutput] = []
         while True:
             first, came_us = self._join.next_sequence, self._join.now_us
-            found, done = self._join.push_part(items)
+            results, done = self._join.push_part(items)
             if closed is not None:
-                found, closed = decided_by_the_end(found, closed), closed[done:]
+                results, closed = decided_by_the_end(results, closed), closed[done:]
             part, items = items.slice(0, done), items.slice(done, len(items))
-            found = self._unkeyed.reported(found, part, first, came_us)
-            note(found, part, first, came_us)
-            outputs.append(self._output(found, part, first, is_over=is_over, is_last=not len(items)))
+            results = self._unkeyed.reported(results, part, first, came_us)
+            note(results, part, first, came_us)
+            outputs.append(self._output(results, part, first, is_over=is_over, is_last=not len(items)))
             if not len(items) or outputs[-1].is_suspended:
                 return joined_outputs(outputs)
 
@@ -232,7 +237,7 @@ class JoinRun:
     def advance_time(self, watermark_us: int) -> JoinOutput:
         """Advance time: no event before the watermark comes any more."""
         if self.has_stopped:
-            return self._nothing()
+            return self._empty_output()
         self.rows.bring_back(np.zeros(0, np.uint64), watermark_us)
         return self._pushed(ItemColumns.of([(Item.TIME, 0, 0, watermark_us)]))
 
@@ -251,7 +256,9 @@ class JoinRun:
         self._where = Conditional.of(body, self.conditions, self._where)
         self._limit()
         self._finished.change(body, self.rows.texts)
-        return self._output(self._join.change([one.window for one in body.inputs]), _NO_ITEMS, self._join.next_sequence)
+        return self._output(
+            self._join.change([join_input.window for join_input in body.inputs]), _NO_ITEMS, self._join.next_sequence
+        )
 
     def finish(self) -> JoinOutput:
         """Finish at the end of the input: every input finishes every key."""
@@ -261,12 +268,12 @@ class JoinRun:
         """Finish every key by every input; ``is_over``: at the end of the input."""
         now_us = self._join.now_us
         if now_us is None or self.has_stopped:
-            return self._nothing()
+            return self._empty_output()
         self.rows.expire(now_us)
         keys, texts = self.rows.keys().tolist(), self.rows.texts()
-        rest = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
+        ordered_keys = np.array(sorted(keys, key=lambda key: (texts.get(key, ""), key)), np.uint64)
         inputs = range(len(self.body.inputs))
-        parts = np.split(rest, self.rows.cuts(rest))
+        parts = np.split(ordered_keys, self.rows.cuts(ordered_keys))
         return joined_outputs([self._closed(part, inputs, now_us, Item.CLOSING, is_over=is_over) for part in parts])
 
     def _closed(
@@ -278,17 +285,17 @@ class JoinRun:
         closed = self._join.closed(keys) if is_over and self.body.optional else None
         return self._pushed(items, closed=None if closed is None else np.repeat(closed, len(inputs)), is_over=is_over)
 
-    def _nothing(self) -> JoinOutput:
+    def _empty_output(self) -> JoinOutput:
         """An empty output, with the reason if the join has just stopped for good."""
         none = EventBatch.from_events([])
-        lost, self._has_said_so = None if self._has_said_so else self._lost, self._lost is not None
+        lost, self._has_reported_loss = None if self._has_reported_loss else self._lost, self._lost is not None
         return JoinOutput(events=none, passed_on=none, lost=lost)
 
     def drop(self, is_dropped: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
         """Forget the keys of ``keys`` that a mask selects, as if their events had never come."""
-        gone = keys[is_dropped]
-        self.rows.drop(gone)
-        self._finished.forget(gone)
+        dropped = keys[is_dropped]
+        self.rows.drop(dropped)
+        self._finished.forget(dropped)
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys with state, including the newest keys of clustered inputs."""
@@ -314,11 +321,11 @@ class JoinRun:
             state["broken"] = self._finished.broken
             if self.body.waits:
                 state["arrivals"] = self._arrivals.to_json()
-            sections |= {f"ranges/{name}": one for name, one in numbers.items()}
+            sections |= {f"ranges/{name}": section for name, section in numbers.items()}
         spilled, rows = self.rows.dump()
         state |= spilled
         if self._lost is not None:
-            state["lost"] = [self._lost, self._has_said_so]
+            state["lost"] = [self._lost, self._has_reported_loss]
         return state, {**sections, **rows}
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -335,7 +342,7 @@ class JoinRun:
             if self._where is not None:
                 self._where.left_out = list(head["left_out"])
             self._unkeyed = UnkeyedEvents(self.body, head.get("unkeyed"))
-            self._lost, self._has_said_so = head.get("lost", (None, False))
+            self._lost, self._has_reported_loss = head.get("lost", (None, False))
             self._account = ResultAccount.from_json(self.body.results, head)
             self.rows.load(head, sections, self._derived)
             self._limit()
@@ -349,46 +356,46 @@ class JoinRun:
             raise JoinStateError(f"the saved join {self.name!r} cannot be read: {error}") from error
 
     def _output(
-        self, found: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
+        self, results: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
         """The output for some results; ``is_over``: at the end of the input; ``is_last``: of the last part of items."""
         self._finished.broken += int(np.count_nonzero(are_late(items)))
-        found = with_late(found, items)
-        self._arrivals.note(items, found.violations)
-        stop = self._limited(found, items, first)
-        found, retractions, is_each = stop.found, self.rows.retractions, self.body.emit == "each"
+        results = with_late(results, items)
+        self._arrivals.note(items, results.violations)
+        stop = self._limited(results, items, first)
+        results, retractions, is_each = stop.results, self.rows.retractions, self.body.emit == "each"
         if is_each:
-            made = self._derived.of_combinations(self.rows.held, found, is_over=is_over)
-            places = np.arange(len(found.members))
+            events = self._derived.of_combinations(self.rows.held, results, is_over=is_over)
+            places = np.arange(len(results.members))
             if retractions is not None:
-                retractions.note(found, made, self.rows.held)
+                retractions.note(results, events, self.rows.held)
         elif retractions is not None:
-            made, places = retractions.on_close(found, self.rows.held)
+            events, places = retractions.on_close(results, self.rows.held)
         else:
-            made, places = self.rows.totals.on_close(found, self.rows.held, self._derived)
-        if stop.is_there:
+            events, places = self.rows.totals.on_close(results, self.rows.held, self._derived)
+        if stop.is_stopping:
             self._suspend()
         elif is_last:
             self.rows.make_room()
-        return stop.output(made, places, is_each=is_each)
+        return stop.output(events, places, is_each=is_each)
 
-    def _limited(self, found: JoinedColumns, items: ItemColumns, first: int) -> Stop:
+    def _limited(self, results: JoinedColumns, items: ItemColumns, first: int) -> Stop:
         """The combinations for which the condition holds, up to the position where the join stops."""
         is_each = self.body.emit == "each"
         is_counted, is_kept = is_each or self.rows.retractions is not None, None  # otherwise totals are counted
         if self._where is not None:
             most = self.body.results.per_event if is_counted else MOST_RESULTS
-            found, is_kept = self._where.judged(found, self.rows.held, self.rows.retractions, most)
-        overs = [] if is_each else found.cuts[:1].tolist()  # totals without some combinations would be wrong
+            results, is_kept = self._where.judged(results, self.rows.held, self.rows.retractions, most)
+        overs = [] if is_each else results.cuts[:1].tolist()  # totals without some combinations would be wrong
         if is_counted or self._account.has_asked:
-            sizes = self._derived.sizes(self.rows.held, found, is_each=is_each)
+            sizes = self._derived.sizes(self.rows.held, results, is_each=is_each)
             is_result = is_kept if is_counted else np.zeros(len(sizes), np.bool_)
-            overs += self._account.count(found, items, sizes, is_result)
-        stop = stopped(found, items, first, (self.body, self.rows.held), min(overs, default=None))
-        return stop if is_kept is None else replace(stop, found=stop.found.only(is_kept))
+            overs += self._account.count(results, items, sizes, is_result)
+        stop = stopped(results, items, first, (self.body, self.rows.held), min(overs, default=None))
+        return stop if is_kept is None else replace(stop, results=stop.results.only(is_kept))
 
     def _suspend(self) -> None:
-        """Suspend the join: drop its state and take in no more events."""
+        """Suspend the join: drop its state and accept no more events."""
         self.is_suspended = True
         self.rows.clear()
         self._finished.clear()

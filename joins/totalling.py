@@ -30,40 +30,40 @@ class KeyTotals:
 
     def change(self, body: JoinBody) -> None:
         """Continue as the totals of another version: totals of both versions continue, new ones begin empty."""
-        places = {_what(column): place for place, column in enumerate(self._body.columns)}
+        places = {_identity_of(column): place for place, column in enumerate(self._body.columns)}
         self._body, self.columns = body, Totals(body.columns)
         for key, (text, total) in self.open.items():
-            known = [places.get(_what(column)) for column in body.columns]
+            places_before = [places.get(_identity_of(column)) for column in body.columns]
             fresh = self.columns.empty()
-            self.open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(known)]
+            self.open[key] = text, [fresh[n] if at is None else total[at] for n, at in enumerate(places_before)]
 
     def on_close(
-        self, found: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
+        self, joined: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each key that is over, with its totals until then, and the numbers of the closings."""
-        results, counted = self._counted(found, held)
-        ends = np.searchsorted(results, found.closing_places)
+        results, counted = self._counted(joined, held)
+        ends = np.searchsorted(results, joined.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
         events = iter(counted)
         over: list[tuple[int, str, list[Any]]] = []
-        for place, (number, key) in enumerate(zip(numbers, found.closing_keys.tolist(), strict=True)):
+        for place, (number, key) in enumerate(zip(numbers, joined.closing_keys.tolist(), strict=True)):
             if number:
                 self._count(islice(events, number))
             if key in self.open:
                 over.append((place, *self.open.pop(key)))
         self._count(events)
-        return self.made(over, found, derived)
+        return self.events_of(over, joined, derived)
 
-    def made(
-        self, over: Sequence[tuple[int, str, list[Any]]], found: JoinedColumns, derived: DerivedEventBuilder
+    def events_of(
+        self, over: Sequence[tuple[int, str, list[Any]]], joined: JoinedColumns, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
         """An event for each of some keys that are over (closing, text, totals), and the numbers of the closings."""
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
         places, texts, totals = zip(*over, strict=True)
-        chosen = np.array(places, np.int64)
-        hashed = texts_of(texts), found.closing_keys[chosen]
-        return derived.of_keys(hashed, found.closing_times_us[chosen], self.columns.values(totals)), chosen
+        closings = np.array(places, np.int64)
+        hashed = texts_of(texts), joined.closing_keys[closings]
+        return derived.of_keys(hashed, joined.closing_times_us[closings], self.columns.values(totals)), closings
 
     def dump(self) -> bytes:
         """The totals as bytes, to save."""
@@ -73,10 +73,10 @@ class KeyTotals:
         """Restore the totals that ``dump`` saved."""
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
-    def _counted(self, found: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
+    def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
         """The events that are in a combination for the first time, after the numbers of these combinations."""
-        inputs = np.argsort(found.members, axis=1)
-        members = np.take_along_axis(found.members, inputs, 1).ravel()
+        inputs = np.argsort(joined.members, axis=1)
+        members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
         places = np.flatnonzero(members >= 0)
         firsts = places[np.sort(np.unique(members[places], return_index=True)[1])]
@@ -98,28 +98,28 @@ class KeyTotals:
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
         """The values of some events, given by their rows in ``held`` and their inputs, that enter their totals."""
         values: list[Sequence[Any]] = [()] * len(rows)
-        for number, one in enumerate(self._body.inputs):
-            columns = [column for column in self._body.columns if column.alias == one.alias]
-            some = np.flatnonzero(numbers == number)
-            if columns and len(some):
-                events = MemberEvents(held, rows[some])
-                found_values = zip(*(events.values(column) for column in columns), strict=True)
-                for place, own in zip(some.tolist(), found_values, strict=True):
-                    values[place] = own
+        for number, join_input in enumerate(self._body.inputs):
+            columns = [column for column in self._body.columns if column.alias == join_input.alias]
+            event_places = np.flatnonzero(numbers == number)
+            if columns and len(event_places):
+                events = MemberEvents(held, rows[event_places])
+                values_of_events = zip(*(events.values(column) for column in columns), strict=True)
+                for place, event_values in zip(event_places.tolist(), values_of_events, strict=True):
+                    values[place] = event_values
         return values
 
     def _count(self, events: Iterator[_CountedEvent]) -> None:
         """Add events to the totals of their keys."""
-        adding = [self.columns.adding.get(one.alias, []) for one in self._body.inputs]
+        adding = [self.columns.adding.get(join_input.alias, []) for join_input in self._body.inputs]
         for key, text, number, sequence, values in events:
-            known = self.open.get(key)
-            if known is None:
-                known = self.open[key] = text, self.columns.empty()
-            total = known[1]
+            key_total = self.open.get(key)
+            if key_total is None:
+                key_total = self.open[key] = text, self.columns.empty()
+            total = key_total[1]
             for (place, added), value in zip(adding[number], values, strict=True):
                 total[place] = added(total[place], sequence, value)
 
 
-def _what(column: Column) -> tuple[str, str, tuple[str, ...]]:
+def _identity_of(column: Column) -> tuple[str, str, tuple[str, ...]]:
     """The alias, function and path of a column: everything but its name."""
     return column.alias, column.function, column.path

@@ -18,7 +18,7 @@ from joins.items import OF_CLOSINGS, OF_RESULTS, ItemColumns, JoinedColumns
 from joins.kernels import tables as kernel
 from joins.kernels.paging import KEY, ROW, put_keys, take_keys
 from joins.kernels.retracting import is_key_over, retract_event, unjoin_event
-from joins.kernels.tables import NIL, Found, Items, JoinState, Rules
+from joins.kernels.tables import NIL, Items, JoinState, Output, Rules
 from joins.kernels.windowed import drop_keys, expire_nodes, fill_slots, join_batch, join_outer, leave_nodes, note_inputs
 from joins.outer import due_times
 from streams import zeros_of
@@ -141,7 +141,7 @@ class WindowJoin:
         limits = most_remembered, MOST_RESULTS
         self._rules = _rules(windows, outer, self._optional, limits, covers=False, reports_all=reports_all)
         self._state = _empty_state(len(windows), has_seen=bool(optional))
-        self._found = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
+        self._output = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
 
     @property
     def inputs(self) -> int:
@@ -186,14 +186,14 @@ class WindowJoin:
         return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
 
     def push(self, items: ItemColumns) -> JoinedColumns:
-        """Take items in, in their order; the results do not depend on how they are divided into calls."""
-        found, _ = self._take(items, MOST_RESULTS)
-        return found
+        """Process items in their order; the results do not depend on how the items are divided into calls."""
+        results, _ = self._take(items, MOST_RESULTS)
+        return results
 
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
-        """Take in the first of some items, up to an item with more results than fit into a part.
+        """Process the first of some items, up to an item with more results than fit into a part.
 
-        Returns the results, and the number of items taken in. Time has already advanced to the next item, and the
+        Returns the results, and the number of processed items. Time has already advanced to the next item, and the
         results include those of this advance.
         """
         return self._take(items, _PART)
@@ -208,20 +208,20 @@ class WindowJoin:
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
     def _take(self, items: ItemColumns, most: int) -> tuple[JoinedColumns, int]:
-        """Take items in until the room for results is full; rooms for fewer than ``most`` results are enlarged."""
-        given = Items(items.kinds, items.inputs, items.keys, items.times_us)
-        if len(self._found.violations) < len(items):
-            self._found = _room(self.inputs, len(self._found.result_times_us), len(items))
-        self._found.filled[:] = 0
+        """Process items until the room for results is full; room for fewer than ``most`` results is enlarged."""
+        kernel_items = Items(items.kinds, items.inputs, items.keys, items.times_us)
+        if len(self._output.violations) < len(items):
+            self._output = _room(self.inputs, len(self._output.result_times_us), len(items))
+        self._output.filled[:] = 0
         item = 0
         while True:
             take = join_outer if self._optional else join_batch
-            status, item = take(self._rules, self._state, given, self._found, item)
-            is_part = status == kernel.OUTPUT_FULL and len(self._found.result_times_us) >= most
-            if status == kernel.DONE or (is_part and self._found.filled[:2].any()):
-                return _columns(self._found), item
+            status, item = take(self._rules, self._state, kernel_items, self._output, item)
+            is_part = status == kernel.OUTPUT_FULL and len(self._output.result_times_us) >= most
+            if status == kernel.DONE or (is_part and self._output.filled[:2].any()):
+                return _columns(self._output), item
             if status == kernel.OUTPUT_FULL:
-                self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+                self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]))
             else:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
 
@@ -240,14 +240,14 @@ class WindowJoin:
         if not np.array_equal(rules.counts, self._rules.counts):
             raise ValueError("a window of a number of events of an input cannot change")
         self._rules = rules
-        self._found.filled[:] = 0
+        self._output.filled[:] = 0
         leaving, place = self._outside(), 0
         while True:
             expire = leave_nodes if self._optional else expire_nodes
-            status, place = expire(self._rules, self._state, self._found, leaving, place)
+            status, place = expire(self._rules, self._state, self._output, leaving, place)
             if status == kernel.DONE:
-                return _columns(self._found)
-            self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
+                return _columns(self._output)
+            self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]))
 
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
         """Remove an event of a hashed key from an input, as if it had never come, if it is stored.
@@ -255,10 +255,10 @@ class WindowJoin:
         A key that the event has closed stays closed, and an event that it has pushed out of a window does not come
         back. Returns the results of the removal, at the current time of the join; their item places have no meaning.
         """
-        self._found.filled[:] = 0
-        while retract_event(self._rules, self._state, self._found, np.uint64(key), number, sequence) != kernel.DONE:
-            self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]))
-        return _columns(self._found)
+        self._output.filled[:] = 0
+        while retract_event(self._rules, self._state, self._output, np.uint64(key), number, sequence) != kernel.DONE:
+            self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]))
+        return _columns(self._output)
 
     def unjoin(self, key: int, number: int, sequence: int) -> bool:
         """Mark a stored event as unjoined; returns whether it is stored."""
@@ -275,15 +275,15 @@ class WindowJoin:
         nodes = nodes[np.argsort(state.nodes["sequence"][nodes])]
         inputs = np.zeros(len(state.nodes), np.int64)
         note_inputs(state, inputs)
-        stored, of = state.nodes[nodes], inputs[nodes]
-        spans_us, most = self._rules.spans_us[of], self._rules.of_key[of]
+        stored, input_of_node = state.nodes[nodes], inputs[nodes]
+        spans_us, most = self._rules.spans_us[input_of_node], self._rules.of_key[input_of_node]
         age_us = int(state.counters[kernel.NOW]) - stored["time"]
-        lists = stored["cluster"].astype(np.int64) * self.inputs + of
+        lists = stored["cluster"].astype(np.int64) * self.inputs + input_of_node
         order = np.argsort(lists, kind="stable")
         newer = np.zeros(len(nodes), np.int64)  # of its key and input, from each event to the newest
         newer[order] = np.searchsorted(lists[order], lists[order], side="right") - np.arange(len(nodes))
         is_out = ((spans_us > 0) & (age_us >= spans_us)) | ((most != NIL) & (newer > most))
-        return np.stack([nodes[is_out], of[is_out]], axis=1)
+        return np.stack([nodes[is_out], input_of_node[is_out]], axis=1)
 
     def held_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of the events that may still join, ascending."""
@@ -306,20 +306,20 @@ class WindowJoin:
         """Hashed keys that are over and remembered, and the inputs that closed each, as bits."""
         slots = self._state.slots
         clusters = self._state.keyed[(slots[slots[:, 1] != 0, 1] - np.uint64(1)).astype(np.intp)]
-        found = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
-        return found["key"].copy(), found["closed"].copy()
+        dead_clusters = clusters[clusters["ends"] & kernel.CLOSED_FOR_GOOD != 0]
+        return dead_clusters["key"].copy(), dead_clusters["closed"].copy()
 
     def closed(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """For each of some keys, the inputs that have closed it, as bits; 0 for unknown keys."""
         slots = self._state.slots[self._state.slots[:, 1] != 0]
         slots = slots[np.argsort(slots[:, 0])]
-        found = np.zeros(len(keys), np.uint64)
+        bits = np.zeros(len(keys), np.uint64)
         places = np.searchsorted(slots[:, 0], keys)
-        known = np.flatnonzero(places < len(slots))
-        known = known[slots[places[known], 0] == keys[known]]
-        clusters = (slots[places[known], 1] - np.uint64(1)).astype(np.intp)
-        found[known] = self._state.keyed["closed"][clusters]
-        return found
+        known_places = np.flatnonzero(places < len(slots))
+        known_places = known_places[slots[places[known_places], 0] == keys[known_places]]
+        clusters = (slots[places[known_places], 1] - np.uint64(1)).astype(np.intp)
+        bits[known_places] = self._state.keyed["closed"][clusters]
+        return bits
 
     def drop(self, keys: NDArray[np.uint64]) -> None:
         """Forget known keys and their events, as if they had never come."""
@@ -337,18 +337,18 @@ class WindowJoin:
         return np.ascontiguousarray(self._state.keyed["key"][order[: last + 1]])
 
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Remove known keys that may still join, with their rows, until they are put back (``put``).
+        """Remove known keys that may still join, with their rows, until they are put back (``put_back``).
 
         The caller puts them back before an item of them comes, and before the times that ``leaving`` returns. Returns
         ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
         """
-        taken = np.zeros(len(keys), KEY)
-        taken["key"] = keys
+        key_rows = np.zeros(len(keys), KEY)
+        key_rows["key"] = keys
         rows = np.zeros(self.stored, ROW)
-        return taken, rows[: take_keys(self._state, taken, rows)]
+        return key_rows, rows[: take_keys(self._state, key_rows, rows)]
 
-    def put(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put keys (``KEY``) without new items back, with ``ROW`` by sequence, owned by the place of the key."""
+    def put_back(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
+        """Put back keys (``KEY``) without new items; ``rows`` (``ROW``) are by sequence, owned by the key's place."""
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
@@ -356,8 +356,7 @@ class WindowJoin:
         put_keys(self._state, self._rules, keys, rows, np.zeros(self.inputs, np.int64))
 
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each key, when time leads to its next result or its end, and when all of its rows have left their
-        windows.
+        """The times at which each key has its next result or its end, and at which its last row leaves its window.
 
         For keys that were taken out; in microseconds, the largest number: never.
         """
@@ -372,8 +371,8 @@ class WindowJoin:
         last_us = np.full((len(keys), self.inputs), 0, np.int64)
         np.maximum.at(last_us, (rows["owner"], rows["input"]), out_us)
         is_last = has_closed & (out_us == last_us[rows["owner"], rows["input"]])
-        some = is_reported | is_last
-        np.minimum.at(due_us, rows["owner"][some], out_us[some])
+        is_due = is_reported | is_last
+        np.minimum.at(due_us, rows["owner"][is_due], out_us[is_due])
         return due_us, gone_us
 
     def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
@@ -486,23 +485,23 @@ def _loaded(inputs: int, clusters: int, nodes: int, arrays: Mapping[str, bytes],
     return state
 
 
-def _room(inputs: int, results: int, items: int) -> Found:
-    return zeros_of(Found, results, members=(results, inputs), violations=items, filled=5, cursors=inputs)
+def _room(inputs: int, results: int, items: int) -> Output:
+    return zeros_of(Output, results, members=(results, inputs), violations=items, filled=5, cursors=inputs)
 
 
-def _enlarged(found: Found, needed: int) -> Found:
+def _enlarged(output: Output, needed: int) -> Output:
     """A copy with more room, with the results written so far."""
-    larger = _room(len(found.cursors), 2 * len(found.result_times_us) + needed, len(found.violations))
-    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
+    larger = _room(len(output.cursors), 2 * len(output.result_times_us) + needed, len(output.violations))
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(output), list(larger), strict=True)
     for old, new in pairs:
         new[: len(old)] = old
     return larger
 
 
-def _columns(found: Found) -> JoinedColumns:
-    results, closings, violations, _, cuts = found.filled.tolist()
-    columns = {name: getattr(found, name)[:results].copy() for name in OF_RESULTS}
-    columns |= {name: getattr(found, name)[:closings].copy() for name in OF_CLOSINGS}
+def _columns(output: Output) -> JoinedColumns:
+    results, closings, violations, _, cuts = output.filled.tolist()
+    columns = {name: getattr(output, name)[:results].copy() for name in OF_RESULTS}
+    columns |= {name: getattr(output, name)[:closings].copy() for name in OF_CLOSINGS}
     return JoinedColumns(
-        **columns, violations=found.violations[:violations].copy(), cuts=found.cut_places[:cuts].copy()
+        **columns, violations=output.violations[:violations].copy(), cuts=output.cut_places[:cuts].copy()
     )

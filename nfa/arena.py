@@ -34,14 +34,14 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
         least = int(values.min())
         reach = int(values.max()) - least + 1
         if reach <= _SPARSE * len(values):
-            is_there = np.zeros(reach, np.bool_)
-            is_there[values - least] = True
-            return (np.flatnonzero(is_there) + least).astype(values.dtype)
+            is_present = np.zeros(reach, np.bool_)
+            is_present[values - least] = True
+            return (np.flatnonzero(is_present) + least).astype(values.dtype)
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    found: NDArray[Item] = ordered[is_first]
-    return found
+    unique_values: NDArray[Item] = ordered[is_first]
+    return unique_values
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -52,23 +52,23 @@ def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.int
     if len(rows) > _FEW_ROWS:
         _, firsts, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         return firsts, places.reshape(-1)
-    given = list(map(tuple, rows.tolist()))
+    row_tuples = list(map(tuple, rows.tolist()))
     first: dict[tuple[object, ...], int] = {}
-    for number, row in enumerate(given):
+    for number, row in enumerate(row_tuples):
         first.setdefault(row, number)
     ordered = sorted(first)
     place = {row: number for number, row in enumerate(ordered)}
-    return np.array([first[row] for row in ordered], np.intp), np.array([place[row] for row in given], np.intp)
+    return np.array([first[row] for row in ordered], np.intp), np.array([place[row] for row in row_tuples], np.intp)
 
 
 def writable(array: NDArray[Item]) -> NDArray[Item]:
     """A view of an array with the writable type for which kernels are compiled; callers must not write to it."""
     if array.flags.writeable:
         return array
-    return np.asarray(_Shown(array))
+    return np.asarray(_WritableMemory(array))
 
 
-class _Shown:
+class _WritableMemory:
     """The memory of an array, exposed as writable through ``__array_interface__``."""
 
     def __init__(self, array: NDArray[np.generic]) -> None:

@@ -66,8 +66,8 @@ class CombinedExpression:
 
     def _values(self, values: Sequence[Placed], size: int, tables: Tables | None) -> Values:
         columns: dict[Leaf, Values] = {
-            leaf: (Values.of_lists(some) if isinstance(leaf, Elements) else Values.of(some)).take(places)
-            for leaf, (some, places) in zip(self._leaves, values, strict=True)
+            leaf: (Values.of_lists(column) if isinstance(leaf, Elements) else Values.of(column)).take(places)
+            for leaf, (column, places) in zip(self._leaves, values, strict=True)
         }
         return evaluate_with_tables(self._expression, columns, size, tables)
 
@@ -79,8 +79,8 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))
-        known = frozenset(aliases)
-        scope = NameScope(own=None, known=known, bound=known, listed=known, has_previous=False)
+        names = frozenset(aliases)
+        scope = NameScope(own=None, known=names, bound=names, listed=names, has_previous=False)
         expression = resolve(_with_reads(build_expression(tree), takes_totals=takes_totals), scope)
         check_references(expression, scope)
         _check_calls(expression, takes_totals=takes_totals)
@@ -93,17 +93,17 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
     """The expression with calls of functions that only joins have as attributes with the function in their path."""
-    own = "distinct" if takes_totals else "decided_by"
+    function = "distinct" if takes_totals else "decided_by"
 
-    def change(one: Expression) -> Expression | None:
-        if not isinstance(one, Call) or one.name != own:
+    def change(part: Expression) -> Expression | None:
+        if not isinstance(part, Call) or part.name != function:
             return None
-        argument = one.arguments[0]
-        if len(one.arguments) != 1 or not isinstance(argument, Attribute) or (len(argument.path) > 1) != takes_totals:
+        argument = part.arguments[0]
+        if len(part.arguments) != 1 or not isinstance(argument, Attribute) or (len(argument.path) > 1) != takes_totals:
             example = "distinct(a.price)" if takes_totals else "decided_by(a)"
-            raise PatternRefused("function", f"write {own} as in {example}", one.position)
+            raise PatternRefused("function", f"write {function} as in {example}", part.position)
         alias, *path = argument.path
-        return replace(argument, path=(alias, _OF_JOIN + own, *path), ends_in_key=False)
+        return replace(argument, path=(alias, _OF_JOIN + function, *path), ends_in_key=False)
 
     return rewritten(expression, change)
 
@@ -134,16 +134,16 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
     """The expression rewritten over a single event that has the values of all events of a combination."""
 
-    def change(one: Expression) -> Expression | None:
-        match one:
+    def change(part: Expression) -> Expression | None:
+        match part:
             case Attribute():
-                return _leaf(one, "value", leaves)
-            case Call(arguments=(Attribute() as argument,)) if one.name in (*OF_EVENT, *AGGREGATES):
-                return _leaf(argument, one.name, leaves)
+                return _leaf(part, "value", leaves)
+            case Call(arguments=(Attribute() as argument,)) if part.name in (*OF_EVENT, *AGGREGATES):
+                return _leaf(argument, part.name, leaves)
             case Call(arguments=(Attribute() as argument, Each() as each)):
-                found = _leaf(argument, "value", {})
-                leaves[Elements(found.path)] = Read(argument.of or "", "value", argument.path)
-                return replace(one, arguments=(found, each))
+                leaf = _leaf(argument, "value", {})
+                leaves[Elements(leaf.path)] = Read(argument.of or "", "value", argument.path)
+                return replace(part, arguments=(leaf, each))
             case _:
                 return None
 
@@ -152,9 +152,9 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
     """The attribute of the single event for a value of an alias; the value is noted in ``leaves``."""
-    first, rest = "".join(attribute.path[:1]), attribute.path[1:]
-    own = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
-    read = Read(attribute.of or "", own or function, rest if own else attribute.path)
+    first, inner_path = "".join(attribute.path[:1]), attribute.path[1:]
+    join_function = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
+    read = Read(attribute.of or "", join_function or function, inner_path if join_function else attribute.path)
     function = read.function
     path = (read.alias, *read.path) if function == "value" else (_OF_EVENT, read.alias, function, *read.path)
     leaves[path] = read

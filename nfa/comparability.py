@@ -37,13 +37,13 @@ def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None =
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
     reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)
     conditions: list[tuple[Expression | None, Atom | None]] = [(atom.condition, atom) for atom in atoms]
-    seen: set[tuple[Expression, tuple[str, ...]]] = set()
-    for condition, own in [*conditions, (pattern.where, None)]:
-        for one in () if condition is None else subexpressions(condition):
-            place = one, () if own is None else own.types
-            if isinstance(one, Comparison | InList) and place not in seen and not _reads_row(one, pattern):
-                seen.add(place)
-                yield from reading.with_constants(one, own) if _constants(one) else reading.of_attributes(one, own)
+    places: set[tuple[Expression, tuple[str, ...]]] = set()
+    for condition, step in [*conditions, (pattern.where, None)]:
+        for part in () if condition is None else subexpressions(condition):
+            place = part, () if step is None else step.types
+            if isinstance(part, Comparison | InList) and place not in places and not _reads_row(part, pattern):
+                places.add(place)
+                yield from reading.with_constants(part, step) if _constants(part) else reading.of_attributes(part, step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,63 +54,64 @@ class _Reading:
     steps: Mapping[str, Atom]
     known: KindsRead
 
-    def with_constants(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
+    def with_constants(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
         """A notice for a comparison with constants if some values have a kind that none of the constants has."""
         constants, attribute = _constants(comparison), _attribute(comparison)
-        wanted = {_kind_of(one) for one in constants}
-        if attribute is None or NULL in wanted:
+        constant_kinds = {_kind_of(constant) for constant in constants}
+        if attribute is None or NULL in constant_kinds:
             return
-        kinds = self._kinds(attribute, own)
-        others = kinds[~np.isin(kinds, list(wanted))]
-        if not len(others):
+        kinds = self._kinds(attribute, step)
+        other_kinds = kinds[~np.isin(kinds, list(constant_kinds))]
+        if not len(other_kinds):
             return
-        kind = int(np.bincount(others).argmax())
-        count, texts = int((others == kind).sum()), _texts_of(constants)
-        what = (
+        kind = int(np.bincount(other_kinds).argmax())
+        count, texts = int((other_kinds == kind).sum()), _texts_of(constants)
+        fault = (
             f"{texts[0]} is {_WORDS[_kind_of(constants[0])]}" if len(texts) == 1 else f"none of {', '.join(texts)} is"
         )
         yield Notice(
             "incomparable",
             f"{describe_expression(attribute)} is {_WORDS[kind]} in {count:,} of {len(kinds):,} events "
-            f"{self._owner(attribute, own)}, and {what}: comparing them is null, so the condition is not met there; "
+            f"{self._owner(attribute, step)}, and {fault}: comparing them is null, so the condition is not met there; "
             f"{_advice(kind, constants[0])}",
             attribute.position,
         )
 
-    def of_attributes(self, comparison: Comparison | InList, own: Atom | None) -> Iterator[Notice]:
+    def of_attributes(self, comparison: Comparison | InList, step: Atom | None) -> Iterator[Notice]:
         """A notice for a comparison of two attributes whose values never have the same kind."""
         if isinstance(comparison, InList):
             return
         left, right = comparison.left, comparison.right
         if not isinstance(left, Attribute) or not isinstance(right, Attribute):
             return
-        one, other = self._kinds(left, own), self._kinds(right, own)
-        if not len(one) or not len(other) or len(np.intersect1d(one, other)):
+        left_kinds, right_kinds = self._kinds(left, step), self._kinds(right, step)
+        if not len(left_kinds) or not len(right_kinds) or len(np.intersect1d(left_kinds, right_kinds)):
             return
         yield Notice(
             "incomparable",
-            f"{describe_expression(left)} is {_WORDS[int(one[0])]} in all {len(one):,} events {self._owner(left, own)} "
-            f"that have it, and {describe_expression(right)} {_WORDS[int(other[0])]} in all {len(other):,} "
-            f"{self._owner(right, own)}: comparing them is always null; send both as values of one kind",
+            f"{describe_expression(left)} is {_WORDS[int(left_kinds[0])]} in all {len(left_kinds):,} events "
+            f"{self._owner(left, step)} that have it, and {describe_expression(right)} {_WORDS[int(right_kinds[0])]} "
+            f"in all {len(right_kinds):,} {self._owner(right, step)}: comparing them is always null; send both "
+            "as values of one kind",
             left.position,
         )
 
-    def _types(self, attribute: Attribute, own: Atom | None) -> tuple[str, ...]:
-        step = own if attribute.of is None else self.steps.get(attribute.of)
+    def _types(self, attribute: Attribute, own_step: Atom | None) -> tuple[str, ...]:
+        step = own_step if attribute.of is None else self.steps.get(attribute.of)
         return () if step is None or step.is_any_type else tuple(sorted(set(step.types)))
 
-    def _owner(self, attribute: Attribute, own: Atom | None) -> str:
-        types = self._types(attribute, own)
+    def _owner(self, attribute: Attribute, step: Atom | None) -> str:
+        types = self._types(attribute, step)
         return f"of the type {listed(types)}" if types else "here"
 
-    def _kinds(self, attribute: Attribute, own: Atom | None) -> _Kinds:
+    def _kinds(self, attribute: Attribute, step: Atom | None) -> _Kinds:
         """The kinds of the values that are not null; floats become ``INTEGER``, because all numbers are comparable."""
-        types = self._types(attribute, own)
+        types = self._types(attribute, step)
         place = attribute.path, types
         if place not in self.known:
             names = list(self.events.type_names)
-            wanted = [code for code, name in enumerate(names) if not types or name in types]
-            rows = np.flatnonzero(np.isin(self.events.type_codes, wanted))[:_READ]
+            type_codes = [code for code, name in enumerate(names) if not types or name in types]
+            rows = np.flatnonzero(np.isin(self.events.type_codes, type_codes))[:_READ]
             part = self.events.take(rows)
             kinds = BatchColumns(part).read(np.arange(len(part)), [attribute.path])[attribute.path].kinds
             kinds = np.where(kinds == FLOAT, INTEGER, kinds).astype(np.uint8)
@@ -120,8 +121,8 @@ class _Reading:
 
 def _reads_row(expression: Expression, pattern: Pattern) -> bool:
     """Whether a comparison reads a column of the row of FOR EACH ROW, whose kind is that of its table."""
-    sides = [one for one in operands_of(expression) if isinstance(one, Attribute)]
-    return pattern.rows is not None and any(one.of == pattern.rows.alias for one in sides)
+    sides = [side for side in operands_of(expression) if isinstance(side, Attribute)]
+    return pattern.rows is not None and any(side.of == pattern.rows.alias for side in sides)
 
 
 def _constants(comparison: Comparison | InList) -> list[Literal]:
@@ -141,21 +142,22 @@ def _kind_of(literal: Literal) -> int:
 
 
 def _texts_of(constants: list[Literal]) -> list[str]:
-    return [describe_expression(one) for one in constants[:4]] + ["…"] * (len(constants) > 4)
+    return [describe_expression(constant) for constant in constants[:4]] + ["…"] * (len(constants) > 4)
 
 
 def _advice(kind: int, constant: Literal) -> str:
     """Advice for comparable operands: change the kind of the constant, or the kind of the values."""
-    wanted = _kind_of(constant)
+    constant_kind = _kind_of(constant)
     if kind == TEXT:
-        text = str(constant.value).lower() if wanted == BOOLEAN else str(constant.value)
+        text = str(constant.value).lower() if constant_kind == BOOLEAN else str(constant.value)
         send = (
-            f"send {_WORDS[wanted]} (of a CSV column: --columns NAME={_COLUMN_TYPES[wanted]}, or the stream's mapping)"
+            f"send {_WORDS[constant_kind]} (of a CSV column: --columns NAME={_COLUMN_TYPES[constant_kind]}, or the "
+            "stream's mapping)"
         )
         return f"write '{text}' to compare texts, or {send}"
-    if wanted == TEXT and kind == INTEGER:
+    if constant_kind == TEXT and kind == INTEGER:
         return f"write {constant.value} without quotes to compare numbers, or send a text ({_in_csv('text')})"
-    return f"compare it with {_WORDS[kind]}, or send {_WORDS[wanted]}"
+    return f"compare it with {_WORDS[kind]}, or send {_WORDS[constant_kind]}"
 
 
 def _in_csv(column_type: str) -> str:

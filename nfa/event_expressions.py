@@ -41,14 +41,14 @@ _TYPE = ("type",)
 
 @dataclass(frozen=True, slots=True)
 class EventExpression:
-    """An expression over one event: names are its attributes; ``type``, ``key`` and ``time(event)`` are its members."""
+    """An expression over one event: names are attributes; ``type``, ``key`` and ``time(event)`` read other members."""
 
     _expression: Expression
 
     @property
     def names(self) -> frozenset[str]:
         """The attribute paths, with dots."""
-        return frozenset(".".join(one.path) for one in attributes_of(self._expression) if one.path)
+        return frozenset(".".join(attribute.path) for attribute in attributes_of(self._expression) if attribute.path)
 
     @property
     def lookups(self) -> frozenset[Lookup]:
@@ -68,29 +68,29 @@ class EventExpression:
 
         A column has plain JSON values, or kinds, integers and floats as in ``Values``. Lookups read ``tables``.
         """
-        read: dict[Leaf, Values] = {
+        source_values: dict[Leaf, Values] = {
             leaf: Values.of_columns(columns[".".join(leaf)])
             for leaf in sources_of(self._expression)
             if isinstance(leaf, tuple)
         }
-        return evaluate_with_tables(self._expression, read, size, tables).is_true
+        return evaluate_with_tables(self._expression, source_values, size, tables).is_true
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:
         """Attributes, each with a range of numbers outside which the expression is not true."""
         whole = self._expression
-        for one in whole.operands if isinstance(whole, Both) else (whole,):
-            match one:
+        for conjunct in whole.operands if isinstance(whole, Both) else (whole,):
+            match conjunct:
                 case Comparison(
-                    operator=found, left=Attribute(path=path), right=Literal(value=int() | float() as number)
+                    operator=operator, left=Attribute(path=path), right=Literal(value=int() | float() as number)
                 ):
-                    lowest = float(number) if found in ("=", ">", ">=") else -inf
-                    yield ".".join(path), lowest, float(number) if found in ("=", "<", "<=") else inf
+                    lowest = float(number) if operator in ("=", ">", ">=") else -inf
+                    yield ".".join(path), lowest, float(number) if operator in ("=", "<", "<=") else inf
 
     def numbers(self, columns: BatchColumns, rows: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
         """Kinds, integers and floats of the values for some events of a batch, as in ``Values``."""
-        found = self._values(columns, rows)
-        return found.kinds, found.integers, found.floats
+        values = self._values(columns, rows)
+        return values.kinds, values.integers, values.floats
 
     def _values(self, columns: BatchColumns, rows: NDArray[np.intp]) -> Values:
         return evaluate(self._expression, columns.read(rows, set(leaves_of(self._expression))), len(rows))
@@ -102,13 +102,13 @@ def parse_event_expression(text: str) -> EventExpression:
     ``PatternRefused`` has position and advice.
     """
     try:
-        expression = _read(text)
+        expression = _resolved(text)
     except PatternRefused as error:
         raise moved(error, text) from None
     return EventExpression(without_alias(expression, _OWN))
 
 
-def _read(text: str) -> Expression:
+def _resolved(text: str) -> Expression:
     scope = NameScope(own=None, known=_ALIASES, bound=_ALIASES, has_previous=False)
     expression = resolve(_of_event(build_expression(trees_of(parse_condition_tree(text))[0])), scope)
     for call in calls_of(expression):
@@ -128,14 +128,14 @@ def columns_of_events(batch: EventBatch) -> BatchColumns:
 def _of_event(expression: Expression) -> Expression:
     """The expression in which every name belongs to the event, and ``type`` is its type."""
 
-    def change(one: Expression) -> Expression | None:
-        match one:
+    def change(part: Expression) -> Expression | None:
+        match part:
             case Attribute(path=path) if path == _TYPE:
-                return Call("type", (replace(one, path=(_OWN,)),), one.position)
+                return Call("type", (replace(part, path=(_OWN,)),), part.position)
             case Attribute():
-                return replace(one, path=(_OWN, *one.path))
-            case Call(arguments=(Attribute(path=(name,)),)) if one.name in OF_EVENT and name == _OWN:
-                return one
+                return replace(part, path=(_OWN, *part.path))
+            case Call(arguments=(Attribute(path=(name,)),)) if part.name in OF_EVENT and name == _OWN:
+                return part
             case _:
                 return None
 

@@ -19,7 +19,7 @@ from streams import Event, EventBatch, Ties, texts_of
 from streams.tables import MappedTable, TableForm
 
 SHARED, RUNS, IDLE, SAVED = MATCHER_FEATURES = ("shared", "runs", "idle", "saved")
-"""Its patterns' engines; traces with an idle timeout; saved state."""
+"""The features of a matcher: the engines of its patterns, an idle timeout of its traces, saved state."""
 
 _PATTERNS: Mapping[str, tuple[str, ...]] = {
     SHARED: (
@@ -43,8 +43,8 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
     """The features of a matcher that runs patterns once; with ``is_idling`` its traces have an idle timeout."""
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
-    chosen = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
-    return frozenset(feature for feature, is_chosen in chosen.items() if is_chosen)
+    flags = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
+    return frozenset(feature for feature, is_set in flags.items() if is_set)
 
 
 def matching_exercise(features: Collection[str]) -> str:
@@ -71,21 +71,21 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
         if engine in features
         for text in _PATTERNS[engine]
     ]
-    for version, known in guards.items():
-        matcher.set_guard(version, known)
-    found: list[MatchOutput] = []
+    for version, version_guard in guards.items():
+        matcher.set_guard(version, version_guard)
+    outputs: list[MatchOutput] = []
     for number in range(len(_TRACES)):
         events = _events(number)
         for part in (events[:2], events[2:]):
-            found.append(matcher.process(EventBatch.from_events(part)))
+            outputs.append(matcher.process(EventBatch.from_events(part)))
             if SAVED in features:
                 matcher.open_cases(CaseQuery())
                 matcher = Matcher.load(matcher.dump(), guards)
     if SAVED in features and names:  # a trace still has bound events of the pattern
         matcher.remove_pattern(names[0])
     last = str(len(_TRACES) - 1)
-    found += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]
-    return sum(len(output.matches()) for output in found)
+    outputs += [matcher.pass_time(_LAST_US), matcher.end_traces([last], _LAST_US), matcher.finish()]
+    return sum(len(output.matches()) for output in outputs)
 
 
 def _look_up() -> None:

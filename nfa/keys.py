@@ -40,9 +40,9 @@ def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "")
         return
     keys = ", ".join(".".join(path) for path in pattern.keys)
     names = (".".join(path) for path in key_paths if path != _KEY)
-    known = min(names, key=lambda name: (len(name), name), default="key")
+    key = min(names, key=lambda name: (len(name), name), default="key")
     raise KeyMismatch(
-        f"pattern {pattern.name} is correlated by [{keys}], the events by {known}: write WHERE [key, {keys}]{advice}",
+        f"pattern {pattern.name} is correlated by [{keys}], the events by {key}: write WHERE [key, {keys}]{advice}",
         asked=keys,
-        key=known,
+        key=key,
     )

@@ -118,7 +118,7 @@ class Matcher:
     @property
     def versions(self) -> Mapping[tuple[str, int], RunningPattern]:
         """The running patterns by name and version, including draining versions."""
-        running = [*(one.pattern for one in self._draining.values()), *self._patterns.values()]
+        running = [*(draining.pattern for draining in self._draining.values()), *self._patterns.values()]
         return {(pattern.name, pattern.version): pattern for pattern in running}
 
     def add_pattern(
@@ -163,14 +163,14 @@ class Matcher:
     def remove_pattern(self, name: str) -> None:
         """Remove a pattern and its partial matches; ``UnknownPattern`` if no pattern of that name is registered."""
         if name not in self._patterns:
-            known = ", ".join(sorted(self._patterns)) or "none"
-            raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {known}", name=name)
+            names = ", ".join(sorted(self._patterns)) or "none"
+            raise UnknownPattern(f"no pattern {name!r} is registered here; registered: {names}", name=name)
         del self._patterns[name]
         self._draining.pop(name, None)
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep their guard. ValueError unless ``may_be_guarded``."""
+        """Set the guard of new traces; open traces keep theirs. Raises ValueError unless ``may_be_guarded``."""
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with may_be_guarded=False")
         self._main.set_guard(version, guard)
@@ -183,12 +183,12 @@ class Matcher:
 
     @property
     def stats(self) -> MatcherStats:
-        """The counts so far; events are counted once, whatever keys patterns use. New patterns may be uncompiled."""
+        """The counts so far. An event counts once, whichever keys patterns use; a pattern just added may be missing."""
         if self._are_counts_stale:
             self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
-        for other in others:
-            main = main.with_other_keys(other)
+        for lane_stats in others:
+            main = main.with_other_keys(lane_stats)
         return main
 
     def open_cases(self, query: CaseQuery) -> OpenCases:
@@ -221,7 +221,7 @@ class Matcher:
         ``process``.
         """
         self._tables = tables
-        if not any(one.rows is not None for one in self.versions.values()):
+        if not any(pattern.rows is not None for pattern in self.versions.values()):
             return
         self._check_whole()
         self._compile()
@@ -234,30 +234,30 @@ class Matcher:
         self._check_whole()
         if batch.tables is not None and batch.tables is not self._tables:
             self.read_tables(batch.tables)
-        found: list[LaneOutput] = []
+        outputs: list[LaneOutput] = []
         done = 0
         while (row := first_row_past(self._draining.values(), batch)) is not None:
-            found += self._process(batch.slice(0, row + 1), done)
+            outputs += self._process(batch.slice(0, row + 1), done)
             self._forget_drained(int(batch.time_us[row]))
             batch, done = batch.slice(row + 1), done + row + 1
-        if len(batch) or not found:
-            found += self._process(batch, done)
-        return MatchOutput(tuple(found))
+        if len(batch) or not outputs:
+            outputs += self._process(batch, done)
+        return MatchOutput(tuple(outputs))
 
     def _process(self, batch: EventBatch, done: int) -> list[LaneOutput]:
         self._compile()
         self._is_midway = True
-        found: list[LaneOutput] = []
+        outputs: list[LaneOutput] = []
         for keys, lane in self._lanes.items():
             if keys == _STREAM_KEY:
                 output = lane.process(batch)
-                found.append(replace(output, first_row=done) if done else output)
+                outputs.append(replace(output, first_row=done) if done else output)
             else:
-                found += [
+                outputs += [
                     replace(output, first_row=done + output.first_row) for output in lane.process_finer(batch, keys)
                 ]
         self._is_midway = False
-        return self._without_later(found)
+        return self._without_later(outputs)
 
     def pass_time(self, watermark_us: int) -> MatchOutput:
         """Advance time to the watermark and decide the matches that wait for it, for example because of a trailing NOT.
@@ -268,11 +268,11 @@ class Matcher:
         self._check_whole()
         self._compile()
         self._is_midway = True
-        found = [output for lane in self._lanes.values() for output in lane.pass_time(watermark_us)]
+        outputs = [output for lane in self._lanes.values() for output in lane.pass_time(watermark_us)]
         self._is_midway = False
-        found = self._without_later(found)
+        outputs = self._without_later(outputs)
         self._forget_drained(watermark_us)
-        return MatchOutput(tuple(found))
+        return MatchOutput(tuple(outputs))
 
     def end_traces(self, keys: Iterable[str], time_us: int | None = None) -> MatchOutput:
         """End the traces of some correlation keys without an event; a later event of such a key opens a new trace.
@@ -287,9 +287,9 @@ class Matcher:
         homes = np.array(sorted({key_hash(key) for key in keys}), np.uint64)
         newest_us = self._main.newest_us  # of the stream: other lanes may have had no event for a while
         when_us = newest_us if time_us is None else min(time_us, newest_us)
-        found = [lane.end_traces(homes, when_us) for lane in self._lanes.values()]
+        outputs = [lane.end_traces(homes, when_us) for lane in self._lanes.values()]
         self._is_midway = False
-        return MatchOutput(tuple(self._without_later(found)))
+        return MatchOutput(tuple(self._without_later(outputs)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted.
@@ -335,20 +335,20 @@ class Matcher:
             may_be_guarded=options.may_be_guarded,
             idle_timeout_us=options.idle_timeout_us,
             patterns=[
-                (one.name, one.version, one.text, one.is_guarded, *_saved_budget(one))
-                for one in self._patterns.values()
+                (pattern.name, pattern.version, pattern.text, pattern.is_guarded, *_saved_budget(pattern))
+                for pattern in self._patterns.values()
             ],
             lanes=[],
             draining=[
                 (
-                    one.pattern.version,
-                    one.pattern.text,
-                    one.pattern.is_guarded,
-                    one.border,
-                    one.until_us,
-                    *_saved_budget(one.pattern),
+                    draining.pattern.version,
+                    draining.pattern.text,
+                    draining.pattern.is_guarded,
+                    draining.border,
+                    draining.until_us,
+                    *_saved_budget(draining.pattern),
                 )
-                for one in self._draining.values()
+                for draining in self._draining.values()
             ],
         )
         return snapshot.dump(header, self._lanes)
@@ -357,7 +357,7 @@ class Matcher:
     def load(cls, body: bytes, guards: Mapping[int, Guard]) -> Matcher:
         """A matcher that continues from the bytes of ``dump``; ``guards`` has at least the ``guard_versions_in_use``.
 
-        ``StateFormatError``: the bytes are damaged, of another version, or name a guard that is not given.
+        ``StateFormatError``: the bytes are damaged, of another version, or name a guard that ``guards`` lacks.
         """
         header, arrays = snapshot.read(body)
         matcher = cls(
@@ -399,17 +399,17 @@ class Matcher:
 
     def _arrange_lanes(self) -> None:
         """Keep one lane for each set of keys in use, and always the lane of the correlation key."""
-        wanted = self._patterns_by_lane()
+        patterns_by_lane = self._patterns_by_lane()
         self._lanes = {
-            keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in wanted
+            keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in patterns_by_lane
         }
         self._main.is_followed = any(isinstance(lane, RowLane) for lane in self._lanes.values())
 
     def _patterns_by_lane(self) -> dict[tuple[Path, ...], list[RunningPattern]]:
-        found: dict[tuple[Path, ...], list[RunningPattern]] = {_STREAM_KEY: []}
-        for pattern in [*self._patterns.values(), *(one.pattern for one in self._draining.values())]:
-            found.setdefault(self._lane_keys(pattern), []).append(pattern)
-        return found
+        patterns_by_lane: dict[tuple[Path, ...], list[RunningPattern]] = {_STREAM_KEY: []}
+        for pattern in [*self._patterns.values(), *(draining.pattern for draining in self._draining.values())]:
+            patterns_by_lane.setdefault(self._lane_keys(pattern), []).append(pattern)
+        return patterns_by_lane
 
     def _lane_keys(self, pattern: RunningPattern) -> tuple[Path, ...]:
         if pattern.rows is not None:
@@ -424,15 +424,15 @@ class Matcher:
         until_us = lane.drained_by(pattern)
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
-    def _without_later(self, found: list[LaneOutput]) -> list[LaneOutput]:
+    def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
         """The output without results of draining versions that began after their borders."""
-        borders = {one.pattern: one.border for one in self._draining.values()}
-        return [without_later(output, borders) for output in found] if borders else found
+        borders = {draining.pattern: draining.border for draining in self._draining.values()}
+        return [without_later(output, borders) for output in outputs] if borders else outputs
 
     def _forget_drained(self, time_us: int) -> None:
-        """Remove draining versions that can give no more results at a time."""
-        for name, one in list(self._draining.items()):
-            if one.is_done(time_us):
+        """Remove the draining versions that can emit no result after a time."""
+        for name, draining in list(self._draining.items()):
+            if draining.is_done(time_us):
                 del self._draining[name]
                 self._is_stale = self._are_counts_stale = True
 
@@ -442,8 +442,8 @@ class Matcher:
 
 
 def _new_lane(keys: tuple[Path, ...], options: LaneOptions, home: LaneState) -> Lane:
-    read = RowsRead.of_keys(keys)
-    return Lane(options, is_finer=keys != _STREAM_KEY) if read is None else RowLane(options, read, home)
+    rows_read = RowsRead.of_keys(keys)
+    return Lane(options, is_finer=keys != _STREAM_KEY) if rows_read is None else RowLane(options, rows_read, home)
 
 
 def _saved_budget(pattern: RunningPattern) -> list[dict[str, int]]:

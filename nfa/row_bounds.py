@@ -19,7 +19,7 @@ MOST_ROWS_AT_ONCE = 1_000
 
 
 def row_notices(pattern: Pattern) -> Iterator[Notice]:
-    """Warnings about steps whose events meet every row, as no equality names the rows that they concern."""
+    """Warnings about steps whose events meet every row, because no equality with a column selects rows."""
     if pattern.rows is None:
         return
     row = pattern.rows.alias
@@ -37,14 +37,14 @@ def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
     """For each step of a pattern with FOR EACH ROW, the rows that its events meet, in words."""
     if pattern.rows is None:
         return []
-    found = []
+    descriptions = []
     for atom, columns, opens in dispatched_steps(over_events(pattern).event, pattern.rows.alias):
         names = " and ".join(f"{pattern.rows.alias}.{column}" for column in columns)
-        every = "every row" if opens else "the rows with events bound in the transaction"
-        found.append(
-            (atom.alias, f"the rows with the values of the event, by an index over {names}" if names else every)
+        default = "every row" if opens else "the rows with events bound in the transaction"
+        descriptions.append(
+            (atom.alias, f"the rows with the values of the event, by an index over {names}" if names else default)
         )
-    return found
+    return descriptions
 
 
 def require_rows(pattern: Pattern, tables: Tables) -> None:
@@ -52,8 +52,8 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
     if pattern.rows is None:
         return
     name, *versions = pattern.rows.table, *tables.versions.get(pattern.rows.table, ())
-    for opened in versions:
-        rows = opened.rows()
+    for table_version in versions:
+        rows = table_version.rows()
         if len(rows) <= MOST_ROWS_AT_ONCE:
             continue
         if len(rows) > MOST_ROWS:
@@ -62,8 +62,8 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
                 f"{MOST_ROWS:,}: use another table with the rows that matter, or lookup() in a pattern without rows",
                 table=name,
             )
-        read = TableRows.of(rows, opened.version.form.key, sorted(columns_read(pattern)))
-        index = RowIndex(read, [over_events(pattern).event], pattern.rows.alias, ())
+        table_rows = TableRows.of(rows, table_version.version.form.key, sorted(columns_read(pattern)))
+        index = RowIndex(table_rows, [over_events(pattern).event], pattern.rows.alias, ())
         if index.most_rows > MOST_ROWS_AT_ONCE:
             raise TooManyRows(
                 f"the pattern {pattern.name!r} is for each row of {name!r}, and an event may meet {index.most_rows:,} "
@@ -78,10 +78,10 @@ def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
 
     Without a declared type, a key column has texts, which never equal an attribute that is a number.
     """
-    opened = tables.versions.get("" if pattern.rows is None else pattern.rows.table, ())
-    if pattern.rows is None or not opened:
+    table_versions = tables.versions.get("" if pattern.rows is None else pattern.rows.table, ())
+    if pattern.rows is None or not table_versions:
         return
-    form, rows = opened[-1].version.form, opened[-1].rows()
+    form, rows = table_versions[-1].version.form, table_versions[-1].rows()
     texts = [name for name in form.key if form.columns[name] == "text" and len(rows)]
     numbers = [name for name in texts if pc.all(pc.match_substring_regex(rows.column(name), r"^-?[0-9]+$")).as_py()]
     for atom, columns, _ in dispatched_steps(over_events(pattern).event, pattern.rows.alias):

@@ -26,13 +26,13 @@ _TIME, _TYPE = ("time",), ("type",)
 def null_notices(pattern: Pattern) -> Iterator[Notice]:
     """Warnings about a pattern's conditions, WHERE and RETURN."""
     steps = [(atom.condition, atom.alias) for atom, _ in all_atoms_of(pattern.event)]
-    others = [(one, "a") for one in (pattern.where, *(column.expression for column in pattern.returns))]
+    others = [(clause, "a") for clause in (pattern.where, *(column.expression for column in pattern.returns))]
     for expression, alias in (*steps, *others):
         if expression is not None:
             for call in calls_of(expression):
                 yield from _of_call(call, alias)
-            for one in subexpressions(expression):
-                yield from _of_comparison(one, alias)
+            for part in subexpressions(expression):
+                yield from _of_comparison(part, alias)
 
 
 def _of_call(call: Call, alias: str) -> Iterator[Notice]:
@@ -42,24 +42,24 @@ def _of_call(call: Call, alias: str) -> Iterator[Notice]:
     parameters = FUNCTIONS[call.name].parameters_of(len(call.arguments)) if call.name in FUNCTIONS else None
     for parameter, argument in zip(parameters or (), call.arguments, strict=False):
         if parameter.kind == "time" and isinstance(argument, Attribute) and argument.path == _TIME:
-            whose = argument.of or alias
+            owner = argument.of or alias
             yield Notice(
                 "own-member",
-                f"{describe_expression(argument)} is an attribute of the data; the time of the event is time({whose})",
+                f"{describe_expression(argument)} is an attribute of the data; the time of the event is time({owner})",
                 argument.position,
             )
 
 
 def _of_elements(call: Call, items: Attribute, inner: Expression) -> Iterator[Notice]:
-    """Warnings about names of an expression over a list's elements that repeat the list's path, as elements lack it."""
-    for one in attributes_of(inner):
-        if len(one.path) > len(items.path) and one.path[: len(items.path)] == items.path:
-            name, path = ".".join(one.path[len(items.path) :]), ".".join(items.path)
+    """Warnings about names, in an expression over the elements of a list, that begin with the path of the list."""
+    for attribute in attributes_of(inner):
+        if len(attribute.path) > len(items.path) and attribute.path[: len(items.path)] == items.path:
+            name, path = ".".join(attribute.path[len(items.path) :]), ".".join(items.path)
             yield Notice(
                 "element-path",
                 f"names in the last argument of {word_of(call.name)} are of the elements of {path}, which have no "
-                f"{'.'.join(one.path)}; write {name}",
-                one.position,
+                f"{'.'.join(attribute.path)}; write {name}",
+                attribute.position,
             )
 
 
@@ -80,6 +80,6 @@ def _is_word(name: Attribute, other: Attribute) -> bool:
 def _of_word(side: Attribute, word: Attribute, alias: str) -> Notice:
     text = f"{describe_expression(word)} is an attribute, and a text is in single quotes: '{word.path[0]}'"
     if side.path == _TYPE:
-        whose = side.of or alias
-        text += f"; type is an attribute of the data, the type of the event is type({whose})"
+        owner = side.of or alias
+        text += f"; type is an attribute of the data, the type of the event is type({owner})"
     return Notice("bare-text", text, word.position)

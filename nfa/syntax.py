@@ -183,12 +183,12 @@ def subexpressions(expression: Expression) -> Iterator[Expression]:
 
 def calls_of(expression: Expression) -> Iterator[Call]:
     """All calls within an expression, outer ones first."""
-    return (one for one in subexpressions(expression) if isinstance(one, Call))
+    return (part for part in subexpressions(expression) if isinstance(part, Call))
 
 
 def attributes_of(expression: Expression) -> Iterator[Attribute]:
     """All attributes that an expression reads, in the order of the text; a bare alias has the empty path."""
-    return (one for one in subexpressions(expression) if isinstance(one, Attribute))
+    return (part for part in subexpressions(expression) if isinstance(part, Attribute))
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +329,8 @@ class Column:
 class Into:
     """The INTO clause: a match becomes an event of a derived stream instead of an alert.
 
-    ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. The default
-    of the event's type is the pattern's name.
+    ``key`` is the column of RETURN whose value is the event's correlation key; None: the key of the match. Without
+    ``event_type``, the event's type is the pattern's name.
     """
 
     stream: str

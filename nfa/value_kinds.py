@@ -60,18 +60,18 @@ def _of_call(call: Call, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> 
     if call.name in _OF_AGGREGATE:
         return _OF_AGGREGATE[call.name]
     if call.name in AGGREGATES or call.name == "coalesce":
-        return _joined([kind_of_value(one, kind_of) for one in call.arguments])
+        return _joined([kind_of_value(argument, kind_of) for argument in call.arguments])
     return _OF_RESULT.get(FUNCTIONS[call.name].result, "any")
 
 
 def _joined(kinds: Sequence[ValueKind]) -> ValueKind:
     """The common kind of values of several kinds; integers and other numbers are ``number``."""
 
-    def both(one: ValueKind, other: ValueKind) -> ValueKind:
-        if other in (one, "null"):
-            return one
-        if one == "null":
-            return other
-        return "number" if {one, other} == {"integer", "number"} else "any"
+    def common_kind(first: ValueKind, second: ValueKind) -> ValueKind:
+        if second in (first, "null"):
+            return first
+        if first == "null":
+            return second
+        return "number" if {first, second} == {"integer", "number"} else "any"
 
-    return reduce(both, kinds, "null")
+    return reduce(common_kind, kinds, "null")

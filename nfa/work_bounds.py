@@ -44,15 +44,18 @@ class TraceEnds:
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
         """Warnings about parts that are accepted but probably mistakes, in the order of the text."""
-        found = (
+        notices = (
             *warnings_of(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing),
             *row_notices(pattern),
             *null_notices(pattern),
         )
         grows = _unbounded_work(pattern, has_trace_end=self.has_trace_end, is_log_ordered=self.is_log_ordered)
         if grows is not None:
-            found = (*(one for one in found if one.code != "no-within"), grows)  # WITHIN corrects these, too
-        return tuple(sorted(found, key=lambda notice: (notice.position.line, notice.position.column)))
+            notices = (
+                *(warning for warning in notices if warning.code != "no-within"),
+                grows,
+            )  # WITHIN corrects these, too
+        return tuple(sorted(notices, key=lambda notice: (notice.position.line, notice.position.column)))
 
 
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
@@ -76,12 +79,12 @@ def _unbounded_work(pattern: Pattern, *, has_trace_end: bool, is_log_ordered: bo
     ways = ["SELECT NEXT or STRICT", "an equality between steps (b.id = a.id)"]
     if repeat is not None:
         ways.insert(0, "a repetition of fewer events or EACH NEXT")
-    how = "with every subset of the repeated events" if growth == math.inf else _power(int(growth))
+    rate = "with every subset of the repeated events" if growth == math.inf else _power(int(growth))
     return Notice(
         "unbounded-work",
         "the work per event is not bounded: an event may meet all partial matches of its trace, whose number grows "
-        f"{how}; beyond a budget the pattern is given up in the trace, and after several such traces suspended. WITHIN "
-        f"bounds it; what makes partial matches fewer: {', '.join(ways)}",
+        f"{rate}; beyond a budget the pattern is given up in the trace, and after several such traces suspended. "
+        f"WITHIN bounds it; what makes partial matches fewer: {', '.join(ways)}",
         first_position(pattern.event) if repeat is None else repeat.position,
     )
 
@@ -105,36 +108,38 @@ def _program_of(automaton: PatternAutomaton, *, is_log_ordered: bool) -> RunProg
     atoms = atoms_to_test(automaton)
     names = sorted({name for atom in atoms for name in atom.types if name != ANY_TYPE})
     codes = {name: code for code, name in enumerate(names)}
-    own = [RunPattern(automaton=automaton, columns=GuardColumns(first_state=0, negations={}))]
-    compiled = compile_runs(own, codes, PredicateTable.of(atoms), TextPool(), is_simultaneous=not is_log_ordered)
+    run_patterns = [RunPattern(automaton=automaton, columns=GuardColumns(first_state=0, negations={}))]
+    compiled = compile_runs(
+        run_patterns, codes, PredicateTable.of(atoms), TextPool(), is_simultaneous=not is_log_ordered
+    )
     return compiled.program
 
 
 def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
-    """The largest growth among the states of which an event meets all partial matches."""
-    made = [0.0] * len(automaton.states)  # by state: growth of the number of partial matches that ever reach it
+    """The largest growth among the states in which an event meets all partial matches."""
+    growths = [0.0] * len(automaton.states)  # by state: growth of the number of partial matches that ever reach it
     for component in _components(p):
-        inside = [step for state in component for step in _steps(p, state) if p.target[step] in component]
-        if inside:  # a repetition: ANY chooses freely, other modes have one continuation per beginning
-            is_any = any(p.mode[step] == ANY_MODE for step in inside)
-            most = math.inf if is_any else max(made[state] for state in component) + 1
+        inner_steps = [step for state in component for step in _steps(p, state) if p.target[step] in component]
+        if inner_steps:  # a repetition: ANY chooses freely, other modes have one continuation per beginning
+            is_any = any(p.mode[step] == ANY_MODE for step in inner_steps)
+            most = math.inf if is_any else max(growths[state] for state in component) + 1
             for state in component:
-                made[state] = most
+                growths[state] = most
         for state in component:
             for step in _steps(p, state):
                 target = int(p.target[step])
                 if target not in component:
-                    made[target] = max(made[target], _passed_on(p, state, step, made[state]))
-    met = [state for state in range(1, len(made)) if _is_met(automaton, p, state)]
-    found = (made[state] if _is_kept(automaton, p, state) else made[state] - 1 for state in met)
-    return float(max(found, default=0.0))
+                    growths[target] = max(growths[target], _passed_on(p, state, step, growths[state]))
+    met_states = [state for state in range(1, len(growths)) if _is_met(automaton, p, state)]
+    candidates = (growths[state] if _is_kept(automaton, p, state) else growths[state] - 1 for state in met_states)
+    return float(max(candidates, default=0.0))
 
 
-def _passed_on(p: RunProgram, state: int, step: int, made: float) -> float:
+def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
     """The growth of the number of partial matches that a step makes from those in its source state."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # a bounded number for each event
-    return made + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
+    return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)
 
 
 def _steps(p: RunProgram, state: int) -> range:
@@ -147,7 +152,7 @@ def _components(p: RunProgram) -> list[set[int]]:
     lowest: dict[int, int] = {}
     path: list[int] = []
     on_path: set[int] = set()
-    found: list[set[int]] = []
+    components: list[set[int]] = []
     waiting = [(0, iter(_steps(p, 0)))]
     while waiting:
         state, steps = waiting[-1]
@@ -168,16 +173,16 @@ def _components(p: RunProgram) -> list[set[int]]:
                 lowest[waiting[-1][0]] = min(lowest[waiting[-1][0]], lowest[state])
             if lowest[state] == order[state]:
                 place = path.index(state)
-                found.append(set(path[place:]))
-                on_path -= found[-1]
+                components.append(set(path[place:]))
+                on_path -= components[-1]
                 del path[place:]
-    return found[::-1]
+    return components[::-1]
 
 
 def _is_kept(automaton: PatternAutomaton, p: RunProgram, state: int) -> bool:
     """Whether partial matches in a state may wait for ever, so that they accumulate."""
     goes_on = any(p.mode[step] != STRICT and p.limit[step] == LATEST for step in _steps(p, state))
-    waits = any(one.within_us is None for finish in automaton.finishes[state] for one in finish.negations)
+    waits = any(negation.within_us is None for finish in automaton.finishes[state] for negation in finish.negations)
     return goes_on or waits
 
 

@@ -56,7 +56,7 @@ from shards import KINDS, Kind, OldestFirst, Policy, RowBlock, SavedStateError, 
 from streams import Ask, StateLost, log_key, position_order
 from streams.tables import TableFiles, Tables, fetching
 
-_ENDINGS_TOLD = 1_000  # per micro-batch; after a backlog each event may cause one, and only the newest are listed
+_MOST_ENDINGS = 1_000  # per micro-batch; after a backlog each event may cause one, and only the newest are listed
 _ENTRY_BYTES = 200
 _SHARED_S = 0.5  # of matching before a handover is due
 _SHARED_TIMES = 16  # multiple of the last handover's time, added to ``_SHARED_S``
@@ -150,7 +150,7 @@ class HeldShards:
         is the number of the shard's stops as the entries were read; None: unknown, so the stops are read.
         ``LogDamaged`` if entries since the newest snapshot are gone.
         """
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         continues = shard not in self._begun and self._finished.get(shard) == after
         if shard in self._begun:  # an attempt failed: the state may be half changed
             self._held.pop(shard, None)
@@ -161,22 +161,22 @@ class HeldShards:
             del self._held[shard]
         try:
             self._held_at(shard, after)
-            loaded = time.perf_counter()
+            loaded_s = time.perf_counter()
             rows = self._matched(shard, after, entries, is_suspect=is_suspect)
         except StateLost as error:
             log.warning("file-of-state-gone", shard=shard, after=after, reason=error.message)
             self._held.pop(shard, None)
             self._incomplete.add(shard)
             self._held_at(shard, after)
-            loaded = time.perf_counter()
+            loaded_s = time.perf_counter()
             rows = self._matched(shard, after, entries, is_suspect=is_suspect)
             self._incomplete.discard(shard)
-        matched = time.perf_counter()
-        self._keep(shard, after, _cost(entries), matched - loaded)
+        matched_s = time.perf_counter()
+        self._keep(shard, after, _cost(entries), matched_s - loaded_s)
         self._quarantine.done(shard)
         self._begun.discard(shard)
         self._finished[shard] = self._held[shard].state.position
-        self._work.setdefault(shard, Work(after)).add(entries, (begun, loaded, matched, time.perf_counter()))
+        self._work.setdefault(shard, Work(after)).add(entries, (start_s, loaded_s, matched_s, time.perf_counter()))
         return rows
 
     def report(self, shard: int) -> RowBlock:
@@ -189,9 +189,9 @@ class HeldShards:
         costs = None if held.costs is None else held.costs.due()
         return stats_row(held.state, self._work.pop(shard), held.size_bytes, costs)
 
-    def answer(self, shard: int, after: str, stream: str, asked: Ask) -> dict[str, Any]:
+    def answer(self, shard: int, after: str, stream: str, question: Ask) -> dict[str, Any]:
         """The answer of a shard's state at a position to a question, as ``ShardState.answer``."""
-        return self._held_at(shard, after).state.answer(stream, asked)
+        return self._held_at(shard, after).state.answer(stream, question)
 
     def load(self, shard: int, epoch: int | None = None) -> None:
         """Load a shard's state at the end of its results, as its next micro-batch would; else ``LogDamaged``.
@@ -214,8 +214,8 @@ class HeldShards:
 
     def forget(self, shard: int) -> None:
         """Drop the retained state of a shard, which another process advances from now on."""
-        for known in (self._held, self._finished, self._work):
-            known.pop(shard, None)
+        for by_shard in (self._held, self._finished, self._work):
+            by_shard.pop(shard, None)
         self._begun.discard(shard)
         self._quarantine.forget(shard)
 
@@ -231,23 +231,23 @@ class HeldShards:
 
     def _matched(self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_suspect: bool) -> list[RowBlock]:
         if is_suspect:
-            return self._one_by_one(shard, after, entries, is_watched=True)
-        return self._all(shard, after, entries)
+            return self._match_one_by_one(shard, after, entries, is_watched=True)
+        return self._match_all(shard, after, entries)
 
-    def _all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
+    def _match_all(self, shard: int, after: str, entries: Sequence[StoredEntry]) -> list[RowBlock]:
         """Match all entries together; after an unexpected error, match them one by one."""
-        state, wanted = self._held_at(shard, after).state, self._screened(shard, entries)
+        state, screened = self._held_at(shard, after).state, self._screened(shard, entries)
         try:
-            return state.advance(wanted)
+            return state.advance(screened)
         except (MemoryError, StateLost):
             raise
         # house: allow broad-except: whatever it is, the entry that causes it is set aside, with the reason
         except Exception:
             log.exception("entries-break-the-matcher", shard=shard, after=after)
             del self._held[shard]
-            return self._one_by_one(shard, after, entries, is_watched=False)
+            return self._match_one_by_one(shard, after, entries, is_watched=False)
 
-    def _one_by_one(
+    def _match_one_by_one(
         self, shard: int, after: str, entries: Sequence[StoredEntry], *, is_watched: bool
     ) -> list[RowBlock]:
         """Match entries one by one; set aside entries that raise, or that ended the process in an earlier attempt."""
@@ -256,26 +256,26 @@ class HeldShards:
         for entry in entries:
             if is_watched and self._quarantine.watch(shard, entry):
                 self._quarantine.set_aside(shard, after, entry, "the process that matched it died, again and again")
-            rows += self._one(shard, after, done, entry)
+            rows += self._match_one(shard, after, done, entry)
             done += self._screened(shard, [entry])
             self._quarantine.unwatch(shard, entry)
         return rows
 
-    def _one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
+    def _match_one(self, shard: int, after: str, done: Sequence[StoredEntry], entry: StoredEntry) -> list[RowBlock]:
         """Match an entry after the finished ones; if matching raises, set the entry aside and rebuild the state."""
         held = self._held.get(shard) or self._held_at(shard, after)
-        wanted = self._screened(shard, [entry])
+        screened = self._screened(shard, [entry])
         try:
-            return held.state.advance(wanted)
+            return held.state.advance(screened)
         except (MemoryError, StateLost):
             raise
         # house: allow broad-except: whatever it is, the entry is set aside, and its dead letter has the reason
         except Exception as error:
             self._quarantine.set_aside(shard, after, entry, f"matching it raised {type(error).__name__}: {error}")
             del self._held[shard]
-            again = self._held_at(shard, after).state
-            again.advance(done)
-            return again.advance(self._screened(shard, [entry]))
+            rebuilt = self._held_at(shard, after).state
+            rebuilt.advance(done)
+            return rebuilt.advance(self._screened(shard, [entry]))
 
     def _screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
         """The entries as the shard applies them: notes replace quarantined entries, and stop notes are inserted."""
@@ -286,7 +286,7 @@ class HeldShards:
         held = self._held.get(shard)
         if held is None or held.state.position != after:
             held = self._held[shard] = self._rebuilt(shard, after)
-            held.state.limit_endings(_ENDINGS_TOLD)
+            held.state.limit_endings(_MOST_ENDINGS)
             held.state.schedule(self._policy)
             held.costs = Costs(held.state)
         return held
@@ -302,11 +302,11 @@ class HeldShards:
         held = self._handed_over(shard, nearest, position) or held
         if held is None:
             held = self._begun_at(shard, saved)
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         for page in read_entries(self._server, shard, held.state.position, position):
             held.unsaved_bytes += _cost(page)
             held.state.replay(self._screened(shard, page))
-        held.unshared_s += time.perf_counter() - begun
+        held.unshared_s += time.perf_counter() - start_s
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
@@ -324,17 +324,19 @@ class HeldShards:
         A state whose entry is missing in the log is older than a loss of data in Redis, and is not used.
         """
         handed_over = () if self._handover is None else self._handover.positions(shard)
-        known = [one for one in handed_over if is_before(after, one) and self._is_logged(shard, one)]
-        found = latest(known, until)
-        if self._handover is None or found is None:
+        usable = [
+            position for position in handed_over if is_before(after, position) and self._is_logged(shard, position)
+        ]
+        newest = latest(usable, until)
+        if self._handover is None or newest is None:
             return None
-        body = self._handover.read(shard, found)
+        body = self._handover.read(shard, newest)
         if body is None or len(body) < _UNSAVED.size:
             return None
         try:
             state = self._loaded(shard, body[_UNSAVED.size :])
         except (SavedStateError, StateLost) as error:
-            log.warning("handed-over-state-damaged", shard=shard, position=found, reason=error.message)
+            log.warning("handed-over-state-damaged", shard=shard, position=newest, reason=error.message)
             return None
         (unsaved_bytes,) = _UNSAVED.unpack_from(body)
         return _Held(state, unsaved_bytes=unsaved_bytes, size_bytes=len(body))
@@ -414,7 +416,7 @@ class HeldShards:
             not held.size_bytes or held.unshared_s >= _SHARED_S + _SHARED_TIMES * held.shared_s
         )
         if is_shared or self._is_unsaved(held):
-            begun = time.perf_counter()
+            start_s = time.perf_counter()
             parts = held.state.dumped()
             held.size_bytes = sum(map(len, parts))
             is_saved = self._is_unsaved(held)
@@ -427,25 +429,25 @@ class HeldShards:
                 unsaved_bytes=held.unsaved_bytes,
                 is_saved=is_saved,
             )
-            self._store(held, copy, begun)
+            self._store(held, copy, start_s)
 
     def _is_unsaved(self, held: _Held) -> bool:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
-    def _store(self, held: _Held, copy: _Copy, begun: float) -> None:
+    def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
         """Store a copy of a state; if the state names files, before the step ends, which removes other files."""
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)
         if self._aside is not None and not has_files:
-            self._storing = self._aside.submit(self._write, held, copy, begun)
+            self._storing = self._aside.submit(self._write, held, copy, start_s)
             return
-        self._write(held, copy, begun)
+        self._write(held, copy, start_s)
         if has_files:
             handed_over = () if self._handover is None else self._handover.positions(shard)
             self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
 
-    def _write(self, held: _Held, copy: _Copy, begun: float) -> None:
+    def _write(self, held: _Held, copy: _Copy, start_s: float) -> None:
         """Write a snapshot if it is due, and leave the state for other processes.
 
         The newest handed over state from before the step is kept for a retry.
@@ -460,8 +462,10 @@ class HeldShards:
             before = latest(self._handover.positions(shard), copy.after)
             with suppress(FileNotFoundError):
                 self._handover.write(shard, copy.position, _UNSAVED.pack(copy.unsaved_bytes), *parts)
-                self._handover.keep_only(shard, tuple(kept for kept in (before, copy.position) if kept is not None))
-        held.shared_s = time.perf_counter() - begun
+                self._handover.keep_only(
+                    shard, tuple(position for position in (before, copy.position) if position is not None)
+                )
+        held.shared_s = time.perf_counter() - start_s
 
 
 def _is_between(first: str, position: str, last: str) -> bool:

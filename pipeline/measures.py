@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from shards import COUNTED, STATS, Cost, FoundRows, Metering, RowBlock, ShardState, StoredEntry, row_id
+from shards import COUNTED, STATS, Cost, Metering, ResultRows, RowBlock, ShardState, StoredEntry, row_id
 
-_SHOWN = (
+_REPORTED = (
     "events",
     "open_traces",
     "held",
@@ -45,14 +45,14 @@ class Work:
         """Add the entries of a step; ``times_s``: when it began, had the state, had matched, and had saved."""
         self.entries += len(entries)
         self.bytes += sum(len(entry.body) for entry in entries)
-        begun, loaded, matched, kept = times_s
-        self.load_s += loaded - begun
-        self.match_s += matched - loaded
-        self.keep_s += kept - matched
+        start_s, loaded_s, matched_s, saved_s = times_s
+        self.load_s += loaded_s - start_s
+        self.match_s += matched_s - loaded_s
+        self.keep_s += saved_s - matched_s
 
 
 class Costs:
-    """The costs of a state's hosts, reported about once a second; each report counts the one before by half."""
+    """The costs of a state's hosts, reported about once a second; a report includes half of the one before."""
 
     def __init__(self, state: ShardState) -> None:
         state.meter(Metering(time.thread_time_ns))
@@ -66,16 +66,16 @@ class Costs:
         if now < self._reported + _COSTS_S:
             return None
         self._seconds, self._reported = self._seconds + now - self._reported, now
-        found = self._state.costs
-        report = {"at_us": time.time_ns() // 1_000, "seconds": self._seconds, "streams": _costs(found)}
+        costs = self._state.costs
+        report = {"at_us": time.time_ns() // 1_000, "seconds": self._seconds, "streams": _costs(costs)}
         self._seconds /= 2
-        for hosts in found.values():
+        for hosts in costs.values():
             for cost, _ in hosts.values():
                 cost.halve()
         return report
 
 
-def _costs(found: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> dict[str, Any]:
+def _costs(costs: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> dict[str, Any]:
     return {
         label: {
             kind: {
@@ -86,7 +86,7 @@ def _costs(found: Mapping[str, Mapping[str, tuple[Cost, Collection[str]]]]) -> d
             }
             for kind, (cost, names) in hosts.items()
         }
-        for label, hosts in found.items()
+        for label, hosts in costs.items()
     }
 
 
@@ -106,16 +106,16 @@ def stats_row(state: ShardState, work: Work, state_bytes: int, costs: Mapping[st
         "keep_s": work.keep_s,
         "state_bytes": state_bytes,
         "promises": state.promises(),
-        "observed": [one.to_json() for one in state.observations()],
-        "streams": {label: _shown(measured) for label, measured in state.measures().items()},
+        "observed": [observation.to_json() for observation in state.observations()],
+        "streams": {label: _stream_measures(measured) for label, measured in state.measures().items()},
     }
     if costs is not None:
         body["costs"] = costs
-    found = FoundRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])
-    return RowBlock(found=found, stream="", position=state.position, shard=state.shard)
+    stats_rows = ResultRows.of(STATS, [(row_id(STATS, state.shard, state.position), body)])
+    return RowBlock(found=stats_rows, stream="", position=state.position, shard=state.shard)
 
 
-def _shown(measured: Mapping[str, int | None]) -> dict[str, int | None]:
+def _stream_measures(measured: Mapping[str, int | None]) -> dict[str, int | None]:
     of_operators = {name: number for name, number in measured.items() if name.startswith(COUNTED)}
     of_auto = {name: measured[name] for name in _OF_AUTO if name in measured}
-    return {**{name: measured[name] for name in _SHOWN}, **of_auto, **of_operators}
+    return {**{name: measured[name] for name in _REPORTED}, **of_auto, **of_operators}

@@ -83,24 +83,24 @@ class BatchMeter:
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
         self._sink = sink
         self._report = report
-        self._seen: dict[int, SinkTime] = {}
+        self._sink_times: dict[int, SinkTime] = {}
         self._events: dict[int, int] = {}  # matched events by shard, since its state began
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         """Pass all rows on to the sink, and note their statistics."""
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         self._sink(rows, epoch_id)
-        sink_ms = 1_000 * (time.perf_counter() - begun)
-        seen = seen_by_driver(rows, sink_ms)
-        events = self._new_events(seen)
-        self._seen[epoch_id] = replace(seen, reports=_by_shard(seen.reports), events=events)
-        while len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
+        sink_ms = 1_000 * (time.perf_counter() - start_s)
+        sink_time = seen_by_driver(rows, sink_ms)
+        events = self._new_events(sink_time)
+        self._sink_times[epoch_id] = replace(sink_time, reports=_by_shard(sink_time.reports), events=events)
+        while len(self._sink_times) > _REMEMBERED:
+            del self._sink_times[next(iter(self._sink_times))]
 
-    def _new_events(self, seen: SinkTime) -> int | None:
+    def _new_events(self, sink_time: SinkTime) -> int | None:
         """The events that these shards have matched since their last report; None if one reports for the first time."""
         new: int | None = 0
-        for report in seen.reports:
+        for report in sink_time.reports:
             events = _streams_total(report, "events") or 0
             before = self._events.get(report["shard"])
             new = None if before is None or new is None else new + max(0, events - before)
@@ -109,14 +109,14 @@ class BatchMeter:
 
     def take(self, epoch_id: int) -> SinkTime:
         """The statistics of a batch that the sink has written."""
-        return self._seen.pop(epoch_id)
+        return self._sink_times.pop(epoch_id)
 
     def committed(self, spark_progress: str) -> None:
         """Report a committed micro-batch; takes the JSON of Spark's ``StreamingQueryProgress``."""
         progress = orjson.loads(spark_progress)
-        seen = self._seen.pop(progress["batchId"], None)
-        if seen is not None:
-            self._report(fold(progress, seen))
+        sink_time = self._sink_times.pop(progress["batchId"], None)
+        if sink_time is not None:
+            self._report(fold(progress, sink_time))
 
 
 def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
@@ -134,25 +134,25 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
 
 def merged(first: SinkTime, second: SinkTime) -> SinkTime:
     """The statistics of two batches as those of one."""
-    known = first.events is not None and second.events is not None
+    are_known = first.events is not None and second.events is not None
     return SinkTime(
         reports=_by_shard([*first.reports, *second.reports]),
         rows=Counter(first.rows) + Counter(second.rows),
         sink_ms=first.sink_ms + second.sink_ms,
-        events=(first.events or 0) + (second.events or 0) if known else None,
+        events=(first.events or 0) + (second.events or 0) if are_known else None,
     )
 
 
 def _by_shard(reports: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Merge the reports of each shard: counts of work are added up, other members are those of its last report."""
-    found: dict[int, Mapping[str, Any]] = {}
+    merged_reports: dict[int, Mapping[str, Any]] = {}
     for report in reports:
-        before = found.get(report["shard"], {})
-        found[report["shard"]] = {**report, **{name: before.get(name, 0) + report[name] for name in _SUMMED}}
-    return list(found.values())
+        before = merged_reports.get(report["shard"], {})
+        merged_reports[report["shard"]] = {**report, **{name: before.get(name, 0) + report[name] for name in _SUMMED}}
+    return list(merged_reports.values())
 
 
-def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
+def fold(spark: Mapping[str, Any], sink_time: SinkTime) -> BatchProgress:
     """Merge the reports of Spark (``StreamingQueryProgress``, decoded) and of the shards on one micro-batch."""
     durations = spark["durationMs"]
     duration_ms = float(durations.get("triggerExecution", sum(durations.values())))
@@ -161,50 +161,50 @@ def fold(spark: Mapping[str, Any], seen: SinkTime) -> BatchProgress:
         batch=spark["batchId"],
         started_us=started_us,
         duration_ms=duration_ms,
-        parts_ms=_parts(durations, duration_ms, seen),
-        entries=sum(report["entries"] for report in seen.reports),
-        events=seen.events,
-        bytes=sum(report["bytes"] for report in seen.reports),
-        rows=dict(seen.rows),
-        shards=len(seen.reports),
-        state_bytes=_total(report.get("state_bytes") for report in seen.reports),
-        open_traces=_total(_streams_total(report, "open_traces") for report in seen.reports),
-        held=_total(_streams_total(report, "held") for report in seen.reports),
-        watermark_lag_s=_lags(seen.reports, started_us + round(duration_ms * 1_000)),
+        parts_ms=_parts(durations, duration_ms, sink_time),
+        entries=sum(report["entries"] for report in sink_time.reports),
+        events=sink_time.events,
+        bytes=sum(report["bytes"] for report in sink_time.reports),
+        rows=dict(sink_time.rows),
+        shards=len(sink_time.reports),
+        state_bytes=_total(report.get("state_bytes") for report in sink_time.reports),
+        open_traces=_total(_streams_total(report, "open_traces") for report in sink_time.reports),
+        held=_total(_streams_total(report, "held") for report in sink_time.reports),
+        watermark_lag_s=_lags(sink_time.reports, started_us + round(duration_ms * 1_000)),
     )
 
 
-def _parts(durations: Mapping[str, float], duration_ms: float, seen: SinkTime) -> dict[str, float]:
-    job_ms = max(0.0, durations.get("addBatch", 0) - seen.sink_ms)
-    match_ms = 1_000 * sum(report["match_s"] for report in seen.reports)
-    state_ms = 1_000 * sum(report["load_s"] + report["keep_s"] for report in seen.reports)
+def _parts(durations: Mapping[str, float], duration_ms: float, sink_time: SinkTime) -> dict[str, float]:
+    job_ms = max(0.0, durations.get("addBatch", 0) - sink_time.sink_ms)
+    match_ms = 1_000 * sum(report["match_s"] for report in sink_time.reports)
+    state_ms = 1_000 * sum(report["load_s"] + report["keep_s"] for report in sink_time.reports)
     scale = min(1.0, job_ms / (match_ms + state_ms)) if match_ms + state_ms else 0.0
     parts = {
         "plan": float(sum(durations.get(name, 0) for name in _PLANNING)),
         "read": job_ms - scale * (match_ms + state_ms),
         "match": scale * match_ms,
         "state": scale * state_ms,
-        "commit": seen.sink_ms + sum(durations.get(name, 0) for name in _COMMITTING),
+        "commit": sink_time.sink_ms + sum(durations.get(name, 0) for name in _COMMITTING),
     }
-    known = {name: round(value, 3) for name, value in parts.items()}
-    return {**known, "other": round(max(0.0, duration_ms - sum(known.values())), 3)}
+    rounded = {name: round(value, 3) for name, value in parts.items()}
+    return {**rounded, "other": round(max(0.0, duration_ms - sum(rounded.values())), 3)}
 
 
 def _streams_total(report: Mapping[str, Any], name: str) -> int | None:
-    return _total(fares.get(name) for fares in report["streams"].values())
+    return _total(measures.get(name) for measures in report["streams"].values())
 
 
 def _total(values: Any) -> int | None:
     """The sum of the known values; None if all are unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 def _lags(reports: Sequence[Mapping[str, Any]], end_us: int) -> dict[str, float]:
     slowest: dict[str, int] = {}
-    for shard in reports:
-        for name, fares in shard["streams"].items():
-            watermark_us = fares.get("watermark_us")
+    for report in reports:
+        for name, measures in report["streams"].items():
+            watermark_us = measures.get("watermark_us")
             if watermark_us is not None:
                 slowest[name] = min(watermark_us, slowest.get(name, watermark_us))
     return {name: round((end_us - watermark_us) / 1_000_000, 3) for name, watermark_us in sorted(slowest.items())}

@@ -47,7 +47,7 @@ class Quarantine:
     def forget(self, shard: int) -> None:
         """Forget a shard, which another process advances from now on."""
         self._counted.pop(shard, None)
-        self._unwritten = {one: reason for one, reason in self._unwritten.items() if one[0] != shard}
+        self._unwritten = {place: reason for place, reason in self._unwritten.items() if place[0] != shard}
 
     def done(self, shard: int) -> None:
         """Note that the micro-batch is finished."""
@@ -68,8 +68,8 @@ class Quarantine:
         If another process holds the shard, or the results are written, only this process skips the entry, and its own
         results are not used.
         """
-        known = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
-        if entry.position not in known.quarantined:
+        records = self._records.add(QUARANTINE_KEY, shard, after, {entry.position: reason})
+        if entry.position not in records.quarantined:
             self._unwritten[shard, entry.position] = reason
 
     def screened(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
@@ -77,8 +77,8 @@ class Quarantine:
         quarantined = self._records.of(shard).quarantined
         if not quarantined and not self._unwritten:
             return list(entries)
-        own = {position: reason for (of, position), reason in self._unwritten.items() if of == shard}
-        reasons = {**own, **quarantined}
+        unwritten = {position: reason for (owner, position), reason in self._unwritten.items() if owner == shard}
+        reasons = {**unwritten, **quarantined}
         return [
             entry if entry.position not in reasons else quarantine_note(entry, reasons[entry.position])
             for entry in entries

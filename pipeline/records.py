@@ -23,7 +23,7 @@ _MATCHED_KEY = "forestall:log:matched"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class RecordsOfShard:
     """The records of a shard, as last read.
 
     Attributes:
@@ -45,10 +45,10 @@ class ShardRecords:
         self._results = results or _MATCHED_KEY
         self._script = read_script(__package__, "record")
         self._run = server.register_script(self._script.text)
-        self._known: dict[int, Known] = {}
+        self._known: dict[int, RecordsOfShard] = {}
         self._epochs: dict[int, int] = {}
 
-    def of(self, shard: int) -> Known:
+    def of(self, shard: int) -> RecordsOfShard:
         """The records of a shard, as last read."""
         return self._known[shard]
 
@@ -56,14 +56,14 @@ class ShardRecords:
         """Whether the records of a shard were read."""
         return shard in self._known
 
-    def read(self, shard: int) -> Known:
+    def read(self, shard: int) -> RecordsOfShard:
         """Read the records of a shard."""
         reading = self._server.pipeline(transaction=False)
         for key in (stops_key(shard), PLACES_KEY.format(shard=shard), QUARANTINE_KEY.format(shard=shard)):
             reading.hgetall(key)
-        wanted, placed, quarantined = map(_as_text, cast("list[dict[bytes, bytes]]", reading.execute()))
-        known = self._known[shard] = Known(wanted=wanted, placed=placed, quarantined=quarantined)
-        return known
+        stops, placed, quarantined = map(_as_text, cast("list[dict[bytes, bytes]]", reading.execute()))
+        records = self._known[shard] = RecordsOfShard(wanted=stops, placed=placed, quarantined=quarantined)
+        return records
 
     def lease(self, shard: int, epoch: int | None) -> None:
         """Add further records of a shard only while the lease has this epoch; None: there are no leases."""
@@ -72,12 +72,12 @@ class ShardRecords:
         else:
             self._epochs[shard] = epoch
 
-    def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> Known:
+    def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> RecordsOfShard:
         """Add records, each once, unless results of entries after a position are written, or the lease is lost.
 
         Returns the records after that.
         """
-        given: dict[str, ScriptInput] = {
+        script_inputs: dict[str, ScriptInput] = {
             "records": key.format(shard=shard),
             "epochs": EPOCHS_KEY,
             "results": self._results,
@@ -86,9 +86,9 @@ class ShardRecords:
             "after": after,
             "facts": [part for fact in facts.items() for part in fact],
         }
-        self._run(*self._script.bind(given))
+        self._run(*self._script.bind(script_inputs))
         return self.read(shard)
 
 
-def _as_text(found: Mapping[bytes, bytes]) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in found.items()}
+def _as_text(fields: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in fields.items()}

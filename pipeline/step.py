@@ -109,10 +109,10 @@ def to_batch(blocks: Iterable[RowBlock]) -> pa.RecordBatch:
     places = np.repeat(np.arange(len(filled), dtype=np.int32), [len(block) for block in filled])
     rows = column_of(places)
     texts = ([getattr(block, name) for block in filled] for name in ("position", "kind", "stream"))
-    about = [texts_of(one).take(rows) for one in texts]
+    about = [texts_of(values).take(rows) for values in texts]
     shards = np.array([block.shard for block in filled], np.int32)[places]
-    own = zip(*map(_columns, filled), strict=True)
-    return pa.RecordBatch.from_arrays([column_of(shards), *about, *map(pa.concat_arrays, own)], schema=_OUTPUT)
+    row_columns = zip(*map(_columns, filled), strict=True)
+    return pa.RecordBatch.from_arrays([column_of(shards), *about, *map(pa.concat_arrays, row_columns)], schema=_OUTPUT)
 
 
 def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -127,8 +127,8 @@ def portions(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _columns(block: RowBlock) -> list[pa.Array]:
-    found = block.found
-    return [found.subjects.cast(pa.string()), found.counters.cast(pa.string()), found.ids, found.bodies]
+    rows = block.found
+    return [rows.subjects.cast(pa.string()), rows.counters.cast(pa.string()), rows.ids, rows.bodies]
 
 
 def from_table(table: pa.Table) -> list[OutputRow]:

@@ -47,16 +47,16 @@ class PlacedStops:
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
         """The entries, with a note before the first entry after each stop."""
-        known = self._records.of(shard)
+        records = self._records.of(shard)
         notes: list[tuple[int, StoredEntry]] = []
-        for until, after in known.placed.items():
-            behind = [place for place, entry in enumerate(entries) if is_before(after, entry.position)]
-            if behind and until in known.wanted:
-                notes.append((behind[0], stop_note(until, known.wanted[until], entries[behind[0]])))
-        found = list(entries)
-        for place, note in sorted(notes, key=lambda one: one[0], reverse=True):
-            found.insert(place, note)
-        return found
+        for until, after in records.placed.items():
+            later_places = [place for place, entry in enumerate(entries) if is_before(after, entry.position)]
+            if later_places and until in records.wanted:
+                notes.append((later_places[0], stop_note(until, records.wanted[until], entries[later_places[0]])))
+        noted_entries = list(entries)
+        for place, note in sorted(notes, key=lambda numbered_note: numbered_note[0], reverse=True):
+            noted_entries.insert(place, note)
+        return noted_entries
 
     def check(self, shard: int, state: ShardState) -> None:
         """Check that a state has the stops in force at its position; ``StateLost`` if one is missing."""
@@ -70,8 +70,8 @@ class PlacedStops:
 
     def _unplaced(self, shard: int, after: str) -> list[str]:
         """The shard's stops after a position that have no place yet, as last read."""
-        known = self._records.of(shard)
-        return [until for until in known.wanted if until not in known.placed and is_before(after, until)]
+        records = self._records.of(shard)
+        return [until for until in records.wanted if until not in records.placed and is_before(after, until)]
 
     def _is_written_in_part(self, shard: int, after: str) -> bool:
         """Whether derived events of the micro-batch after a position are in the log."""

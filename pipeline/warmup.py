@@ -1,4 +1,4 @@
-"""Compiles the kernels of the pipeline and of backtests before the first event comes."""
+"""Compilation of the kernels of the pipeline and of backtests, before the first event comes."""
 
 from __future__ import annotations
 

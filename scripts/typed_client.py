@@ -165,7 +165,7 @@ def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
         path
         for path, verbs in description["paths"].items()
         for operation in verbs.values()
-        if any(one["name"] == "if-match" for one in operation.get("parameters", ()))
+        if any(parameter["name"] == "if-match" for parameter in operation.get("parameters", ()))
     }
     for path, verbs in description["paths"].items():
         for verb, operation in verbs.items():
@@ -173,10 +173,10 @@ def operations(description: Mapping[str, Any]) -> dict[str, list[Method]]:
             resource, name = _named(verb.upper(), path, operation["operationId"], is_list=is_list)
             for method in _methods(name, verb.upper(), path, operation, description):
                 known = resources.setdefault(resource, [])
-                if any(one.name == method.name for one in known):
+                if any(other_method.name == method.name for other_method in known):
                     raise ValueError(f"{verb.upper()} {path}: {resource}.{method.name} exists; name it in _NAMES")
                 known.append(method)
-                if name == "get" and any(one.startswith(path) for one in changed):
+                if name == "get" and any(changed_path.startswith(path) for changed_path in changed):
                     known.append(_finding(method))
     return {
         resource: sorted(methods, key=lambda method: method.name) for resource, methods in sorted(resources.items())
@@ -201,9 +201,9 @@ def _methods(
 ) -> Iterator[Method]:
     parameters = operation.get("parameters", ())
     query = {
-        _word(one["name"]): (one["name"], _query_type(one["schema"]), bool(one.get("required")))
-        for one in parameters
-        if one["in"] == "query"
+        _word(parameter["name"]): (parameter["name"], _query_type(parameter["schema"]), bool(parameter.get("required")))
+        for parameter in parameters
+        if parameter["in"] == "query"
     }
     body, is_required, forms = _body(operation.get("requestBody"))
     media_type, answer = _answer(operation["responses"])
@@ -212,24 +212,28 @@ def _methods(
         "path": path,
         "summary": operation["summary"],
         "arguments": _arguments(path, parameters),
-        "headers": {_word(one["name"]): _CONDITIONS[one["name"]] for one in parameters if one["name"] in _CONDITIONS},
+        "headers": {
+            _word(parameter["name"]): _CONDITIONS[parameter["name"]]
+            for parameter in parameters
+            if parameter["name"] in _CONDITIONS
+        },
         "body": body,
         "is_body_required": is_required,
         "forms": forms,
     }
     if media_type == _STREAM:
         item = _item(path.removesuffix("/live"), description) or "dict[str, Any]"
-        chosen = {name: one for name, one in query.items() if name not in _WALKED}
+        chosen = {name: part for name, part in query.items() if name not in _WALKED}
         yield Method(name=name, kind="live", result=item, query=chosen, **common)
     elif {"after", "limit"} <= query.keys() and (listed := _item(path, description)):
         page = "page" if name == "list" else f"{name}_page"
         title = operation["summary"].rstrip(".")
         yield Method(name=page, kind="call", result=answer, query=query, **{**common, "summary": f"{title}: one page"})
-        chosen = {name: one for name, one in query.items() if name not in _WALKED}
+        chosen = {name: part for name, part in query.items() if name not in _WALKED}
         yield Method(name=name, kind="pages", result=listed, query=chosen, **common)
     else:
-        one = "page" if name == "list" else name  # a list without a cursor: its only page
-        yield Method(name=one, kind="call", result=answer, query=query, **common)
+        page_name = "page" if name == "list" else name  # a list without a cursor: its only page
+        yield Method(name=page_name, kind="call", result=answer, query=query, **common)
 
 
 def _finding(method: Method) -> Method:
@@ -251,7 +255,7 @@ def _finding(method: Method) -> Method:
 
 def _arguments(path: str, parameters: Any) -> dict[str, str]:
     """The parts of a path, in their order in the path."""
-    types = {one["name"]: _type(one["schema"]) for one in parameters if one["in"] == "path"}
+    types = {parameter["name"]: _type(parameter["schema"]) for parameter in parameters if parameter["in"] == "path"}
     return {name: types[name] for name in re.findall(r"{(\w+)}", path)}
 
 
@@ -277,7 +281,7 @@ def _input(schema: Mapping[str, Any]) -> str:
 
 def _answer(responses: Mapping[str, Any]) -> tuple[str, str]:
     """Media type and type of the successful answer."""
-    contents = next(one.get("content", {}) for status, one in responses.items() if status.startswith("2"))
+    contents = next(response.get("content", {}) for status, response in responses.items() if status.startswith("2"))
     if not contents:
         return "", "None"
     if len(contents) > 1:
@@ -314,13 +318,13 @@ def _type(schema: Mapping[str, Any], prefix: str = "") -> str:
         return f"{prefix}{name}"
     alternatives = schema.get("anyOf") or schema.get("oneOf")
     if alternatives:
-        return " | ".join(dict.fromkeys(_type(one, prefix) for one in alternatives))
+        return " | ".join(dict.fromkeys(_type(alternative, prefix) for alternative in alternatives))
     values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
     if values:
         return f"Literal[{', '.join(json.dumps(value) if isinstance(value, str) else repr(value) for value in values)}]"
     kind = schema.get("type")
     if isinstance(kind, list):
-        return " | ".join(_type({**schema, "type": one}, prefix) for one in kind)
+        return " | ".join(_type({**schema, "type": kind_name}, prefix) for kind_name in kind)
     if kind == "array":
         return f"list[{_type(schema.get('items', {}), prefix)}]"
     if kind == "object":
@@ -514,7 +518,7 @@ def _signature(method: Method) -> str:
     if method.body is not None:
         parts.append(f"body: {method.body}" if method.is_body_required else f"body: {method.body} | None = None")
     is_page = method.query.keys() >= {*_WALKED}
-    chosen = {name: one for name, one in method.query.items() if not (is_page and name in _WALKED)}
+    chosen = {name: parameter for name, parameter in method.query.items() if not (is_page and name in _WALKED)}
     options = [_option(name, kind, is_required) for name, (_, kind, is_required) in chosen.items()]
     if len(method.forms) > 1:
         forms = ", ".join(json.dumps(form) for form in method.forms)

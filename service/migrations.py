@@ -36,17 +36,17 @@ def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Seq
         raise BackupRefused(
             "a backup was being restored and is not complete: run forestall restore again, and start the service then"
         )
-    found, newest = StoreFormat(client).read(), FIRST_FORMAT + len(migrations)
-    if found is None:
+    stored_format, newest = StoreFormat(client).read(), FIRST_FORMAT + len(migrations)
+    if stored_format is None:
         return ()
-    if found > newest:
+    if stored_format > newest:
         raise StoreNewer(
-            f"the stored data has format {found}, of a newer release; this one reads {newest} at most. Run that "
-            "release, or restore a backup from before the store was brought up to date",
-            found=found,
+            f"the stored data has format {stored_format}, of a newer release; this one reads {newest} at most. Run "
+            "that release, or restore a backup from before the store was brought up to date",
+            found=stored_format,
             newest=newest,
         )
-    return migrations[found - FIRST_FORMAT :]
+    return migrations[stored_format - FIRST_FORMAT :]
 
 
 def bring_up_to_date(

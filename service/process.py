@@ -29,7 +29,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that ends the process arrived while the process's work did not handle signals.
+    """The end of a process, raised on SIGTERM and SIGINT while the process's work does not handle signals itself.
 
     Spark's bridge to Java and uvicorn clean up only after a ``KeyboardInterrupt``.
     """
@@ -99,14 +99,16 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 def signals_held() -> Iterator[None]:
     """Delay SIGTERM and SIGINT until the block ends; in the block, an exception would leave another process running."""
     held: list[int] = []
-    handlers = {number: signal.signal(number, lambda came, _: held.append(came)) for number in _SIGNALS}
+    handlers = {
+        number: signal.signal(number, lambda signal_number, _: held.append(signal_number)) for number in _SIGNALS
+    }
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    for came in held:
-        signal.raise_signal(came)
+    for signal_number in held:
+        signal.raise_signal(signal_number)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

@@ -27,10 +27,10 @@ def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], p
 
     ``say`` is called a few times a second with the missing parts. Each compiled kernel restarts the patience.
     """
-    before, deadline = "", time.monotonic() + patience_s
+    last_reason, deadline = "", time.monotonic() + patience_s
     while (reason := missing()) is not None and time.monotonic() < deadline:
-        if COMPILING in reason and reason != before:
-            before, deadline = reason, time.monotonic() + patience_s
+        if COMPILING in reason and reason != last_reason:
+            last_reason, deadline = reason, time.monotonic() + patience_s
         say(reason)
         time.sleep(_POLL_S)
     return reason

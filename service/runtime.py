@@ -59,8 +59,8 @@ class Stores:
         self, client: Client, url: str, settings: Settings, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
     ) -> None:
         kept = settings.limits.recent_kept
-        in_lists = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
-        listed = {kind.name: RecentStore(client, kind, kept=kept) for kind in in_lists}
+        listed_kinds = [kind for kind in result_kinds.values() if kind.plural and kind is not ALERT]
+        recent_stores = {kind.name: RecentStore(client, kind, kept=kept) for kind in listed_kinds}
         self.url = url
         self.client = client
         self.result_kinds = result_kinds
@@ -71,7 +71,7 @@ class Stores:
         self.questions = QuestionStore(client)
         self.alerts = AlertStore(client, kept=settings.limits.alerts_kept)
         self.dead_letters = DeadLetterStore(client, kept=kept)
-        self.results: Mapping[str, RecentStore] = {**listed, DEAD_LETTER.name: self.dead_letters}
+        self.results: Mapping[str, RecentStore] = {**recent_stores, DEAD_LETTER.name: self.dead_letters}
         self.incidents = IncidentStore(client, kept=kept)
         self.feeds = FeedStore(client)
         self.event_pages = pages_of_any(client, log.layout, lambda name: registry.stream(name).derived)
@@ -98,7 +98,7 @@ class Stores:
         return RecentList(self.client, LOG_KEY + webhook_id, kept=0)
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """The counters of a kind of result: the fields counted by, and ``count`` since the store began."""
+        """The counters of a result kind: the fields by which it is counted, and ``count`` since the store began."""
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()

@@ -491,8 +491,8 @@ def _message(fault: ErrorDetails) -> str:
     if fault["type"] != "extra_forbidden":
         return fault["msg"].removeprefix("Value error, ")
     group, name = (str(part) for part in fault["loc"])
-    known = getattr(Settings.model_fields[group].annotation, "model_fields", {})
-    return f"not a setting{did_you_mean(name.upper(), [one.upper() for one in known])}"
+    members = getattr(Settings.model_fields[group].annotation, "model_fields", {})
+    return f"not a setting{did_you_mean(name.upper(), [member.upper() for member in members])}"
 
 
 def _variable(place: tuple[int | str, ...]) -> str:

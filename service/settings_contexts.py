@@ -46,20 +46,24 @@ class Contexts:
     def get(self, name: str) -> Context:
         """Get a context by name; raises ``SettingsInvalid`` if it does not exist."""
         if name not in self.named:
-            known = f"; there are {', '.join(self.named)}" if self.named else "; add one with 'forestall context add'"
-            raise SettingsInvalid(f"there is no context {name!r}{did_you_mean(name, list(self.named))}{known}")
+            hint = f"; there are {', '.join(self.named)}" if self.named else "; add one with 'forestall context add'"
+            raise SettingsInvalid(f"there is no context {name!r}{did_you_mean(name, list(self.named))}{hint}")
         return self.named[name]
 
     def save(self) -> None:
         """Write the file, readable only by its user."""
         path = contexts_file()
-        named = {name: {"url": one.url, "api_key_file": one.api_key_file} for name, one in self.named.items()}
+        addresses = {
+            name: {"url": context.url, "api_key_file": context.api_key_file} for name, context in self.named.items()
+        }
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_suffix(".new")
-            fresh.touch(mode=0o600)
-            fresh.write_bytes(orjson.dumps({"current": self.current, "contexts": named}, option=orjson.OPT_INDENT_2))
-            fresh.replace(path)
+            draft = path.with_suffix(".new")
+            draft.touch(mode=0o600)
+            draft.write_bytes(
+                orjson.dumps({"current": self.current, "contexts": addresses}, option=orjson.OPT_INDENT_2)
+            )
+            draft.replace(path)
         except OSError as error:
             raise SettingsInvalid(f"{path} cannot be written: {error}") from error
 
@@ -80,9 +84,10 @@ def load_contexts() -> Contexts:
     except OSError as error:
         raise SettingsInvalid(f"{path} cannot be read: {error}") from error
     try:
-        found: Any = orjson.loads(content)
+        document: Any = orjson.loads(content)
         return Contexts(
-            current=found["current"], named={name: Context(**one) for name, one in found["contexts"].items()}
+            current=document["current"],
+            named={name: Context(**context) for name, context in document["contexts"].items()},
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise SettingsInvalid(f"{path} is not a file of contexts ({error}); correct or remove it") from error

@@ -28,21 +28,22 @@ def use_config(path: Path) -> None:
 
 def file_values(settings: type[BaseModel]) -> dict[str, Any]:
     """Values from files; environment variables take precedence. Raises ``SettingsInvalid``."""
-    found: dict[str, Any] = {}
-    if path := _named(CONFIG):
-        found = _document(path)
-        if faults := [f"{path}: {fault}" for fault in _strangers(found, settings, "")]:
+    values: dict[str, Any] = {}
+    if path := _environment_value(CONFIG):
+        values = _document(path)
+        if faults := [f"{path}: {fault}" for fault in _unknown_names(values, settings, "")]:
             raise SettingsInvalid("settings cannot be used:\n  " + "\n  ".join(faults), faults=list(faults))
     for name in SECRETS:
         variable = PREFIX + name.upper()
-        path = _named(f"{variable}_FILE")
-        if not path or _named(variable):  # the variable has precedence: a parent process passes Redis's address on
+        path = _environment_value(f"{variable}_FILE")
+        # The variable has precedence: a parent process passes Redis's address on in it.
+        if not path or _environment_value(variable):
             continue
-        found[name] = _text(path, f"{variable}_FILE").strip()
-    return found
+        values[name] = _text(path, f"{variable}_FILE").strip()
+    return values
 
 
-def _named(variable: str) -> str | None:
+def _environment_value(variable: str) -> str | None:
     # house: allow environment: these variables name the files of settings
     return os.environ.get(variable)
 
@@ -61,11 +62,11 @@ def _text(path: str, variable: str) -> str:
         raise SettingsInvalid(f"{variable}: {path} cannot be read: {error}") from error
 
 
-def _strangers(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
+def _unknown_names(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
     """A sentence for each name that is no setting."""
     for name, value in values.items():
         field = model.model_fields.get(name)
         if field is None:
             yield f"{above}{name} is not a setting{did_you_mean(name, list(model.model_fields))}"
         elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel) and isinstance(value, dict):
-            yield from _strangers(value, field.annotation, f"{above}{name}.")
+            yield from _unknown_names(value, field.annotation, f"{above}{name}.")

@@ -41,7 +41,7 @@ _KINDS: dict[Any, str] = {
     set: "JSON list",
     frozenset: "JSON list",
 }
-_OTHERS = {f"{PREFIX}{name}" for name in ("ROLE", "PUBLISH", "TAG")}  # for workers and the compose file
+_OTHER_VARIABLES = {f"{PREFIX}{name}" for name in ("ROLE", "PUBLISH", "TAG")}  # for workers and the compose file
 _HEAD = """\
 # All settings
 
@@ -81,12 +81,12 @@ def setting_rows(settings: Settings | None = None) -> list[SettingRow]:
 def unknown_variables() -> list[str]:
     """A sentence for each environment variable with the settings' prefix that is no setting."""
     rows = setting_rows()
-    known = {row.variable for row in rows} | {PREFIX + row.group.upper() for row in rows if row.group}
+    variables = {row.variable for row in rows} | {PREFIX + row.group.upper() for row in rows if row.group}
     objects = tuple(f"{row.variable}__" for row in rows if row.kind == _KINDS[dict])
     return [
-        f"{name} is not a setting and has no effect{did_you_mean(name, known)}"
+        f"{name} is not a setting and has no effect{did_you_mean(name, variables)}"
         for name in given_variables()
-        if name not in known | _OTHERS | FILE_VARIABLES and not name.startswith(objects)
+        if name not in variables | _OTHER_VARIABLES | FILE_VARIABLES and not name.startswith(objects)
     ]
 
 
@@ -119,7 +119,7 @@ def _rows(model: type[BaseModel], values: BaseModel | None, above: tuple[str, ..
             kind=_kind(field),
             default=_default(field, ".".join(path)),
             meaning=meanings[name],
-            value=None if values is None else _shown(value),
+            value=None if values is None else _display_text(value),
             is_set=values is not None and name in values.model_fields_set,
         )
 
@@ -127,13 +127,13 @@ def _rows(model: type[BaseModel], values: BaseModel | None, above: tuple[str, ..
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
     """Descriptions of attributes in a class's docstring, each joined to one line."""
     text = inspect.getdoc(model) or ""
-    found: dict[str, list[str]] = {}
+    meanings: dict[str, list[str]] = {}
     for line in text.partition("Attributes:\n")[2].splitlines():
         if begin := re.match(r" {4}(\w+): (.*)", line):
-            last = found[begin[1]] = [begin[2]]
+            last = meanings[begin[1]] = [begin[2]]
         elif line.strip():
             last.append(line.strip())
-    return {name: " ".join(parts).replace("``", "`") for name, parts in found.items()}
+    return {name: " ".join(parts).replace("``", "`") for name, parts in meanings.items()}
 
 
 def _kind(field: FieldInfo) -> str:
@@ -170,10 +170,10 @@ def _default(field: FieldInfo, path: str) -> str:
         return _DEPENDING[path]
     assert field.default_factory is None, f"{path}: say in words what the default depends on"
     value = field.default
-    return "none" if value is None or value in ("", {}, (), []) else f"`{_shown(value)}`"
+    return "none" if value is None or value in ("", {}, (), []) else f"`{_display_text(value)}`"
 
 
-def _shown(value: Any) -> str:
+def _display_text(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, SecretStr):

@@ -71,14 +71,14 @@ class TargetRules:
             address = ipaddress.ip_address(text)
         except ValueError:  # an IPv6 address with a zone, for example
             return False
-        shown = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        return is_public(address) or any((shown or address) in network for network in self.networks)
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return is_public(address) or any((mapped or address) in network for network in self.networks)
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
     """Resolve the addresses of a host on this machine."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in address_infos))
 
 
 def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> None:
@@ -115,8 +115,8 @@ def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Reso
         try:
             addresses = resolver(host, port)
         except (OSError, UnicodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else None
-            raise _refused(f"the webhook's host {host!r} cannot be resolved: {why or error}") from error
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise _refused(f"the webhook's host {host!r} cannot be resolved: {reason or error}") from error
     for address in addresses:
         if not rules.permits(address):
             raise _refused(
@@ -133,13 +133,13 @@ def is_public(address: Address) -> bool:
     """Whether an address is on the public internet; an embedded IPv4 address decides for IPv6."""
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
-    inner = _carried(address)
+    inner = _embedded_address(address)
     if inner is not None:
         return is_public(inner)
     return address in _GLOBAL_UNICAST and address.is_global
 
 
-def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """The IPv4 address embedded in a mapped, 6to4 or NAT64 address."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped

@@ -74,8 +74,8 @@ from .results import (
     ResultKind as ResultKind,
 )
 from .rows import (
-    FoundRows as FoundRows,
     OutputRow as OutputRow,
+    ResultRows as ResultRows,
     RowBlock as RowBlock,
     row_id as row_id,
     rows_of as rows_of,

@@ -43,18 +43,18 @@ def seal(parts: Sequence[bytes]) -> list[bytes]:
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
     """The format version of saved state and the arguments of ``pack``; ``SavedStateError`` if unknown or damaged."""
     version, digest = _prefix_of(body)
-    rest = memoryview(body)[_PREFIX.size :]
-    if sha256(rest).digest() != digest:
+    content = memoryview(body)[_PREFIX.size :]
+    if sha256(content).digest() != digest:
         raise SavedStateError(f"saved state of {len(body)} bytes is damaged: its checksum is wrong")
-    (header_size,) = _LENGTH.unpack_from(rest)
-    header = orjson.loads(rest[_LENGTH.size : _LENGTH.size + header_size])
+    (header_size,) = _LENGTH.unpack_from(content)
+    header = orjson.loads(content[_LENGTH.size : _LENGTH.size + header_size])
     lengths = header["sections"]
     if isinstance(lengths, list):
         lengths = {str(number): length for number, length in enumerate(lengths)}
     sections: dict[str, bytes] = {}
     offset = _LENGTH.size + header_size
     for name, length in lengths.items():
-        sections[name] = bytes(rest[offset : offset + length])
+        sections[name] = bytes(content[offset : offset + length])
         offset += length
     return version, header["head"], sections
 

@@ -31,18 +31,18 @@ class Deciders:
 
     def decide(self, observed: Iterable[Observation]) -> list[tuple[str, ControlRecord]]:
         """Decide from the observations of one step; the records come with their streams, in a fixed order."""
-        found: list[tuple[str, ControlRecord]] = []
+        decisions: list[tuple[str, ControlRecord]] = []
         for (stream, name), summaries in grouped(observed).items():
             decider = self._deciders.get((stream, name)) or decider_kind(name).load(None)
             self._deciders[stream, name] = decider
             decider.observe(summaries)
             if (record := decider.decide()) is not None:
-                found.append((stream, record))
-        return found
+                decisions.append((stream, record))
+        return decisions
 
     def forget(self, stream: str) -> None:
         """Forget a removed stream; a new declaration under its name begins without observations."""
-        self._deciders = {key: one for key, one in self._deciders.items() if key[0] != stream}
+        self._deciders = {key: decider for key, decider in self._deciders.items() if key[0] != stream}
 
     def states(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Stream, name and state of every decider that has observed anything."""
@@ -51,7 +51,7 @@ class Deciders:
 
 def grouped(observed: Iterable[Observation]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """The summaries by stream and decider, sorted by these names."""
-    found: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for one in observed:
-        found[one.stream, one.decider].append(one.summary)
-    return dict(sorted(found.items()))
+    summaries: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for observation in observed:
+        summaries[observation.stream, observation.decider].append(observation.summary)
+    return dict(sorted(summaries.items()))

@@ -24,11 +24,13 @@ def decode_batches(bodies: Sequence[bytes]) -> list[EventBatch | BatchFormatErro
     The bytes of attributes must begin and end like a JSON object. Attributes that are damaged in between read as if
     they were empty.
     """
-    found = [_decoded(body) for body in bodies]
-    good = [batch for batch in found if isinstance(batch, EventBatch) and len(batch)]
-    if good and _fault_of(good) is not None:
-        found = [one if isinstance(one, BatchFormatError) else _fault_of([one]) or one for one in found]
-    return found
+    batches = [_decoded(body) for body in bodies]
+    valid_batches = [batch for batch in batches if isinstance(batch, EventBatch) and len(batch)]
+    if valid_batches and _fault_of(valid_batches) is not None:
+        batches = [
+            decoded if isinstance(decoded, BatchFormatError) else _fault_of([decoded]) or decoded for decoded in batches
+        ]
+    return batches
 
 
 def _decoded(body: bytes) -> EventBatch | BatchFormatError:
@@ -75,8 +77,8 @@ def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
         is_object = (characters[places[:-1]] == _BRACES[0]) & (characters[places[1:] - 1] == _BRACES[1])
     if is_object.all():
         return None
-    shown = cast("bytes", column[int(np.flatnonzero(~is_object)[0])].as_py())[:40]
-    return BatchFormatError(f"attributes of an event are not JSON: expected an object, not {shown!r}")
+    excerpt = cast("bytes", column[int(np.flatnonzero(~is_object)[0])].as_py())[:40]
+    return BatchFormatError(f"attributes of an event are not JSON: expected an object, not {excerpt!r}")
 
 
 def batches_of(entries: Sequence[Entry]) -> Sequence[EventBatch | BatchFormatError]:

@@ -41,20 +41,22 @@ class Derivation:
 
     def related(self, keys: Iterable[PlaceKey]) -> list[PlaceKey]:
         """The given places whose streams are derived, or feed other streams within the shard."""
-        known = [key for key in keys if key in self._places]
-        return [key for key in known if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
+        existing = [key for key in keys if key in self._places]
+        return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
 
     def is_in_order(self, batches: Mapping[PlaceKey, Sequence[EventBatch]]) -> bool:
         """Whether each place can take its batches without late events."""
-        return all(self._places[key].is_in_order(own) for key, own in batches.items() if own)
+        return all(
+            self._places[key].is_in_order(place_batches) for key, place_batches in batches.items() if place_batches
+        )
 
     def fed_by(self, definition: Definition, start: Start, kinds: Mapping[str, Kind]) -> Feeds:
         """All feeds after the start of an operator; refused if its target is no derived stream, or closes a cycle."""
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
-        others = self.feeds.without_operator(source.stream, definition.kind, definition.name)
-        before = (self.feeds if start == "migrate" else others).of.get(operator, ())
-        feeds = others.with_operator(operator, before)
+        other_feeds = self.feeds.without_operator(source.stream, definition.kind, definition.name)
+        former_feeds = (self.feeds if start == "migrate" else other_feeds).of.get(operator, ())
+        feeds = other_feeds.with_operator(operator, former_feeds)
         feed = known_kind(definition.kind, kinds).feed(definition)
         if feed is None:
             return feeds
@@ -66,7 +68,7 @@ class Derivation:
                 f"which is {what} at this place of the log"
             )
         feeds.check(source.stream, feed)
-        return feeds.with_operator(operator, (*before, feed))
+        return feeds.with_operator(operator, (*former_feeds, feed))
 
     def follow(self, entry: Entry, steps: Iterable[Step]) -> Iterator[Step]:
         """The steps of an entry's stream, each followed by the steps of the streams derived from it."""
@@ -91,8 +93,8 @@ class Derivation:
         """The steps of derived streams, caused by an output and by the time that has passed."""
         batches: dict[str, list[EventBatch]] = {}
 
-        def note(found: Output) -> None:
-            for stream, batch in found.derived():
+        def note(step_output: Output) -> None:
+            for stream, batch in step_output.derived():
                 batches.setdefault(stream, []).append(batch)
 
         if output is not None:
@@ -129,6 +131,6 @@ class Derivation:
 
 def _least(times_us: Iterable[int | None]) -> int | None:
     """The least of some times, or None if a time is unknown or there are no times."""
-    found = list(times_us)
-    known = [one for one in found if one is not None]
-    return min(known, default=None) if len(known) == len(found) else None
+    all_us = list(times_us)
+    known_us = [time_us for time_us in all_us if time_us is not None]
+    return min(known_us, default=None) if len(known_us) == len(all_us) else None

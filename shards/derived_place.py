@@ -59,8 +59,8 @@ class DerivedPlace(Place):
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
         if not self._is_ordered:
-            yield from self._taken(entries[-1], self._let_go(None))
-            yield from self._taken(entries[-1], EventBatch.joined(batches))
+            yield from self._processed(entries[-1], self._let_go(None))
+            yield from self._processed(entries[-1], EventBatch.joined(batches))
             return
         batch = EventBatch.joined([self._waiting, *batches] if len(self._waiting) else batches)
         if (is_ended := batch.is_ended).any():  # another source may still bring events of a key
@@ -69,13 +69,13 @@ class DerivedPlace(Place):
         if is_late.any():
             late = batch.take(np.flatnonzero(is_late))
             self._counts["late_processed"] += int(np.count_nonzero(late.key_hashes != EVERY_KEY))
-            yield from self._taken(entries[-1], late)
+            yield from self._processed(entries[-1], late)
             batch = batch.take(np.flatnonzero(~is_late))
         self._waiting = replace(batch, arrivals=None)  # their order is that of time
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
         """Whether all events of these batches respect the log's promise of time."""
-        return self.logged_us is None or all(bool((one.time_us >= self.logged_us).all()) for one in batches)
+        return self.logged_us is None or all(bool((batch.time_us >= self.logged_us).all()) for batch in batches)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
         """Note that the log brings no more events before a time; the effects follow when time is advanced."""
@@ -86,14 +86,14 @@ class DerivedPlace(Place):
         if self.watermark_us is not None and watermark_us <= self.watermark_us:
             return
         self.watermark_us = watermark_us
-        yield from self._taken(entry, self._let_go(watermark_us if self._is_ordered else None))
+        yield from self._processed(entry, self._let_go(watermark_us if self._is_ordered else None))
         for host in self._hosts.values():
             is_behind = host.newest_us is None or host.newest_us < watermark_us
             if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
                 yield from self._step(entry, self.metering.advance_time(host, watermark_us))
 
     def finish(self, entry: Entry) -> Iterator[Step]:
-        yield from self._taken(entry, self._let_go(None))
+        yield from self._processed(entry, self._let_go(None))
         yield from super().finish(entry)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
@@ -111,11 +111,11 @@ class DerivedPlace(Place):
         self.watermark_us, self.logged_us = head["derived"]["watermark_us"], head["derived"]["logged_us"]
         self._waiting = EventBatch.from_bytes(sections[_WAITING])
 
-    def _taken(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
+    def _processed(self, entry: Entry, batch: EventBatch) -> Iterator[Step]:
         if len(batch):
             for host in self._hosts.values():
                 if host.names or not self._is_inner:
-                    yield from self._step(entry, self.metering.process(host, self._given(batch)))
+                    yield from self._step(entry, self.metering.process(host, self._with_tables(batch)))
 
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         """Take out the waiting events before a time, or all of them, in order."""
@@ -134,11 +134,11 @@ class DerivedPlace(Place):
 
     def _in_order(self, events: EventBatch) -> EventBatch:
         """Sort events by time and id; retractions come last at each time, because they concern earlier events."""
-        found = replace(events.take(events.order_by_time()), arrivals=None)
-        takes_back = np.array([name.endswith(RETRACTED) for name in found.type_names], np.bool_)
-        if self._is_inner or not takes_back.any():
-            return found
-        return found.take(np.lexsort((takes_back[found.type_codes], found.time_us)))
+        ordered = replace(events.take(events.order_by_time()), arrivals=None)
+        is_retraction = np.array([name.endswith(RETRACTED) for name in ordered.type_names], np.bool_)
+        if self._is_inner or not is_retraction.any():
+            return ordered
+        return ordered.take(np.lexsort((is_retraction[ordered.type_codes], ordered.time_us)))
 
 
 def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:
@@ -161,8 +161,10 @@ def loaded_place(head: Mapping[str, Any], sections: Mapping[str, bytes], kinds: 
     declaration, route = StreamDeclaration.from_json(head["declaration"]), head["route"]
     hosts: dict[str, Host] = {}
     for kind, host_head in head["hosts"].items():
-        own = sections_below(sections, kind)
-        hosts[kind] = known_kind(kind, kinds).host(declaration, route, SavedHost(head=host_head, sections=own))
+        host_sections = sections_below(sections, kind)
+        hosts[kind] = known_kind(kind, kinds).host(
+            declaration, route, SavedHost(head=host_head, sections=host_sections)
+        )
     place = place_of(declaration, route, kinds, hosts)
     place.restore(head, sections)
     return place

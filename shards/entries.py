@@ -78,10 +78,10 @@ class EventGroup:
         self._entries.append(entry)
         self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
 
-    def taken(self) -> list[Entry]:
+    def take_all(self) -> list[Entry]:
         """Take all entries out of the group."""
-        found, self._entries, self._size_bytes = self._entries, [], 0
-        return found
+        entries, self._entries, self._size_bytes = self._entries, [], 0
+        return entries
 
 
 def quarantine_note(entry: StoredEntry, reason: str) -> StoredEntry:

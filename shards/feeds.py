@@ -48,44 +48,53 @@ class Feeds:
 
     def with_operator(self, operator: Operator, feeds: Sequence[Feed]) -> Feeds:
         """A copy in which one operator has these feeds instead of its former ones."""
-        others = {one: fed for one, fed in self.of.items() if one != operator}
-        return Feeds({**others, operator: tuple(dict.fromkeys(feeds))} if feeds else others)
+        other_feeds = {feeder: operator_feeds for feeder, operator_feeds in self.of.items() if feeder != operator}
+        return Feeds({**other_feeds, operator: tuple(dict.fromkeys(feeds))} if feeds else other_feeds)
 
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
         """A copy without the feeds of an operator, whatever its key, except those of inner streams."""
-        found = dict(self.of)
-        for one in [one for one in found if (one[0], *one[2:]) == (stream, kind, name)]:
-            found[one] = tuple(feed for feed in found[one] if feed.is_inner)
-        return Feeds({one: fed for one, fed in found.items() if fed})
+        feeds = dict(self.of)
+        for operator in [operator for operator in feeds if (operator[0], *operator[2:]) == (stream, kind, name)]:
+            feeds[operator] = tuple(feed for feed in feeds[operator] if feed.is_inner)
+        return Feeds({operator: operator_feeds for operator, operator_feeds in feeds.items() if operator_feeds})
 
     def without_stream(self, stream: str) -> Feeds:
         """A copy without the operators on a stream and without the feeds into it."""
-        others = {one: tuple(feed for feed in fed if feed.stream != stream) for one, fed in self.of.items()}
-        return Feeds({one: fed for one, fed in others.items() if fed and one[0] != stream})
+        feeds = {
+            operator: tuple(feed for feed in operator_feeds if feed.stream != stream)
+            for operator, operator_feeds in self.of.items()
+        }
+        return Feeds(
+            {
+                operator: operator_feeds
+                for operator, operator_feeds in feeds.items()
+                if operator_feeds and operator[0] != stream
+            }
+        )
 
     @cached_property
     def sources(self) -> Mapping[str, frozenset[str]]:
         """The streams that feed each derived stream."""
-        found: dict[str, set[str]] = {}
-        for (stream, *_), fed in self.of.items():
-            for feed in fed:
-                found.setdefault(feed.stream, set()).add(stream)
-        return {stream: frozenset(some) for stream, some in found.items()}
+        sources: dict[str, set[str]] = {}
+        for (stream, *_), operator_feeds in self.of.items():
+            for feed in operator_feeds:
+                sources.setdefault(feed.stream, set()).add(stream)
+        return {stream: frozenset(feeding) for stream, feeding in sources.items()}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The derived streams, each after the streams that feed it."""
-        found: dict[str, None] = {}
+        ordered: dict[str, None] = {}
 
         def add(stream: str) -> None:
-            if stream in self.sources and stream not in found:
+            if stream in self.sources and stream not in ordered:
                 for source in sorted(self.sources[stream]):
                     add(source)
-                found[stream] = None
+                ordered[stream] = None
 
         for stream in sorted(self.sources):
             add(stream)
-        return tuple(found)
+        return tuple(ordered)
 
     @cached_property
     def direct(self) -> Mapping[str, tuple[HostKey, ...]]:
@@ -107,11 +116,18 @@ class Feeds:
 
     @cached_property
     def _merged(self) -> frozenset[str]:
-        return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_merged)
+        return frozenset(
+            feed.stream for operator_feeds in self.of.values() for feed in operator_feeds if feed.is_merged
+        )
 
     @cached_property
     def _inner(self) -> frozenset[str]:
-        return frozenset(feed.stream for fed in self.of.values() for feed in fed if feed.is_merged or feed.is_inner)
+        return frozenset(
+            feed.stream
+            for operator_feeds in self.of.values()
+            for feed in operator_feeds
+            if feed.is_merged or feed.is_inner
+        )
 
     def downstream(self, stream: str) -> tuple[str, ...]:
         """The derived streams that a stream feeds within the shard, also through others, in processing order."""
@@ -120,8 +136,12 @@ class Feeds:
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
         """As ``downstream``, with the streams that this stream feeds through the log."""
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
-        reached = {*self.downstream(stream), *logged, *(one for target in logged for one in self.downstream(target))}
-        return tuple(one for one in self.order if one in reached)
+        reached = {
+            *self.downstream(stream),
+            *logged,
+            *(derived_stream for target in logged for derived_stream in self.downstream(target)),
+        }
+        return tuple(derived_stream for derived_stream in self.order if derived_stream in reached)
 
     @cached_property
     def _reached(self) -> Mapping[str, tuple[str, ...]]:
@@ -129,7 +149,9 @@ class Feeds:
         for target in reversed(self.order):
             for source, *_ in self.direct.get(target, ()):
                 reached.setdefault(source, set()).update({target, *reached.get(target, ())})
-        return {source: tuple(one for one in self.order if one in some) for source, some in reached.items()}
+        return {
+            source: tuple(stream for stream in self.order if stream in targets) for source, targets in reached.items()
+        }
 
     def check(self, stream: str, feed: Feed) -> None:
         """Refuse a feed that would close a cycle or make a chain of streams too long; the message names the streams."""
@@ -138,7 +160,7 @@ class Feeds:
             raise ControlRecordError(
                 f"stream {stream!r} cannot feed {feed.stream!r}, which it is derived from: {circle}"
             )
-        hops = self._before.get(stream, 0) + 1 + self._behind.get(feed.stream, 0)
+        hops = self._hops_before.get(stream, 0) + 1 + self._hops_after.get(feed.stream, 0)
         if hops > MOST_HOPS:
             raise ControlRecordError(
                 f"stream {stream!r} cannot feed {feed.stream!r}: {hops} streams would be derived from each other, and "
@@ -148,8 +170,8 @@ class Feeds:
     def to_json(self) -> list[Any]:
         """As plain JSON."""
         return [
-            [*operator, [[feed.stream, feed.is_rekeyed, *_marks(feed)] for feed in fed]]
-            for operator, fed in sorted(self.of.items())
+            [*operator, [[feed.stream, feed.is_rekeyed, *_marks(feed)] for feed in operator_feeds]]
+            for operator, operator_feeds in sorted(self.of.items())
         ]
 
     @classmethod
@@ -159,19 +181,19 @@ class Feeds:
             {
                 (stream, route, kind, name): tuple(
                     Feed(stream=into, is_rekeyed=rekeyed, is_merged=any(marks[:1]), is_inner=any(marks[1:]))
-                    for into, rekeyed, *marks in fed
+                    for into, rekeyed, *marks in operator_feeds
                 )
-                for stream, route, kind, name, fed in value
+                for stream, route, kind, name, operator_feeds in value
             }
         )
 
     def _hosts(self, *, is_rekeyed: bool) -> dict[str, tuple[HostKey, ...]]:
-        found: dict[str, dict[HostKey, None]] = {}
-        for (stream, route, kind, _), fed in sorted(self.of.items()):
-            for feed in fed:
+        by_stream: dict[str, dict[HostKey, None]] = {}
+        for (stream, route, kind, _), operator_feeds in sorted(self.of.items()):
+            for feed in operator_feeds:
                 if feed.is_rekeyed == is_rekeyed:
-                    found.setdefault(feed.stream, {})[stream, route, kind] = None
-        return {stream: tuple(hosts) for stream, hosts in found.items()}
+                    by_stream.setdefault(feed.stream, {})[stream, route, kind] = None
+        return {stream: tuple(hosts) for stream, hosts in by_stream.items()}
 
     def _path(self, start: str, end: str) -> list[str]:
         """Streams from one to another, each fed by the previous one; empty if no such path exists."""
@@ -188,21 +210,21 @@ class Feeds:
         return path[::-1]
 
     @cached_property
-    def _before(self) -> Mapping[str, int]:
+    def _hops_before(self) -> Mapping[str, int]:
         """The number of streams in the longest chain that ends before each stream."""
-        found: dict[str, int] = {}
+        lengths: dict[str, int] = {}
         for stream in self.order:
-            found[stream] = 1 + max(found.get(source, 0) for source in self.sources[stream])
-        return found
+            lengths[stream] = 1 + max(lengths.get(source, 0) for source in self.sources[stream])
+        return lengths
 
     @cached_property
-    def _behind(self) -> Mapping[str, int]:
+    def _hops_after(self) -> Mapping[str, int]:
         """The number of streams in the longest chain that begins after each stream."""
-        found: dict[str, int] = {}
+        lengths: dict[str, int] = {}
         for stream in reversed(self.order):
             for source in self.sources[stream]:
-                found[source] = max(found.get(source, 0), 1 + found.get(stream, 0))
-        return found
+                lengths[source] = max(lengths.get(source, 0), 1 + lengths.get(stream, 0))
+        return lengths
 
 
 def _marks(feed: Feed) -> list[bool]:

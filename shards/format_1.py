@@ -16,7 +16,7 @@ def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tup
     """
     sizes = head.get("sections", [1] * len(sections))
     places: list[dict[str, Any]] = []
-    named: dict[str, bytes] = {}
+    named_sections: dict[str, bytes] = {}
     streams = zip(head["streams"], accumulate(sizes, initial=0), sizes, strict=False)
     for number, (saved, first, size) in enumerate(streams):
         places.append(
@@ -29,5 +29,5 @@ def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tup
             }
         )
         names = ("pattern/matcher", "waiting")[:size]
-        named |= {f"{number}/{name}": sections[str(first + place)] for place, name in enumerate(names)}
-    return {"shard": head["shard"], "position": head["position"], "places": places}, named
+        named_sections |= {f"{number}/{name}": sections[str(first + place)] for place, name in enumerate(names)}
+    return {"shard": head["shard"], "position": head["position"], "places": places}, named_sections

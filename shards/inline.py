@@ -66,8 +66,8 @@ class InlineShards:
     def _forget(self, stream: str) -> None:
         """Forget a stream; rows derived later from older entries do not belong to a new stream of the same name."""
         self._ended[stream] = list(self._appended)
-        for known in (self._promised, self._newest_us, self._fed):
-            known.pop(stream, None)
+        for by_stream in (self._promised, self._newest_us, self._fed):
+            by_stream.pop(stream, None)
         self._deciders.forget(stream)
 
     def _is_over(self, stream: str, shard: int, position: str) -> bool:
@@ -110,7 +110,7 @@ class InlineShards:
     @property
     def decided(self) -> Counter[str]:
         """The number of decisions by stream."""
-        return Counter(one.stream for one in self.decisions)
+        return Counter(decision.stream for decision in self.decisions)
 
     @property
     def waiting(self) -> list[int]:
@@ -119,8 +119,8 @@ class InlineShards:
 
     def step(self, shard: int, entries: int) -> list[RowBlock]:
         """Match the next entries of a shard and append the events derived for other keys: one micro-batch."""
-        taken = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
-        rows = self.states[shard].advance(taken)
+        step_entries = [self._waiting[shard].popleft() for _ in range(min(entries, len(self._waiting[shard])))]
+        rows = self.states[shard].advance(step_entries)
         self._forward(rows)
         return results_of(rows)
 
@@ -138,7 +138,9 @@ class InlineShards:
         ``stream``: the posted stream whose observations count, beside those of derived streams; None: all streams.
         """
         rows = self.settle()
-        for target, record in self._deciders.decide(one for state in self.states for one in state.observations(stream)):
+        for target, record in self._deciders.decide(
+            observation for state in self.states for observation in state.observations(stream)
+        ):
             self.say(target, record)
             self.decisions.append(Decided(target, record, self._fed[stream] if stream else 0))
         return rows
@@ -156,7 +158,9 @@ class InlineShards:
         """
         rows = self.settle()
         feeds = self.states[0].feeds
-        sources = {source for found in feeds.sources.values() for source in found} - feeds.sources.keys()
+        sources = {
+            source for stream_sources in feeds.sources.values() for source in stream_sources
+        } - feeds.sources.keys()
         for stream in sorted({stream for state in self.states for stream in state.routed} - sources):
             if stream in self._newest_us:
                 self.say(stream, _tick(self._newest_us[stream]))
@@ -182,9 +186,9 @@ class InlineShards:
         rows += self.settle()
         for stream in self.states[0].streams:
             for state in self.states:
-                found = state.finish([stream])
-                self._forward(found)
-                rows += results_of(found)
+                blocks = state.finish([stream])
+                self._forward(blocks)
+                rows += results_of(blocks)
             rows += self.settle()
         return rows
 
@@ -200,19 +204,19 @@ class InlineShards:
                 into = block.found.subjects[0].as_py()
                 if not self._is_over(into, block.shard, block.position):
                     events[into].append(block.found.events)
-        for stream, some in events.items():
-            batch = EventBatch.joined(some)
+        for stream, batches in events.items():
+            batch = EventBatch.joined(batches)
             self.feed(stream, batch.take(batch.order_by_time()))
         for stream in {stream for state in self.states for stream in state.promises()}:
-            there = [not self._is_over(stream, state.shard, state.position) for state in self.states]
+            are_current = [not self._is_over(stream, state.shard, state.position) for state in self.states]
             promises = [
-                state.promises().get(stream) if is_there else None
-                for state, is_there in zip(self.states, there, strict=True)
+                state.promises().get(stream) if is_current else None
+                for state, is_current in zip(self.states, are_current, strict=True)
             ]
-            known = [one for one in promises if one is not None]
-            if len(known) == len(promises) and min(known) > self._promised.get(stream, NEVER_US):
-                self._promised[stream] = min(known)
-                self.say(stream, _tick(min(known)))
+            known_promises = [promise for promise in promises if promise is not None]
+            if len(known_promises) == len(promises) and min(known_promises) > self._promised.get(stream, NEVER_US):
+                self._promised[stream] = min(known_promises)
+                self.say(stream, _tick(min(known_promises)))
 
 
 def _tick(time_us: int) -> Tick:

@@ -24,7 +24,7 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
 
 def records_of(tables: Tables) -> Iterator[TableRecord]:
     """The control records that create these tables where none exist."""
-    for opened in (one for versions in tables.versions.values() for one in versions):
+    for opened in (table_version for versions in tables.versions.values() for table_version in versions):
         version = opened.version
         yield TableOn(version)
         for key, row in opened.changes.items():

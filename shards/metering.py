@@ -55,17 +55,17 @@ class Metering:
         """Let a host process events."""
         cost = self._costs.setdefault(host, Cost())
         cost.rows_in += len(batch)
-        begun = self._clock()
+        begin_ns = self._clock()
         output = host.process(batch)
-        cost.cpu_ns += self._clock() - begun
+        cost.cpu_ns += self._clock() - begin_ns
         return _Metered(output, cost, self._clock)
 
     def advance_time(self, host: Host, watermark_us: int) -> Output:
         """Let time pass for a host."""
         cost = self._costs.setdefault(host, Cost())
-        begun = self._clock()
+        begin_ns = self._clock()
         output = host.advance_time(watermark_us)
-        cost.cpu_ns += self._clock() - begun
+        cost.cpu_ns += self._clock() - begin_ns
         return _Metered(output, cost, self._clock)
 
 
@@ -103,9 +103,9 @@ class _Metered(Output):
 
     def _timed(self, items: Iterator[_Item]) -> Iterator[_Item]:
         while True:
-            begun = self.clock()
+            begin_ns = self.clock()
             item = next(items, None)
-            self.cost.cpu_ns += self.clock() - begun
+            self.cost.cpu_ns += self.clock() - begin_ns
             if item is None:
                 return
             yield item

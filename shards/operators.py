@@ -20,7 +20,7 @@ from shards.entries import Entry
 from shards.errors import OperatorSuspended, ShardError
 from shards.feeds import Feed
 from shards.results import ResultKind
-from shards.rows import FoundRows
+from shards.rows import ResultRows
 from streams import (
     ConstraintsOn,
     ControlRecord,
@@ -39,7 +39,7 @@ LATENESS = "lateness"
 """The name of the decider of a stream that measures its lateness (``lateness: auto``)."""
 
 Single: TypeAlias = tuple[ResultKind, str, dict[str, Any]]
-Result: TypeAlias = Single | FoundRows
+Result: TypeAlias = Single | ResultRows
 """Kind, id and JSON object of one result, or many results of one kind as columns."""
 
 Likeness: TypeAlias = Literal["bindings", "events"]
@@ -88,7 +88,7 @@ class Observation:
 
 
 class Decider(Protocol):
-    """Decides one thing of a stream. Missing or repeated observations may change a decision, but never a result."""
+    """Decides about a stream. Missing or repeated observations may change a decision, but never a result."""
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Merge what shards observed in one step, in any order."""
@@ -105,7 +105,7 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderKind:
-    """A kind of decider; ``load`` reads the JSON form of ``Decider.to_json``, None: makes a new decider."""
+    """A kind of decider; ``load`` restores a decider from the JSON form of ``to_json``; None: makes a new one."""
 
     name: str
     load: Callable[[Mapping[str, Any] | None], Decider]
@@ -205,7 +205,7 @@ class Running(ABC):
         return NO_OUTPUT
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys: no event of them follows that is later than the time of the promise."""
+        """Finish a range of keys: no event of these keys that is later than the promise's time follows."""
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
@@ -225,9 +225,9 @@ class Running(ABC):
 
     @abstractmethod
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget all other keys, as if their events had been in another shard.
+        """Keep the chosen keys, and forget all others as if their events had been in another shard.
 
-        ``has_counts``: keep the counts so far; else they are 0.
+        ``has_counts``: keep the counts so far; otherwise they become 0.
         """
 
     def measures(self) -> Mapping[str, int]:
@@ -368,7 +368,7 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """The operator for a later round that repeats it for its derived events: no results under other names."""
+        """The operator as a later round repeats it for its derived events, without results under other names."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
@@ -439,7 +439,7 @@ class DocumentKind(Kind):
         return ()
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether an operator with one body can continue with another one and keep its state (``start: keep``)."""
+        """Whether an operator can continue with another body and keep its state (``start: keep``)."""
         return False
 
     def explain(self, definition: Definition) -> Sequence[str]:
@@ -513,10 +513,10 @@ class DocumentKind(Kind):
         return ()
 
 
-def in_columns(results: Iterable[Result]) -> Iterator[FoundRows]:
+def in_columns(results: Iterable[Result]) -> Iterator[ResultRows]:
     """The same results in the same order; consecutive single results of one kind become columns."""
-    for kind, some in groupby(results, lambda found: found[0] if isinstance(found, tuple) else None):
+    for kind, group in groupby(results, lambda result: result[0] if isinstance(result, tuple) else None):
         if kind is None:
-            yield from (found for found in some if isinstance(found, FoundRows))
+            yield from (result for result in group if isinstance(result, ResultRows))
         else:
-            yield FoundRows.of(kind, [found[1:] for found in some if isinstance(found, tuple)])
+            yield ResultRows.of(kind, [result[1:] for result in group if isinstance(result, tuple)])

@@ -69,7 +69,7 @@ class Answer(Output):
     found: Mapping[str, Any]
 
     def body(self, shard: int, position: str, stream: str) -> dict[str, Any]:
-        """The answer as plain JSON; it is exact as of the position."""
+        """The answer as plain JSON, exact at the position."""
         return {"question": self.asked.id, "shard": shard, "position": position, "stream": stream, **self.found}
 
     def results(self, origin: Origin) -> Iterator[Result]:
@@ -95,8 +95,8 @@ class LateEvent(Output):
             "events, too"
         )
         identity = row_id(DEAD_LETTER, entry.stream, entry.route, "late", late.id, late.key, late.time_us)
-        shown = {"id": late.id, "type": late.type, "time": format_time(late.time_us), "key": late.key}
-        text = orjson.dumps({**shown, "data": late.data}).decode()
+        event_members = {"id": late.id, "type": late.type, "time": format_time(late.time_us), "key": late.key}
+        text = orjson.dumps({**event_members, "data": late.data}).decode()
         body = {
             **dead_letter_body(origin.shard, entry, error),
             "id": identity,
@@ -133,8 +133,8 @@ class Place:
     @property
     def costs(self) -> dict[str, tuple[Cost, Collection[str]]]:
         """The cost of each host with operators, and the names of its operators, by kind."""
-        found = {kind: (self.metering.cost(host), host.names) for kind, host in self._hosts.items() if host.names}
-        return {kind: (cost, names) for kind, (cost, names) in found.items() if cost is not None}
+        costs = {kind: (self.metering.cost(host), host.names) for kind, host in self._hosts.items() if host.names}
+        return {kind: (cost, names) for kind, (cost, names) in costs.items() if cost is not None}
 
     @property
     def is_used(self) -> bool:
@@ -156,8 +156,8 @@ class Place:
         """Start an operator; its host learns the stream's open traces and constraints."""
         host = self.host(definition.kind)
         host.start(definition, start)
-        for other in self._hosts.values():
-            if (traces := other.traces) is not None:
+        for other_host in self._hosts.values():
+            if (traces := other_host.traces) is not None:
                 host.learn(traces.followed, traces.open_keys)
 
     def started(self, entry: Entry) -> Iterator[Step]:
@@ -272,8 +272,8 @@ class Place:
         for host in self._hosts.values():
             host.read_tables(tables)
 
-    def _given(self, batch: EventBatch) -> EventBatch:
-        """A batch as hosts get it, with the tables that its lookups read."""
+    def _with_tables(self, batch: EventBatch) -> EventBatch:
+        """A batch with the tables that lookups read, as the hosts receive it."""
         return replace(batch, tables=self._tables) if self._tables.versions else batch
 
     @property
@@ -291,7 +291,7 @@ class Place:
         if self._buffer is None:
             for host in self._hosts.values():
                 for last, batch in _in_order(batches, host.newest_us, is_timed=is_timed or host.waits_for_time):
-                    yield from self._step(entries[last], self.metering.process(host, self._given(batch)))
+                    yield from self._step(entries[last], self.metering.process(host, self._with_tables(batch)))
             return
         batch = EventBatch.joined(batches)
         if self._measured is not None and not self.route:  # measured once per event: each comes by the correlation key
@@ -312,7 +312,7 @@ class Place:
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Note a time that an event elsewhere has, or that the clock has reached."""
+        """Note a time reached by an event in another shard, or by the clock."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
@@ -327,7 +327,7 @@ class Place:
             yield from self._released(entry, self._buffer.advance(watermark_us))
 
     def end_trace(self, entry: Entry, key: str, time_us: int | None) -> Iterator[Step]:
-        """The trace of a key ends, at the newest time or at an earlier one.
+        """End the trace of a key, at the newest time or an earlier one.
 
         Events of the key that still wait for older ones open another trace.
         """
@@ -350,15 +350,15 @@ class Place:
             if host.newest_us is not None:
                 yield from self._step(entry, self.metering.advance_time(host, host.newest_us))
 
-    def answer(self, asked: Ask) -> Answer:
+    def answer(self, record: Ask) -> Answer:
         """A host's answer to a question; its state does not change."""
-        host = self._hosts.get(asked.operator)
+        host = self._hosts.get(record.operator)
         try:
             if host is None:
-                raise ControlRecordError(f"no operators of the kind {asked.operator!r} answer questions here")
-            return Answer(asked, {"answer": host.answer(asked.question)})
+                raise ControlRecordError(f"no operators of the kind {record.operator!r} answer questions here")
+            return Answer(record, {"answer": host.answer(record.question)})
         except ForestallError as error:
-            return Answer(asked, {"error": {"code": error.code, "message": error.message}})
+            return Answer(record, {"error": {"code": error.code, "message": error.message}})
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         """Finish a finite input."""
@@ -418,7 +418,7 @@ class Place:
         watermark_us = None if self._buffer is None else self._buffer.watermark_us
         for host in self._hosts.values():
             if len(batch):
-                yield from self._step(entry, self.metering.process(host, self._given(batch)))
+                yield from self._step(entry, self.metering.process(host, self._with_tables(batch)))
             newest_us = host.newest_us
             if watermark_us is not None and (newest_us is None or watermark_us > newest_us):
                 yield from self._step(entry, self.metering.advance_time(host, watermark_us))
@@ -443,7 +443,7 @@ class Place:
             entry = entries[owners[row]]
             yield from self._released(entry, buffer.push(batch.slice(first, row - first)))
             for host in self._hosts.values():
-                yield from self._step(entry, self.metering.process(host, self._given(batch.slice(row, 1))))
+                yield from self._step(entry, self.metering.process(host, self._with_tables(batch.slice(row, 1))))
             first = row + 1
         yield from self._released(entries[-1], buffer.push(batch.slice(first)))
 

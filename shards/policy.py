@@ -1,4 +1,4 @@
-"""Policies: what is matched next. Any policy gives the same results."""
+"""Policies, which choose the shard and the place to match next. Every policy gives the same results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 
 
 class Policy(Protocol):
-    """Chooses among shards that have entries, and within the step of a shard among places that have some.
+    """Chooses the next of the shards with entries, and within the step of a shard the next of its places with entries.
 
     Policies that choose alike are equal: a process keeps its states while its options, the policy included, are equal.
     """
@@ -26,7 +26,7 @@ class Policy(Protocol):
     name: ClassVar[str]
 
     def choose(self, waiting: Mapping[Key, Sequence[Entry]]) -> Key:
-        """The shard or place that is next; ``waiting`` has the next entries of each, and is not empty."""
+        """The next shard or place; ``waiting`` has the next entries of each, and is not empty."""
         ...
 
 
@@ -37,7 +37,7 @@ class OldestFirst:
     name: ClassVar[str] = "oldest-first"
 
     def choose(self, waiting: Mapping[Key, Sequence[Entry]]) -> Key:
-        return min(waiting, key=lambda one: position_order(waiting[one][0].position))
+        return min(waiting, key=lambda key: position_order(waiting[key][0].position))
 
 
 def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy) -> Iterator[Sequence[Decoded]]:
@@ -56,8 +56,8 @@ def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy)
         yield from blocks
         return
     if related:
-        waiting = {key: [[pair for block in own for pair in block]] for key, own in waiting.items()}
-    heads = {key: [entry for entry, _ in own[0]] for key, own in waiting.items()}
+        waiting = {key: [[pair for block in place_blocks for pair in block]] for key, place_blocks in waiting.items()}
+    heads = {key: [entry for entry, _ in place_blocks[0]] for key, place_blocks in waiting.items()}
     while heads:
         key = policy.choose(heads)
         yield waiting[key].pop(0)
@@ -78,17 +78,21 @@ def ticks_last(entries: Sequence[Entry], decode: Decoder, derivation: Derivation
     if _are_in_order(decoded, derivation):
         yield _parted(decoded)
     else:
-        yield from (_parted(run) for _, run in groupby(decoded, lambda one: isinstance(one, TickEntry)))
+        yield from (
+            _parted(run) for _, run in groupby(decoded, lambda decoded_entry: isinstance(decoded_entry, TickEntry))
+        )
 
 
 def _parted(decoded: Iterable[Decoded | TickEntry]) -> _Part:
     events: list[Decoded] = []
     ticks: dict[str, TickEntry] = {}
-    for one in decoded:
-        if not isinstance(one, TickEntry):
-            events.append(one)
-        elif one.stream not in ticks or one.tick.time_us >= ticks[one.stream].tick.time_us:
-            ticks[one.stream] = one
+    for decoded_entry in decoded:
+        if not isinstance(decoded_entry, TickEntry):
+            events.append(decoded_entry)
+        elif (
+            decoded_entry.stream not in ticks or decoded_entry.tick.time_us >= ticks[decoded_entry.stream].tick.time_us
+        ):
+            ticks[decoded_entry.stream] = decoded_entry
     return events, list(ticks.values())
 
 
@@ -97,14 +101,16 @@ def _are_in_order(decoded: Sequence[Decoded | TickEntry], derivation: Derivation
     newest_us: dict[str, int] = {}
     blocks: dict[PlaceKey, list[list[Decoded]]] = {}
     is_after = False
-    for one in decoded:
-        if isinstance(one, TickEntry):
-            newest_us[one.stream] = max(one.tick.time_us, newest_us.get(one.stream, one.tick.time_us))
+    for decoded_entry in decoded:
+        if isinstance(decoded_entry, TickEntry):
+            newest_us[decoded_entry.stream] = max(
+                decoded_entry.tick.time_us, newest_us.get(decoded_entry.stream, decoded_entry.tick.time_us)
+            )
             continue
-        blocks.setdefault(_place_of(one), []).append([one])
+        blocks.setdefault(_place_of(decoded_entry), []).append([decoded_entry])
         is_after |= bool(newest_us)
-        least_us = newest_us.get(one[0].stream)
-        if least_us is not None and any((batch.time_us < least_us).any() for batch in _batches([[one]])):
+        least_us = newest_us.get(decoded_entry[0].stream)
+        if least_us is not None and any((batch.time_us < least_us).any() for batch in _batches([[decoded_entry]])):
             return False
     return not is_after or derivation.is_in_order({key: _batches(blocks[key]) for key in derivation.related(blocks)})
 

@@ -33,7 +33,7 @@ class ResultKind:
     Attributes:
         name: Name in rows; a part of what their ids hash.
         plural: Name of the list of these results; empty: they are not listed.
-        title: What people call several of them.
+        title: Plural in texts for people.
         subject: Member of a result that names its operator; may be missing.
         counted_by: Members of a result that form its counter's name, the stream first; a list counts as its parts.
         counts_for: Name of another kind whose counters it raises, each row by its ``count``; empty: its own counters.
@@ -47,8 +47,8 @@ class ResultKind:
         same_by: The members by which results of two sets of rules are equal; empty: they are not compared. The member
             named by ``subject`` is compared as its counterpart.
         shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
-        ordered_by: The members by which runs order results of a stream; empty: the order of their making.
-        timed_by: The member with the event time by whose hour it is counted; empty: it is not.
+        ordered_by: The members by which runs order results of a stream; empty: the order in which they were made.
+        timed_by: The member with the event time by whose hour results are counted; empty: no counts by hour.
     """
 
     name: str

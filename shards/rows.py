@@ -35,7 +35,7 @@ class OutputRow(NamedTuple):
     Attributes:
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
-        body: JSON object in UTF-8, ``id`` and ``stream`` included; of the kind ``REKEYED`` an event batch.
+        body: JSON object in UTF-8, ``id`` and ``stream`` included; for the kind ``REKEYED`` an event batch.
         position: Position in the shard's log of the entry that caused it.
         subject: Name of its operator; empty if it has none.
         counter: As ``ResultKind.counter_of``.
@@ -52,7 +52,7 @@ class OutputRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoundRows:
+class ResultRows:
     """Results of one kind as columns.
 
     Attributes:
@@ -60,8 +60,8 @@ class FoundRows:
         bodies: Bytes, as in ``OutputRow``.
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
         counters: Strings, as in ``OutputRow``; may be a dictionary array.
-        stream: The stream that they belong to; empty: that of the place where they were made.
-        events: Of the kind ``REKEYED`` the events; the columns have one row, without a body, until ``with_bodies``.
+        stream: Stream of the rows; empty: the stream of the place that made them.
+        events: The events of the kind ``REKEYED``; the columns have one row, without a body, until ``with_bodies``.
     """
 
     kind: ResultKind
@@ -73,10 +73,14 @@ class FoundRows:
     events: EventBatch | None = None
 
     @classmethod
-    def of(cls, kind: ResultKind, found: Sequence[tuple[str, Mapping[str, Any]]]) -> FoundRows:
-        """Rows from pairs of id and JSON object; they become columns only where a reader asks for these."""
+    def of(cls, kind: ResultKind, results: Sequence[tuple[str, Mapping[str, Any]]]) -> ResultRows:
+        """Rows from pairs of id and JSON object; columns are made when they are read."""
         return _SingleRows(
-            kind, [(one, orjson.dumps(body), kind.subject_of(body), kind.counter_of(body)) for one, body in found]
+            kind,
+            [
+                (identity, orjson.dumps(body), kind.subject_of(body), kind.counter_of(body))
+                for identity, body in results
+            ],
         )
 
     def __len__(self) -> int:
@@ -95,36 +99,36 @@ class FoundRows:
         bodies: pa.Array,
         about: Sequence[Mapping[str, Any]],
         which: NDArray[np.integer],
-    ) -> FoundRows:
+    ) -> ResultRows:
         """Columns with subjects and counters from the JSON objects ``about``; ``which`` has each row's index in it."""
         places = column_of(which.astype(np.int32))
         subjects, counters = (
-            pa.DictionaryArray.from_arrays(places, pa.array([read(one) for one in about], pa.string()))
+            pa.DictionaryArray.from_arrays(places, pa.array([read(members) for members in about], pa.string()))
             for read in (kind.subject_of, kind.counter_of)
         )
         return cls(kind=kind, ids=ids, bodies=bodies.cast(pa.binary()), subjects=subjects, counters=counters)
 
-    def take(self, rows: NDArray[np.int64]) -> FoundRows:
+    def take(self, rows: NDArray[np.int64]) -> ResultRows:
         """Some of the rows."""
         return replace(self, **{name: getattr(self, name).take(column_of(rows)) for name in _COLUMNS})
 
     @classmethod
-    def rekeyed(cls, into: str, events: EventBatch) -> FoundRows:
+    def rekeyed(cls, into: str, events: EventBatch) -> ResultRows:
         """Events of a derived stream for the log, without decoded attributes."""
         return cls._rekeyed(into, [b""], EventBatch(events.columns, {}, events.arrivals))
 
     @classmethod
-    def _rekeyed(cls, into: str, bodies: Sequence[bytes], events: EventBatch | None = None) -> FoundRows:
+    def _rekeyed(cls, into: str, bodies: Sequence[bytes], events: EventBatch | None = None) -> ResultRows:
         ids, subjects, counters = (pa.array([text] * len(bodies), pa.string()) for text in ("", into, "[]"))
-        found = pa.array(bodies, pa.binary())
-        return cls(kind=REKEYED, ids=ids, bodies=found, subjects=subjects, counters=counters, events=events)
+        body_column = pa.array(bodies, pa.binary())
+        return cls(kind=REKEYED, ids=ids, bodies=body_column, subjects=subjects, counters=counters, events=events)
 
-    def with_bodies(self) -> FoundRows:
+    def with_bodies(self) -> ResultRows:
         """The rows with their bodies; a row of re-keyed events has a bounded number of events, and no id."""
         if self.events is None:
             return self
         bodies = [part.to_bytes() for part in self.events.slices(_ROW_EVENTS)]
-        return FoundRows._rekeyed(self.subjects[0].as_py(), bodies)
+        return ResultRows._rekeyed(self.subjects[0].as_py(), bodies)
 
     def counts_by(self, member: str) -> Counter[str]:
         """The number of results for each value of a member of ``ResultKind.counted_by``."""
@@ -134,7 +138,7 @@ class FoundRows:
         return counts
 
 
-class _SingleRows(FoundRows):
+class _SingleRows(ResultRows):
     """Single results, whose columns are made when they are read."""
 
     _rows: Sequence[tuple[str, bytes, str, str]]
@@ -156,7 +160,7 @@ class _SingleRows(FoundRows):
     def singles(self) -> Iterable[tuple[str, bytes, str, str]]:
         return self._rows
 
-    def take(self, rows: NDArray[np.int64]) -> FoundRows:
+    def take(self, rows: NDArray[np.int64]) -> ResultRows:
         return _SingleRows(self.kind, [self._rows[row] for row in rows.tolist()])
 
 
@@ -168,7 +172,7 @@ class RowBlock:
         stream: As in ``OutputRow``, like the next two.
     """
 
-    found: FoundRows
+    found: ResultRows
     stream: str
     position: str
     shard: int
@@ -210,8 +214,8 @@ def row_id(kind: ResultKind, *parts: Any) -> str:
 def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
     """The dead letter of an entry that could not be applied; the entry stays in the log at its position."""
     body = dead_letter_body(shard, entry, error)
-    found = FoundRows.of(DEAD_LETTER, [(body["id"], body)])
-    return RowBlock(found=found, stream=entry.stream, position=entry.position, shard=shard)
+    rows = ResultRows.of(DEAD_LETTER, [(body["id"], body)])
+    return RowBlock(found=rows, stream=entry.stream, position=entry.position, shard=shard)
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from shards.operators import (
 )
 from shards.place import Answer, Place, Step
 from shards.policy import Decoded, Decoder, OldestFirst, Policy, in_turns, ticks_last
-from shards.rows import FoundRows, OutputRow, RowBlock, dead_letter, results_of, rows_of
+from shards.rows import OutputRow, ResultRows, RowBlock, dead_letter, results_of, rows_of
 from shards.stops import STOPPED, Stops
 from streams import (
     Ask,
@@ -88,9 +88,9 @@ _KINDS = frozenset(kind.value for kind in RecordKind)
 class ShardState:
     """The state of one shard.
 
-    ``position`` is that of the last entry that was applied. ``places`` are by stream and route; every declared stream
-    has a place with the empty route, for its correlation key. ``stops`` are the operators that are stopped before their
-    pause is reached. ``tables`` are those that lookups read.
+    ``position``: position of the last applied entry. ``places``: by stream and route; every declared stream has a place
+    with the empty route, for its correlation key. ``stops``: operators that are stopped before their pause is reached.
+    ``tables``: the tables that lookups read.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ShardState:
     @property
     def costs(self) -> dict[str, dict[str, tuple[Cost, Collection[str]]]]:
         """The cost of each host, and the names of its operators; by stream as in ``measures``, and by kind."""
-        return {_label(key): found for key, place in self._places.items() if (found := place.costs)}
+        return {_label(key): costs for key, place in self._places.items() if (costs := place.costs)}
 
     @property
     def feeds(self) -> Feeds:
@@ -174,9 +174,13 @@ class ShardState:
         ``stream``: of posted streams, only the observations of this one; None: of all. Derived streams always count.
         """
         every = self._places.values()
-        places = [one for one in every if stream in (None, one.declaration.name) or one.declaration.derived]
-        seen = (one for place in places for one in place.observed())
-        return [replace(one, summary={**one.summary, "shard": self.shard}) for one in seen]
+        places = [
+            candidate
+            for candidate in every
+            if stream in (None, candidate.declaration.name) or candidate.declaration.derived
+        ]
+        observed = (observation for place in places for observation in place.observed())
+        return [replace(observation, summary={**observation.summary, "shard": self.shard}) for observation in observed]
 
     def promises(self) -> dict[str, int | None]:
         """For each derived stream fed through the log: the time before which this shard adds no more events to it.
@@ -194,8 +198,8 @@ class ShardState:
     def streams(self) -> tuple[str, ...]:
         """The declared streams; a derived stream follows the streams that feed it."""
         names = dict.fromkeys(stream for stream, _ in self._places)
-        fed = self.feeds.order
-        return (*(name for name in names if name not in fed), *fed)
+        derived = self.feeds.order
+        return (*(name for name in names if name not in derived), *derived)
 
     def apply(self, entries: Iterable[Entry]) -> list[OutputRow]:
         """Apply entries of the log and return their rows in order; those at or before ``position`` are ignored."""
@@ -211,22 +215,22 @@ class ShardState:
             if order <= reached:
                 continue
             if entry.kind == STOPPED:
-                rows += self._matched(group.taken())
+                rows += self._matched(group.take_all())
                 self._stop_all(entry)
                 continue
             member = entry if entry.kind == RecordKind.EVENTS else self._derived_tick(entry)
             if member is None:
-                rows += self._matched(group.taken())
+                rows += self._matched(group.take_all())
                 rows += self._rows(entry, self._controlled)
             else:
                 if group.is_full:
-                    rows += self._matched(group.taken())
+                    rows += self._matched(group.take_all())
                 group.add(member)
             self.position, reached = entry.position, order
             if self._stops:
-                rows += self._matched(group.taken())
+                rows += self._matched(group.take_all())
                 self._stops.pass_to(entry.position)
-        return rows + self._matched(group.taken())
+        return rows + self._matched(group.take_all())
 
     def _derived_tick(self, entry: Entry) -> TickEntry | None:
         """A tick of a derived stream, decoded; None for other entries, and for those that make dead letters."""
@@ -239,13 +243,13 @@ class ShardState:
                 return TickEntry(position=entry.position, stream=entry.stream, tick=tick, body=entry.body)
         return None
 
-    def answer(self, stream: str, asked: Ask) -> dict[str, Any]:
-        """The answer of a host to a question between two entries, exact as of ``position``; nothing changes."""
-        entry = StoredEntry(position=self.position, kind=asked.KIND, stream=stream, body=b"")
-        return self._answered(entry, asked).body(self.shard, self.position, stream)
+    def answer(self, stream: str, record: Ask) -> dict[str, Any]:
+        """The answer of a host to a question between two entries, exact at ``position``; changes nothing."""
+        entry = StoredEntry(position=self.position, kind=record.KIND, stream=stream, body=b"")
+        return self._answered(entry, record).body(self.shard, self.position, stream)
 
-    def _answered(self, entry: Entry, asked: Ask) -> Answer:
-        return (self._places.get((entry.stream, asked.route)) or self._declared(entry)).answer(asked)
+    def _answered(self, entry: Entry, record: Ask) -> Answer:
+        return (self._places.get((entry.stream, record.route)) or self._declared(entry)).answer(record)
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
         """As ``advance`` with one entry, for trusted events that cannot harm the matcher."""
@@ -307,10 +311,12 @@ class ShardState:
 
             for place in part._places.values():
                 place.keep(is_kept, has_counts=is_first)
-            at, stops = (self.position, part._stops) if is_first else (_BEGINNING, None)
-            made = ShardState(shard, position=at, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops)
-            made.read_tables(self.tables)
-            yield made
+            position, stops = (self.position, part._stops) if is_first else (_BEGINNING, None)
+            new_state = ShardState(
+                shard, position=position, places=part._places, kinds=self._kinds, feeds=part.feeds, stops=stops
+            )
+            new_state.read_tables(self.tables)
+            yield new_state
 
     def dump(self) -> bytes:
         """The whole state as bytes, versioned and checksummed."""
@@ -323,7 +329,11 @@ class ShardState:
         head |= {"stops": self._stops.to_json()} if self._stops else {}
         head |= {"feeds": self.feeds.to_json()} if self.feeds.of else {}
         head |= {"tables": self.tables.to_json()} if self.tables.versions else {}
-        sections = {f"{number}/{name}": body for number, (_, own) in enumerate(saved) for name, body in own.items()}
+        sections = {
+            f"{number}/{name}": body
+            for number, (_, place_sections) in enumerate(saved)
+            for name, body in place_sections.items()
+        }
         return pack(head, sections)
 
     @classmethod
@@ -346,10 +356,10 @@ class ShardState:
             raise
         except ForestallError as error:
             raise SavedStateError(f"saved state of shard {head['shard']} cannot be read: {error}") from error
-        named = {(place.declaration.name, place.route): place for place in places}
+        places_by_key = {(place.declaration.name, place.route): place for place in places}
         feeds = Feeds.from_json(head.get("feeds", []))
-        stops, at = Stops(head.get("stops", ())), head["position"]
-        state = cls(head["shard"], position=at, places=named, kinds=kinds, feeds=feeds, stops=stops)
+        stops, position = Stops(head.get("stops", ())), head["position"]
+        state = cls(head["shard"], position=position, places=places_by_key, kinds=kinds, feeds=feeds, stops=stops)
         state.read_tables(Tables.from_json(head.get("tables", ()), files or TableFiles()))
         return state
 
@@ -377,10 +387,16 @@ class ShardState:
             if self._stops.reads(decoded[-1][0].stream):  # only a stopped operator used the key
                 return []
             return [dead_letter(self.shard, entry, error) for entry, _ in decoded]
-        rows = [dead_letter(self.shard, entry, found) for entry, found in decoded if isinstance(found, ForestallError)]
-        good = [(entry, found) for entry, found in decoded if isinstance(found, EventBatch)]
-        if good:
-            valid, batches = [entry for entry, _ in good], [batch for _, batch in good]
+        rows = [
+            dead_letter(self.shard, entry, batch_or_error)
+            for entry, batch_or_error in decoded
+            if isinstance(batch_or_error, ForestallError)
+        ]
+        matchable = [
+            (entry, batch_or_error) for entry, batch_or_error in decoded if isinstance(batch_or_error, EventBatch)
+        ]
+        if matchable:
+            valid, batches = [entry for entry, _ in matchable], [batch for _, batch in matchable]
             is_timed = self._derivation.is_timed(valid[-1].stream)
             steps = place.process(valid, batches, is_timed=is_timed)
             rows += self._rows(valid[-1], lambda entry: self._derivation.follow(entry, steps))
@@ -389,9 +405,9 @@ class ShardState:
     def _rows(self, entry: Entry, steps: Callable[[Entry], Iterable[Step]]) -> list[RowBlock]:
         try:
             return [
-                RowBlock(found=found, stream=stream, position=entry.position, shard=self.shard)
+                RowBlock(found=rows, stream=stream, position=entry.position, shard=self.shard)
                 for stream, results in groupby(self._results(steps(entry)), itemgetter(0))
-                for found in in_columns(result for _, result in results)
+                for rows in in_columns(result for _, result in results)
             ]
         except StateLost:
             raise  # the state is half changed and has to be rebuilt
@@ -402,14 +418,14 @@ class ShardState:
         """The results, each with its stream."""
         for entry, output in steps:
             for result in self._render(output, Origin(shard=self.shard, entry=entry, newest=self._newest)):
-                yield (result.stream if isinstance(result, FoundRows) else "") or entry.stream, result
+                yield (result.stream if isinstance(result, ResultRows) else "") or entry.stream, result
 
     def _controlled(self, entry: Entry) -> Iterable[Step]:
         if entry.kind == QUARANTINED:
             raise EntryQuarantined(quarantine_reason(entry.body))
         if entry.kind not in _KINDS:
-            known = ", ".join(sorted(_KINDS))
-            raise ControlRecordError(f"record kind {entry.kind!r} is unknown; this release knows {known}")
+            kind_names = ", ".join(sorted(_KINDS))
+            raise ControlRecordError(f"record kind {entry.kind!r} is unknown; this release knows {kind_names}")
         return self._safe_control(RecordKind(entry.kind), entry)
 
     def _safe_control(self, kind: RecordKind, entry: Entry) -> Iterable[Step]:
@@ -452,8 +468,8 @@ class ShardState:
                 yield from self._promised(promise, main, entry)
             case KeysClosed() as closed:
                 yield from main.close_keys(entry, closed)
-            case Ask() as asked:
-                yield entry, self._answered(entry, asked)
+            case Ask() as question_record:
+                yield entry, self._answered(entry, question_record)
 
     def _promised(self, promise: Punctuation, main: Place, entry: Entry) -> Iterator[Step]:
         """Steps of a punctuation: a promise about time, single keys, or a range of keys."""
@@ -504,7 +520,7 @@ class ShardState:
         self._derivation = Derivation(self._places, self.feeds.without_stream(stream))
 
     def _start(self, definition: Definition, start: Start, entry: Entry) -> None:
-        """Start an operator at the place of its input, and stop it where it ran on another key."""
+        """Start an operator at the place of its input, and stop the version that runs on another key."""
         if len(definition.inputs) != 1 or definition.inputs[0].stream != entry.stream:
             streams = ", ".join(repr(source.stream) for source in definition.inputs)
             raise ControlRecordError(
@@ -520,9 +536,9 @@ class ShardState:
         feeds = self._derivation.fed_by(definition, start, self._kinds)
         place.start(definition, start)
         self._enter(key, place)
-        for other in self._places_of(source.stream):
-            if other is not place and other.runs(definition.kind, definition.name):
-                other.host(definition.kind).stop(definition.name)
+        for other_place in self._places_of(source.stream):
+            if other_place is not place and other_place.runs(definition.kind, definition.name):
+                other_place.host(definition.kind).stop(definition.name)
         self._derivation = Derivation(self._places, feeds)
         self._forget_unused(source.stream)
 

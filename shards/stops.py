@@ -70,14 +70,14 @@ class Stops:
     def ignores(self, stream: str, record: ControlRecord) -> bool:
         """Whether a record of the log concerns a stopped operator."""
         return any(
-            (stream, _operator_of(record)) == (of, operator)
+            (stream, _operator_of(record)) == (operator_stream, operator)
             for records in self._pending.values()
-            for of, operator in _operators_in(records)
+            for operator_stream, operator in _operators_in(records)
         )
 
     def reads(self, stream: str) -> bool:
         """Whether a stopped operator reads a stream."""
-        return any(one[0] == stream for records in self._pending.values() for one in records)
+        return any(record[0] == stream for records in self._pending.values() for record in records)
 
     def pass_to(self, position: str) -> None:
         """Drop the stops up to a position whose entry was applied."""

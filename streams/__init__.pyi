@@ -1,4 +1,4 @@
-"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+"""Exports of the package; `__init__.py` loads each name at its first use."""
 
 from .batch import ENDED as ENDED, RETRACTED as RETRACTED, EventBatch as EventBatch
 from .clock import Clock as Clock, SystemClock as SystemClock

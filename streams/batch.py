@@ -157,7 +157,7 @@ class EventBatch:
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
 
     def to_events(self) -> list[Event]:
-        """The rows as events, for edges and tests."""
+        """The rows as single events, for slow paths and tests."""
         columns = self.plain.columns
         return [
             Event(id=row_id, type=row_type, time_us=time_us, key=key, data=orjson.loads(data))
@@ -272,14 +272,14 @@ class EventBatch:
             for code, data in zip(self.type_codes.tolist(), self.columns.column("data").to_pylist(), strict=True)
         ]
         rows = [row for row, key in enumerate(keys) if key is not None]
-        found = [key for key in keys if key is not None]
-        hashes = {key: key_hash(key) for key in set(found)}
-        taken = self.plain.columns.take(pa.array(rows, pa.int64()))
+        row_keys = [key for key in keys if key is not None]
+        hashes = {key: key_hash(key) for key in set(row_keys)}
+        columns = self.plain.columns.take(pa.array(rows, pa.int64()))
         changed = {
-            "key": pa.array(found, pa.string()),
-            "key_hash": pa.array([hashes[key] for key in found], pa.uint64()),
+            "key": pa.array(row_keys, pa.string()),
+            "key_hash": pa.array([hashes[key] for key in row_keys], pa.uint64()),
         }
-        arrays = [changed.get(name, taken.column(name)) for name in SCHEMA.names]
+        arrays = [changed.get(name, columns.column(name)) for name in SCHEMA.names]
         return EventBatch(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), tables=self.tables)
 
     def to_bytes(self) -> bytes:
@@ -313,12 +313,12 @@ class EventBatch:
 
 
 def _read_arrivals(columns: pa.RecordBatch) -> NDArray[np.int64]:
-    found = columns.column(_ARRIVAL.name)
+    column = columns.column(_ARRIVAL.name)
     try:
-        found.validate(full=True)
+        column.validate(full=True)
     except pa.ArrowInvalid as error:
         raise BatchFormatError(f"a batch holds invalid values: {error}") from error
-    numbers = cast("NDArray[np.int64]", numbers_of(found.fill_null(-1)))
+    numbers = cast("NDArray[np.int64]", numbers_of(column.fill_null(-1)))
     if (numbers < 0).any():
         raise BatchFormatError("a batch has nulls or numbers below 0 in the column 'arrival'")
     return numbers
@@ -346,22 +346,22 @@ def _no_rows() -> pa.RecordBatch:
 
 def _check_schema(schema: pa.Schema) -> None:
     version = (schema.metadata or {}).get(_VERSION_KEY)
-    known = {one.metadata[_VERSION_KEY]: one for one in (SCHEMA, _WITH_ARRIVALS)}
-    if version not in known:
-        found: Any = None if version is None else version.decode(errors="replace")
+    schemas = {form.metadata[_VERSION_KEY]: form for form in (SCHEMA, _WITH_ARRIVALS)}
+    if version not in schemas:
+        version_text: Any = None if version is None else version.decode(errors="replace")
         raise BatchFormatError(
-            f"batch format {found!r} is unknown; this release reads {FORMAT_VERSION} and {ARRIVALS_VERSION}",
-            found=found,
+            f"batch format {version_text!r} is unknown; this release reads {FORMAT_VERSION} and {ARRIVALS_VERSION}",
+            found=version_text,
         )
-    if not schema.equals(known[version]):
-        raise BatchFormatError(f"a batch has columns {schema.names} of other types than {known[version].names}")
+    if not schema.equals(schemas[version]):
+        raise BatchFormatError(f"a batch has columns {schema.names} of other types than {schemas[version].names}")
 
 
 def _key_at(attributes: object, path: Path) -> str | None:
     """The text or integer at a path, as text; None if the path has neither."""
-    found = attributes
+    value = attributes
     for name in path:
-        if not isinstance(found, Mapping) or name not in found:
+        if not isinstance(value, Mapping) or name not in value:
             return None
-        found = found[name]
-    return key_of(found)
+        value = value[name]
+    return key_of(value)

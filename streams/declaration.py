@@ -99,7 +99,7 @@ class FieldMapping:
 
     @classmethod
     def from_json(cls, value: object) -> FieldMapping:
-        """Read a mapping as ``to_json`` or a person wrote it; absent members take their defaults.
+        """Read a mapping, written by ``to_json`` or by hand; absent members take their defaults.
 
         ``DeclarationError`` if a member is unknown or of the wrong type.
         """
@@ -202,9 +202,9 @@ class StreamDeclaration(TimedStream):
         ``DeclarationError`` if no further key has the name.
         """
         if route not in self.keys:
-            known = ", ".join(self.keys) or "none"
+            names = ", ".join(self.keys) or "none"
             raise DeclarationError(
-                f"stream {self.name!r}: there is no further key {route!r}; declared are: {known}", field="keys"
+                f"stream {self.name!r}: there is no further key {route!r}; declared are: {names}", field="keys"
             )
         others = [self.key, *(key for name, key in self.keys.items() if name != route)]
         return tuple(dict.fromkeys(((route,), *_names_among(self.keys[route], others))))
@@ -234,7 +234,7 @@ class StreamDeclaration(TimedStream):
 
     def _check_keys(self) -> None:
         """Check that every name and path of a further key identifies one key."""
-        taken = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
+        owners = dict.fromkeys((("key",), *self.key_paths), f"the correlation key {key_text(self.key)}")
         for name, key in self.keys.items():
             if not _KEY_NAME.fullmatch(name):
                 raise DeclarationError(
@@ -243,14 +243,14 @@ class StreamDeclaration(TimedStream):
                     field="keys",
                 )
             self._check_key(f"the further key {name!r}", key, "keys")
-            for meant in self.route_paths(name):
-                if meant in taken:
+            for path in self.route_paths(name):
+                if path in owners:
                     raise DeclarationError(
-                        f"stream {self.name!r}: {'.'.join(meant)} means both the further key {name!r} and "
-                        f"{taken[meant]}; give each key a name and a path of its own",
+                        f"stream {self.name!r}: {'.'.join(path)} means both the further key {name!r} and "
+                        f"{owners[path]}; give each key a name and a path of its own",
                         field="keys",
                     )
-            taken.update(dict.fromkeys(self.route_paths(name), f"the further key {name!r}"))
+            owners.update(dict.fromkeys(self.route_paths(name), f"the further key {name!r}"))
 
     def to_json(self) -> dict[str, Any]:
         """The declaration as a plain JSON object, as it is stored; most members are left out at their defaults."""
@@ -297,8 +297,8 @@ def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
     """The names that identify a key: all names of a single path, or the names of paths that no other key has."""
     if not isinstance(key, Mapping):
         return key_names(key)
-    taken = {name for other in others for name in key_names(other)}
-    return tuple(name for name in key_names(key) if name not in taken)
+    other_names = {name for other in others for name in key_names(other)}
+    return tuple(name for name in key_names(key) if name not in other_names)
 
 
 def _check_path(stream: str, what: str, path: str, place: str) -> None:
@@ -310,21 +310,19 @@ def _check_path(stream: str, what: str, path: str, place: str) -> None:
         )
 
 
-def _choice(value: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+def _choice(value: Mapping[str, Any], name: str, words: tuple[str, ...]) -> str:
     """Read a member whose value is one of the known words (default: the first)."""
-    found = value.get(name, known[0])
-    if found in known:
-        return str(found)
-    raise DeclarationError(
-        f"{name!r} of a stream declaration is {shown(found)}; write {' or '.join(known)}", field=name
-    )
+    word = value.get(name, words[0])
+    if word in words:
+        return str(word)
+    raise DeclarationError(f"{name!r} of a stream declaration is {shown(word)}; write {' or '.join(words)}", field=name)
 
 
 def _flag(value: Mapping[str, Any], name: str) -> bool:
-    found = value.get(name, False)
-    if isinstance(found, bool):
-        return found
-    raise DeclarationError(f"{name!r} of a stream declaration is true or false, got {shown(found)}", field=name)
+    flag = value.get(name, False)
+    if isinstance(flag, bool):
+        return flag
+    raise DeclarationError(f"{name!r} of a stream declaration is true or false, got {shown(flag)}", field=name)
 
 
 def _keys(value: object) -> dict[str, KeyForm]:
@@ -337,24 +335,24 @@ def _keys(value: object) -> dict[str, KeyForm]:
 
 def _column_types(value: object) -> dict[str, ColumnType]:
     """The types of columns by column name."""
-    known = get_args(ColumnType)
-    if isinstance(value, Mapping) and all(isinstance(name, str) and one in known for name, one in value.items()):
+    kinds = get_args(ColumnType)
+    if isinstance(value, Mapping) and all(isinstance(name, str) and kind in kinds for name, kind in value.items()):
         return dict(value)
     raise DeclarationError(
-        f"'columns' of a mapping is an object of types by column; types are {', '.join(known)}; got {shown(value)}",
+        f"'columns' of a mapping is an object of types by column; types are {', '.join(kinds)}; got {shown(value)}",
         field="mapping",
     )
 
 
 def _text(value: Mapping[str, Any], name: str, default: str | None) -> str:
-    found = value.get(name, default)
-    if not isinstance(found, str):
-        raise DeclarationError(f"{name!r} of a stream declaration is a text, got {shown(found)}", field=name)
-    return found
+    text = value.get(name, default)
+    if not isinstance(text, str):
+        raise DeclarationError(f"{name!r} of a stream declaration is a text, got {shown(text)}", field=name)
+    return text
 
 
 def _texts(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    found = value.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise DeclarationError(f"{name!r} of a stream declaration is a list of texts, got {shown(found)}", field=name)
-    return tuple(found)
+    texts = value.get(name, [])
+    if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
+        raise DeclarationError(f"{name!r} of a stream declaration is a list of texts, got {shown(texts)}", field=name)
+    return tuple(texts)

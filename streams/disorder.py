@@ -97,8 +97,8 @@ def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
     """The bin of each lag; lags are at least 0, and bins ascend with them."""
     _, bits = np.frexp(lags_us.astype(np.float64))
     shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
-    found: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
-    return found
+    bins: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
+    return bins
 
 
 def upper_end_us(number: int) -> int:
@@ -111,9 +111,9 @@ class LatenessDecider:
     """Decides the bound of out-of-orderness of a stream with ``lateness: auto``, from observations of all its shards.
 
     It considers the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events each, and the events after them. The
-    bound is the lag that only ``late_share`` of these events exceed, plus a quarter. It rises at once when less than an
-    eighth of headroom is left. It falls only when all blocks are newer than the last change and it can fall by a
-    quarter; at most by half at a time.
+    bound is the lag that only ``late_share`` of these events exceed, plus a quarter. The bound rises at once when less
+    than an eighth of headroom is left. It falls only when all blocks are newer than the last change and it can fall by
+    a quarter; at most by half at a time.
 
     Source: data-driven memory management for stream joins, section 3.1 of the specification: the largest disorder of
     the newest blocks, with headroom.
@@ -135,21 +135,21 @@ class LatenessDecider:
         """
         if not summaries:
             return
-        latest = max(one["number"] for one in summaries)
+        latest = max(summary["number"] for summary in summaries)
         is_redeclared = not latest and (self._number > 1 or self._since >= BLOCKS)
         if latest >= self._number or is_redeclared:
-            knowing = [one for one in summaries if one["number"] == latest]
-            self._bound_us, self._number = max(one["bound_us"] for one in knowing), latest
-            self._rules = max((AutoLateness.from_json(one["rules"]) for one in knowing), key=astuple)
-        for one in summaries:
-            self._open.merge(Lags.from_json(one["lags"]))
+            newest = [summary for summary in summaries if summary["number"] == latest]
+            self._bound_us, self._number = max(summary["bound_us"] for summary in newest), latest
+            self._rules = max((AutoLateness.from_json(summary["rules"]) for summary in newest), key=astuple)
+        for summary in summaries:
+            self._open.merge(Lags.from_json(summary["lags"]))
         if self._open.events >= BLOCK_EVENTS:
             self._blocks = [*self._blocks[1 - BLOCKS :], self._open]
             self._open, self._since = Lags(), self._since + 1
 
     def decide(self) -> LatenessChange | None:
         """The decision: a new bound, or None if the current one stays."""
-        lag_us = self._seen().bound_us(self._rules.late_share)
+        lag_us = self._merged_lags().bound_us(self._rules.late_share)
         wanted_us, least_us = (
             self._rules.within_us(lag_us * part // whole) for part, whole in (_HEADROOM, _LEAST_ROOM)
         )
@@ -164,14 +164,14 @@ class LatenessDecider:
 
     def seen(self) -> dict[str, int]:
         """The basis of the decision: the number of events, their largest lag, and the number ``beyond`` ``at_most``."""
-        found = self._seen()
-        return {"events": found.events, "largest_us": found.largest_us, "beyond": found.beyond}
+        lags = self._merged_lags()
+        return {"events": lags.events, "largest_us": lags.largest_us, "beyond": lags.beyond}
 
-    def _seen(self) -> Lags:
-        found = Lags()
+    def _merged_lags(self) -> Lags:
+        merged = Lags()
         for lags in (*self._blocks, self._open):
-            found.merge(lags)
-        return found
+            merged.merge(lags)
+        return merged
 
     def to_json(self) -> dict[str, Any]:
         """The state as plain JSON."""
@@ -187,19 +187,20 @@ class LatenessDecider:
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Self:
         """Read the result of ``to_json``; None: a new decider."""
-        found = cls()
+        decider = cls()
         if value is None:
-            return found
-        found._rules = AutoLateness.from_json(value["rules"])
-        found._bound_us, found._number, found._since = value["bound_us"], value["number"], value["since"]
-        found._blocks, found._open = [Lags.from_json(one) for one in value["blocks"]], Lags.from_json(value["open"])
-        return found
+            return decider
+        decider._rules = AutoLateness.from_json(value["rules"])
+        decider._bound_us, decider._number, decider._since = value["bound_us"], value["number"], value["since"]
+        decider._blocks = [Lags.from_json(lags) for lags in value["blocks"]]
+        decider._open = Lags.from_json(value["open"])
+        return decider
 
 
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
     """A shard's report to the decider about the events since its last report.
 
-    ``rules`` and ``bound_us`` hold at this place of the log. ``number`` is that of the last change that the
-    shard knows; 0: no change yet.
+    ``rules`` and ``bound_us`` hold at this place of the log. ``number`` is the number of the last change that the shard
+    knows; 0: no change yet.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

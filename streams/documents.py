@@ -124,7 +124,7 @@ def read_document(text: str) -> WrittenDocument:
 
 
 def composed(text: str) -> Iterator[yaml.Node]:
-    """The nodes of each document of a YAML text, without anything that is refused."""
+    """The nodes of each document of a YAML text; ``UnreadableText`` lists the refused parts."""
     try:
         _check_events(text)
         for root in yaml.compose_all(text, Loader=_LOADER):
@@ -140,7 +140,7 @@ def composed(text: str) -> Iterator[yaml.Node]:
 
 
 def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) -> Any:
-    """A node as a list, a mapping with texts as keys, or the value that ``scalar`` gives."""
+    """A node as a list, a mapping with texts as keys, or the value that ``scalar`` returns."""
     if isinstance(node, yaml.SequenceNode):
         return [plain_value(child, scalar) for child in node.value]
     if isinstance(node, yaml.MappingNode):
@@ -185,8 +185,12 @@ def _json_document(text: str) -> WrittenDocument:
     value = json.loads(text, object_pairs_hook=members, parse_int=Bare, parse_float=Bare, parse_constant=Bare)
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        lists = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
-        level = [child for one in lists for child in one]
+        lists = [
+            container.values() if isinstance(container, dict) else container
+            for container in level
+            if isinstance(container, dict | list)
+        ]
+        level = [child for children in lists for child in children]
     if level or repeated:
         list(composed(_like_yaml(text)))  # raises with the lines, where YAML finds the faults
         raise UnreadableText(*repeated, *([(None, _TOO_DEEP)] if level else []))
@@ -206,7 +210,10 @@ def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
         return yaml.SequenceNode(f"{_STANDARD}seq", list(map(_json_node, value, likes or repeat(None))), mark)
     if isinstance(value, dict):
         pairs = zip(value.items(), likes or repeat((None, None)), strict=False)
-        members = [(_json_node(key, like_key), _json_node(one, other)) for (key, one), (like_key, other) in pairs]
+        members = [
+            (_json_node(key, like_key), _json_node(member, like_member))
+            for (key, member), (like_key, like_member) in pairs
+        ]
         return yaml.MappingNode(f"{_STANDARD}map", members, mark)
     if isinstance(value, str):
         return yaml.ScalarNode(TEXT_TAG, value, mark, style='"')
@@ -238,15 +245,15 @@ def _check_events(text: str) -> None:
 
 def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
     """Keys that are lists or mappings, or repeated."""
-    known: set[str] = set()
+    names: set[str] = set()
     for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
         key, child = entry if isinstance(node, yaml.MappingNode) else (None, entry)
         if isinstance(key, yaml.CollectionNode):
             yield key.start_mark.line + 1, "a key is a text, not a list or a mapping"
-        elif key is not None and key.value in known:
+        elif key is not None and key.value in names:
             yield key.start_mark.line + 1, _given_twice(key.value)
         elif key is not None:
-            known.add(key.value)
+            names.add(key.value)
         yield from _key_problems(child)
 
 

@@ -40,11 +40,11 @@ _LARGEST_FIRST = ("d", "h", "min", "s", "ms", "us")
 
 def duration_of(value: object) -> int | None:
     """The microseconds of a text such as ``90 s``; 0: too long, or not a positive whole number; None: no duration."""
-    found = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
-    unit = None if found is None else NAMED_UNITS_US.get(found[2]) or NAMED_UNITS_US.get(found[2].removesuffix("s"))
-    if found is None or unit is None:
+    parts = _DURATION.fullmatch(value.lower()) if isinstance(value, str) else None
+    unit = None if parts is None else NAMED_UNITS_US.get(parts[2]) or NAMED_UNITS_US.get(parts[2].removesuffix("s"))
+    if parts is None or unit is None:
         return None
-    size_us = float(found[1]) * unit
+    size_us = float(parts[1]) * unit
     return int(size_us) if 1 <= size_us <= _MOST_US and size_us == int(size_us) else 0
 
 

@@ -12,7 +12,7 @@
     ├── ServiceError           service.errors       settings, stores, registry, delivery
     └── ClientError            service.client       calls of a running service
 
-An error names the fault, its place, and what would be right. ``code`` is stable and part of the API; ``fault`` names
+An error names the fault, its place, and the correction. ``code`` is stable and part of the API; ``fault`` names
 who can fix it; ``is_retryable`` is whether the same call may succeed later; ``details`` carries plain JSON values.
 """
 
@@ -27,7 +27,7 @@ Fault = Literal["caller", "external", "internal"]
 class ForestallError(Exception):
     """Base of all errors that this project raises on purpose.
 
-    The message is one sentence for a person: what, where, what would be right. Details are plain JSON values for
+    The message is one sentence for a person: the fault, its place, the correction. Details are plain JSON values for
     programs.
     """
 

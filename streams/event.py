@@ -45,7 +45,7 @@ class Event:
 
 
 def check_text(value: str, name: str) -> str:
-    """Check that a text can be written in UTF-8, and return it; else raises ``EventRejected``."""
+    """Check that a text can be written in UTF-8, and return it; otherwise ``EventRejected`` is raised."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

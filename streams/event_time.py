@@ -76,21 +76,23 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form that ``to_json`` or a person wrote; rejects unknown members, wrong types and ranges."""
+        """Read the form of ``to_json``; rejects unknown members and wrong types, but not ranges (``fault``)."""
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
-        known = [part.name for part in fields(cls)]
-        members = {name: seconds_in(given) for name, given in members.items()}
-        for name, given in members.items():
-            if name not in known:
+        names = [part.name for part in fields(cls)]
+        members = {name: seconds_in(setting) for name, setting in members.items()}
+        for name, setting in members.items():
+            if name not in names:
                 raise DeclarationError(
-                    f"'lateness': auto has no member {shown(name)}{did_you_mean(str(name), known)}; it has "
-                    f"{', '.join(known)}",
+                    f"'lateness': auto has no member {shown(name)}{did_you_mean(str(name), names)}; it has "
+                    f"{', '.join(names)}",
                     field="lateness",
                 )
-            if isinstance(given, bool) or not isinstance(given, int | float):
-                raise DeclarationError(f"'lateness': {name} of auto is a number, got {shown(given)}", field="lateness")
+            if isinstance(setting, bool) or not isinstance(setting, int | float):
+                raise DeclarationError(
+                    f"'lateness': {name} of auto is a number, got {shown(setting)}", field="lateness"
+                )
         return cls(**members)
 
     def fault(self) -> str | None:
@@ -122,7 +124,7 @@ _LATENESS_FORM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStream:
-    """The event-time members of a declaration, and the name; ``StreamDeclaration`` has their meaning."""
+    """The event-time members of a declaration, and the name; ``StreamDeclaration`` documents the members."""
 
     name: str
     lateness: Lateness | None = None
@@ -194,12 +196,12 @@ def microseconds(seconds: Lateness | None) -> int | None:
 
 def event_time_json(stream: TimedStream) -> dict[str, Any]:
     """The event-time members that are set, as plain JSON."""
-    found = {
+    members = {
         name: value.to_json() if isinstance(value, AutoLateness) else value
         for name in _DURATIONS
         if (value := getattr(stream, name)) is not None
     }
-    return found if stream.late == "dead_letter" else {**found, "late": stream.late}
+    return members if stream.late == "dead_letter" else {**members, "late": stream.late}
 
 
 def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,15 +262,15 @@ def ahead_of(value: object) -> MaxAhead | None:
 
 def _by_mode(value: Mapping[str, Any]) -> Lateness:
     """A lateness in the form of the API; members that are null count as left out."""
-    given = {name: one for name, one in value.items() if one is not None and name != "mode"}
-    if value["mode"] == "fixed" and given.keys() == {"seconds"}:
-        return cast("Lateness", lateness_of(given["seconds"]))
-    known = {_unit_named(part.name): part.name for part in fields(AutoLateness)}
-    if value["mode"] == AUTO and given.keys() <= known.keys():
-        return AutoLateness.from_json({AUTO: {known[name]: one for name, one in given.items()}})
+    members = {name: member for name, member in value.items() if member is not None and name != "mode"}
+    if value["mode"] == "fixed" and members.keys() == {"seconds"}:
+        return cast("Lateness", lateness_of(members["seconds"]))
+    names = {_unit_named(part.name): part.name for part in fields(AutoLateness)}
+    if value["mode"] == AUTO and members.keys() <= names.keys():
+        return AutoLateness.from_json({AUTO: {names[name]: member for name, member in members.items()}})
     raise DeclarationError(
         '\'lateness\' of a stream declaration with a mode is {"mode": "fixed", "seconds": 5}, or {"mode": "auto"} with '
-        f"{', '.join(known)}, got {shown(value)}",
+        f"{', '.join(names)}, got {shown(value)}",
         field="lateness",
     )
 
@@ -279,7 +281,7 @@ def _unit_named(member: str) -> str:
 
 
 def _seconds(value: Mapping[str, Any], name: str) -> float | None:
-    found = seconds_in(value.get(name, value.get(f"{name}_s")))
-    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
-        return found
-    raise DeclarationError(f"{name!r} of a stream declaration is {_DURATION}, got {shown(found)}", field=name)
+    seconds = seconds_in(value.get(name, value.get(f"{name}_s")))
+    if seconds is None or (isinstance(seconds, int | float) and not isinstance(seconds, bool)):
+        return seconds
+    raise DeclarationError(f"{name!r} of a stream declaration is {_DURATION}, got {shown(seconds)}", field=name)

@@ -60,14 +60,14 @@ class KeyRange:
         for name, bound in value.items():
             if not isinstance(bound, int) or isinstance(bound, bool) or not LEAST_NUMBER <= bound <= GREATEST_NUMBER:
                 raise ValueError(f"{name!r} of a range is a whole number of 64 bits, got {shown(bound)}")
-        found = cls(low=value.get("from"), high=value.get("to"))
-        if found.least > found.greatest:
-            raise ValueError(f"a range goes from {found.low} to {found.high}, which contains no key")
-        return found
+        key_range = cls(low=value.get("from"), high=value.get("to"))
+        if key_range.least > key_range.greatest:
+            raise ValueError(f"a range goes from {key_range.low} to {key_range.high}, which contains no key")
+        return key_range
 
 
 def whole_number(key: str) -> int | None:
-    """The whole number that a key writes; None if it writes none."""
+    """A key as a whole number; None if the key is not written as one."""
     if _WHOLE.fullmatch(key) is None:
         return None
     number = int(key)
@@ -75,15 +75,15 @@ def whole_number(key: str) -> int | None:
 
 
 def whole_numbers(keys: pa.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which of many keys (strings, no nulls) are whole numbers, and the number of each; 0 for others."""
+    """The mask of keys (strings, no nulls) that are whole numbers, and the number of each key; 0 for others."""
     is_short = pc.match_substring_regex(keys, _SHORT)
     numbers = (keys if pc.all(is_short).as_py() else pc.if_else(is_short, keys, "0")).cast(pa.int64())
-    found: NDArray[np.int64] = numbers_of(numbers).copy()
+    values: NDArray[np.int64] = numbers_of(numbers).copy()
     is_whole: NDArray[np.bool_] = cast("NDArray[np.bool_]", is_short.to_numpy(zero_copy_only=False)).copy()
     if (pc.max(pc.binary_length(keys)).as_py() or 0) <= _SHORT_DIGITS:
-        return is_whole, found
+        return is_whole, values
     for row in np.flatnonzero(pc.match_substring_regex(keys, _LONG).to_numpy(zero_copy_only=False)).tolist():
         number = whole_number(cast("Any", keys[row]).as_py())
         if number is not None:
-            is_whole[row], found[row] = True, number
-    return is_whole, found
+            is_whole[row], values[row] = True, number
+    return is_whole, values

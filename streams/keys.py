@@ -50,15 +50,15 @@ def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | N
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
     """The place of the correlation key in events of a type; ``EventRejected`` if none is declared."""
-    found = place_for(key, event_type)
-    if found is None:
-        known = listed(list(key)) if isinstance(key, Mapping) else ""
+    place = place_for(key, event_type)
+    if place is None:
+        declared = listed(list(key)) if isinstance(key, Mapping) else ""
         raise EventRejected(
             f"an event of the type {shown(event_type)} has no correlation key here; the key is declared for the types "
-            f"{known}, and not for other types ('{OTHER_TYPES}')",
+            f"{declared}, and not for other types ('{OTHER_TYPES}')",
             field="type",
         )
-    return found
+    return place
 
 
 def places_of(key: _Place | Mapping[str, _Place]) -> tuple[_Place, ...]:
@@ -101,7 +101,7 @@ def attribute_path(key: KeyForm) -> AttributePath:
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """The fault of a key by event type (no types: any), in words; None if it has none, or is a single path."""
+    """The fault of a key by event type (no types: any), in words; None if the key is valid, or a single path."""
     if not isinstance(key, Mapping):
         return None
     if not key or "" in key:

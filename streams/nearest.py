@@ -15,21 +15,21 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most similar to a name, if any; only some of very many or very long names are compared."""
     if len(name) > _LONGEST:
         return None
-    candidates = {one.casefold(): one for one in sorted(known)[:_MOST] if len(one) <= _LONGEST}
-    found = get_close_matches(name.casefold(), candidates, n=1, cutoff=_LIKENESS)
-    return candidates[found[0]] if found else None
+    candidates = {candidate.casefold(): candidate for candidate in sorted(known)[:_MOST] if len(candidate) <= _LONGEST}
+    matches = get_close_matches(name.casefold(), candidates, n=1, cutoff=_LIKENESS)
+    return candidates[matches[0]] if matches else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A suggestion for an unknown name, with a space before it; empty if no known name is similar."""
-    found = nearest(name, known)
-    return "" if found is None else f" (did you mean {found}?)"
+    suggestion = nearest(name, known)
+    return "" if suggestion is None else f" (did you mean {suggestion}?)"
 
 
 def listed(names: Sequence[str]) -> str:
     """Names as part of a sentence; if there are many, the first ones and the number of the others."""
-    shown = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
-    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
+    text = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
+    return text if len(names) <= _LISTED else f"{text} and {len(names) - _LISTED} more"
 
 
 def one_of(names: Sequence[str]) -> str:

@@ -34,14 +34,16 @@ class ReorderBuffer:
         return None if self._watermark_us == NEVER_US else self._watermark_us
 
     def is_late(self, times_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which events of a batch are late if it arrives now."""
+        """The mask of the events of a batch that are late if the batch arrives now."""
         late: NDArray[np.bool_] = times_us < self.watermarks_us(times_us)
         return late
 
     def watermarks_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The watermark just before each event of a batch, if it arrives now."""
-        found: NDArray[np.int64] = np.maximum(self._newest_before(times_us) - self._lateness_us, self._watermark_us)
-        return found
+        """The watermark just before each event of a batch, if the batch arrives now."""
+        watermarks: NDArray[np.int64] = np.maximum(
+            self._newest_before(times_us) - self._lateness_us, self._watermark_us
+        )
+        return watermarks
 
     def lags_us(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
         """The lag of each event of a batch, from the newest time before it, if the batch arrives now."""
@@ -49,8 +51,8 @@ class ReorderBuffer:
         return lags
 
     def _newest_before(self, times_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = np.maximum.accumulate(np.concatenate([np.array([self._newest_us]), times_us]))[:-1]
-        return found
+        newest: NDArray[np.int64] = np.maximum.accumulate(np.concatenate([np.array([self._newest_us]), times_us]))[:-1]
+        return newest
 
     def push(self, batch: EventBatch) -> EventBatch:
         """Add events, none of which is late; returns the events that leave."""
@@ -78,11 +80,11 @@ class ReorderBuffer:
         if not border:
             return self._waiting.slice(0, 0)
         if border == len(order) and np.all(np.diff(times) >= 0):
-            left, self._waiting = self._waiting, self._waiting.slice(0, 0)
-            return left
-        left = self._waiting.take(order[:border])
+            released, self._waiting = self._waiting, self._waiting.slice(0, 0)
+            return released
+        released = self._waiting.take(order[:border])
         self._waiting = self._waiting.take(np.sort(order[border:]))
-        return left
+        return released
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Drop the waiting events that a mask by place excludes; watermark and newest time stay."""

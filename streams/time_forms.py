@@ -1,7 +1,7 @@
 """Forms of times in files and plain JSON: ISO 8601 and usual dates, with and without a zone, and numbers since 1970.
 
-The unit of a number follows from its magnitude, unless it is named. Local times that clocks skip in spring do not
-exist, and those that they repeat in autumn exist twice; ``LocalTimes`` decides how these are read.
+The unit of a number follows from its magnitude, unless it is named. Clocks skip local times in spring and repeat others
+in autumn; ``LocalTimes`` decides how such local times are read.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class TimeForm:
     local_times: LocalTimes = "earlier"
 
     def __post_init__(self) -> None:
-        for name, known in (("unit", get_args(TimeUnit)), ("local_times", get_args(LocalTimes))):
-            if getattr(self, name) not in known:
+        for name, words in (("unit", get_args(TimeUnit)), ("local_times", get_args(LocalTimes))):
+            if getattr(self, name) not in words:
                 field = "time_unit" if name == "unit" else name
                 raise DeclarationError(
-                    f"{field} is {shown(getattr(self, name))}; write one of {', '.join(known)}", field=field
+                    f"{field} is {shown(getattr(self, name))}; write one of {', '.join(words)}", field=field
                 )
         if self.zone is not None:
             zone_of(self.zone)
@@ -227,9 +227,9 @@ def _of_number(number: Decimal, unit: TimeUnit) -> int:
             "(time_unit of a mapping)",
             field="time",
         )
-    found = int(number * _UNITS_US[unit] // 1)
-    if EARLIEST_US <= found <= LATEST_US:
-        return found
+    time_us = int(number * _UNITS_US[unit] // 1)
+    if EARLIEST_US <= time_us <= LATEST_US:
+        return time_us
     raise EventRejected(
         f"time {number} is outside the years 1 to 9999, as {unit} since 1970; give the unit with --time-unit s, "
         f"ms, us or ns",

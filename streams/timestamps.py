@@ -80,10 +80,10 @@ def _offset_us(text: str, sign: str, hours: int, minutes: int) -> int:
     return -size_us if sign == "-" else size_us
 
 
-def _within_years(time_us: int, given: object) -> int:
+def _within_years(time_us: int, written: object) -> int:
     if EARLIEST_US <= time_us <= LATEST_US:
         return time_us
     raise EventRejected(
-        f"time {shown(given)} is outside the years 1 to 9999; integers are microseconds since 1970, not nanoseconds",
+        f"time {shown(written)} is outside the years 1 to 9999; integers are microseconds since 1970, not nanoseconds",
         field="time",
     )

@@ -26,10 +26,10 @@ class WorkBudget:
         per_trace: Work that the events of a trace may cost beyond that, at least 1; with more the pattern is given up
             in the trace.
         traces: Number of traces in which the pattern may be given up, at least 0; with one more it is suspended.
-        forgiven_after: Number of events of its stream in the shard after which a trace in which it was given up no
-            longer counts, at least 1.
+        forgiven_after: Number of events of the pattern's stream in the shard after which a trace in which the pattern
+            was given up no longer counts, at least 1.
         in_all: Work that the pattern may cost in all traces of a shard, beyond ``per_event`` for each event of its
-            stream, at least 1; with more it is suspended. Older records do not have it, and mean the default.
+            stream, at least 1; with more it is suspended. Older records lack this member and have the default.
     """
 
     per_event: int = 1_000
@@ -55,14 +55,14 @@ class WorkBudget:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, found: Any) -> WorkBudget:
+    def from_json(cls, document: Any) -> WorkBudget:
         """Read the result of ``to_json``; a missing member has its default. ``ValueError`` for any other form."""
-        names = {one.name for one in fields(cls)}
-        if not isinstance(found, Mapping) or not found.keys() <= names:
-            raise ValueError(f"a budget is {found!r}; it must be an object with {', '.join(sorted(names))}")
-        if any(not isinstance(value, int) or isinstance(value, bool) for value in found.values()):
-            raise ValueError(f"a budget is {found!r}; its members must be whole numbers")
-        return cls(**found)
+        names = {member.name for member in fields(cls)}
+        if not isinstance(document, Mapping) or not document.keys() <= names:
+            raise ValueError(f"a budget is {document!r}; it must be an object with {', '.join(sorted(names))}")
+        if any(not isinstance(value, int) or isinstance(value, bool) for value in document.values()):
+            raise ValueError(f"a budget is {document!r}; its members must be whole numbers")
+        return cls(**document)
 
 
 USUAL_BUDGET = WorkBudget()

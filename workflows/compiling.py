@@ -62,15 +62,15 @@ def compile_workflow(
         UnsoundWorkflow: No trace of the model completes, or a place of it is unbounded.
         ModelRefused: The model has elements that no net can express; every problem is named with its element.
     """
-    chosen = limits if limits is not None else CompileLimits()
-    _check_model_size(model.source, chosen)
+    compile_limits = limits if limits is not None else CompileLimits()
+    _check_model_size(model.source, compile_limits)
     tree = _blocks(model.source)
     loosened: tuple[ModelNotice, ...] = ()
     if tree is not None:
-        compiled = _from_blocks(model, tree, chosen, progress)
+        compiled = _from_blocks(model, tree, compile_limits, progress)
     else:
         net, loosened = _net(model.source)
-        compiled = _from_net(model, net, chosen, progress)
+        compiled = _from_net(model, net, compile_limits, progress)
     warnings = [*compiled.extraction.warnings, *map(str, (*loosened, *model.notices))]
     if not compiled.extraction.events:
         warnings.append("the model emits no events: none of its steps is an activity that a mapping leaves a type")
@@ -98,8 +98,10 @@ def _net(source: Source) -> tuple[WorkflowNet, tuple[ModelNotice, ...]]:
     if isinstance(source, WorkflowNet):
         return source, ()
     assert isinstance(source, FlowGraph)
-    made = translate(source)
-    return made.net, tuple(ModelNotice(element=element, message=message) for element, message in made.notices)
+    translation = translate(source)
+    return translation.net, tuple(
+        ModelNotice(element=element, message=message) for element, message in translation.notices
+    )
 
 
 def _from_blocks(

@@ -132,12 +132,12 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
     deviations: dict[tuple[str, DeviationKind | None, tuple[str, ...], tuple[Part, ...]], list[int]] = {}
     unknown: Counter[str] = Counter()
     for variant, count in variants.items():
-        found = checker.check(variant)
-        conforming += count * found.conforms
-        complete += count * found.is_complete
-        unknown.update(dict.fromkeys(found.unknown, count))
-        if found.event is not None:
-            way = (found.event, found.kind, found.allowed, found.broken)
+        conformance = checker.check(variant)
+        conforming += count * conformance.conforms
+        complete += count * conformance.is_complete
+        unknown.update(dict.fromkeys(conformance.unknown, count))
+        if conformance.event is not None:
+            way = (conformance.event, conformance.kind, conformance.allowed, conformance.broken)
             entry = deviations.setdefault(way, [0, example[variant]])
             entry[0] += count
     listed = [
@@ -148,7 +148,7 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
         traces=variants.total(),
         conforming=conforming,
         complete=complete,
-        deviations=tuple(sorted(listed, key=lambda one: (-one.traces, one.event, one.allowed))),
+        deviations=tuple(sorted(listed, key=lambda deviation: (-deviation.traces, deviation.event, deviation.allowed))),
         unknown=tuple(sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0]))),
         is_exact=compiled.automaton is not None,
     )
@@ -214,7 +214,11 @@ class _ByConstraints:
         )
         self._events = events
         self._monitor = Monitor(self._set)
-        self._clauses = tuple((one, clause) for one in extraction.constraints if (clause := clause_of(one)) is not None)
+        self._clauses = tuple(
+            (constraint, clause)
+            for constraint in extraction.constraints
+            if (clause := clause_of(constraint)) is not None
+        )
 
     def check(self, types: Sequence[str]) -> Conformance:
         unknown = _unknown(types, self._events)
@@ -237,7 +241,9 @@ class _ByConstraints:
             state = after
         seen = state.seen
         unmet = tuple(
-            one for one, clause in self._clauses if clause.head and clause.body <= seen and clause.head not in seen
+            constraint
+            for constraint, clause in self._clauses
+            if clause.head and clause.body <= seen and clause.head not in seen
         )
         return Conformance(
             conforms=True,

@@ -66,16 +66,16 @@ class OrderSettings:
 
 def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
     """The order workflow as a process tree."""
-    chosen = settings if settings is not None else OrderSettings()
-    common = _common_attributes(chosen)
-    invoice = _price_attribute(("price", "amount"), chosen.invoice_fail)
-    quote = _price_attribute(("totalPrice", "price"), chosen.quote_fail)
+    order_settings = settings if settings is not None else OrderSettings()
+    common = _common_attributes(order_settings)
+    invoice = _price_attribute(("price", "amount"), order_settings.invoice_fail)
+    quote = _price_attribute(("totalPrice", "price"), order_settings.quote_fail)
 
     def do(*names: str) -> tuple[Activity, ...]:
         return tuple(Activity(name, common) for name in names)
 
-    stock = ExclusiveChoice(do("UseLocalStock", "UseRemoteStock"), (chosen.local, 1.0 - chosen.local))
-    quoting = Loop(body=Activity("GenerateQuote", (*common, quote)), repetitions=chosen.quotes, again=2 / 3)
+    stock = ExclusiveChoice(do("UseLocalStock", "UseRemoteStock"), (order_settings.local, 1.0 - order_settings.local))
+    quoting = Loop(body=Activity("GenerateQuote", (*common, quote)), repetitions=order_settings.quotes, again=2 / 3)
     billing = Activity("GenerateInvoice", (*common, invoice))
     handling = Parallel(
         (
@@ -83,9 +83,9 @@ def order_fulfilment(settings: OrderSettings | None = None) -> ProcessTree:
             Sequence((*do("OrderFromSupplier"), quoting, *do("SendQuote"))),
         )
     )
-    ending = ExclusiveChoice(do("CancelOrder", "FinishOrder"), (chosen.cancel, 1.0 - chosen.cancel))
+    ending = ExclusiveChoice(do("CancelOrder", "FinishOrder"), (order_settings.cancel, 1.0 - order_settings.cancel))
     accepted = Sequence((*do("CheckInventory"), handling, *do(*_LAST), ending))
-    decision = ExclusiveChoice((*do("RejectOrder"), accepted), (chosen.reject, 1.0 - chosen.reject))
+    decision = ExclusiveChoice((*do("RejectOrder"), accepted), (order_settings.reject, 1.0 - order_settings.reject))
     return Sequence((*do(*_FIRST), decision))
 
 
@@ -98,8 +98,7 @@ class OrderWorkload:
 
 
 def generate_events(workload: OrderWorkload, seed: int, noise: Noise | None = None) -> Iterator[Event]:
-    """Events of the workload in the order of time, or of arrival if there is noise; the same seed gives the same
-    events.
+    """Events of the workload in the order of time, or of arrival with noise; deterministic by seed.
 
     Raises:
         InvalidWorkflow: The settings contradict themselves.

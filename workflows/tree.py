@@ -161,14 +161,17 @@ def activity_names(tree: ProcessTree) -> tuple[str, ...]:
 
 
 def _check_choice(
-    what: str, choice: ExclusiveChoice | InclusiveChoice, wanted: str, is_possible: Callable[[Iterable[float]], bool]
+    what: str,
+    choice: ExclusiveChoice | InclusiveChoice,
+    requirement: str,
+    is_possible: Callable[[Iterable[float]], bool],
 ) -> None:
     _check_parts(what, choice.branches)
     shares, branches = choice.probabilities, len(choice.branches)
     if shares and len(shares) != branches:
         raise InvalidWorkflow(f"{what} of {branches} branches needs as many probabilities, got {len(shares)}")
     if shares and not (all(0.0 <= share <= 1.0 for share in shares) and is_possible(shares)):
-        raise InvalidWorkflow(f"the probabilities of {what} lie between 0 and 1{wanted}, got {shares}")
+        raise InvalidWorkflow(f"the probabilities of {what} lie between 0 and 1{requirement}, got {shares}")
 
 
 def _sums_to_1(shares: Iterable[float]) -> bool:

@@ -71,10 +71,10 @@ def described_gate(scope: Scope) -> dict[str, Any]:
     return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
 
 
-async def authorize(request: Request, wanted: SecurityScopes) -> None:
+async def authorize(request: Request, security_scopes: SecurityScopes) -> None:
     """Check that the caller may use the operation, and that the request has the operation's form."""
     caller = caller_of(request)
-    scope: Scope = wanted.scopes[0]  # type: ignore[assignment]
+    scope: Scope = security_scopes.scopes[0]  # type: ignore[assignment]
     route = request.state.route = VERSION + request.scope["route"].path_format
     if request.method not in _READING and scope not in _NOT_AUDITED:
         request.state.change = Change(method=request.method, route=route, path=request.url.path)

@@ -33,9 +33,9 @@ class DirectRoute(APIRoute):
             return None
         assert self.body_field is not None, "it has a model as its body"
         try:
-            read: Any = self.body_field.field_info.annotation.model_validate(parse_document(body))  # type: ignore[union-attr]
+            model: Any = self.body_field.field_info.annotation.model_validate(parse_document(body))  # type: ignore[union-attr]
         except (ApiError, ValidationError):
             return None
-        given = {self.body_field.name: read, "services": request.state.services}
-        response: Response = await self.endpoint(**request.path_params, **given)
+        arguments = {self.body_field.name: model, "services": request.state.services}
+        response: Response = await self.endpoint(**request.path_params, **arguments)
         return response

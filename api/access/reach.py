@@ -39,7 +39,7 @@ Owner: TypeAlias = Callable[[Services, str], str | None]
 
 # By resource (the first part of the path) and name of the parameter: the function that looks up a resource's
 # stream by the resource's id or name, and the error if the resource does not exist.
-_OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
+_OWNERS: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("alerts", "alert_id"): (lambda services, id_: str(services.stores.alerts.get(id_)["stream"]), UnknownAlert),
     ("backtests", "backtest_id"): (lambda services, id_: services.stores.backtests.get(id_).stream, UnknownBacktest),
     ("dead-letters", "letter_id"): (
@@ -55,36 +55,36 @@ _OWNED: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),
 }
 _STREAMS = frozenset({("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
-OWNED_PLACES = _STREAMS | _OWNED.keys()
+OWNED_PLACES = _STREAMS | _OWNERS.keys()
 _NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, besides the usual ones
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # parts of a resource that another parameter names
-_OF_EVERYBODY = frozenset({"caller", "schemas"})
-_SHOWS_OWN = frozenset({"streams", "constraints", "webhooks", "sinks", "backtests"})
+_OPEN_RESOURCES = frozenset({"caller", "schemas"})
+_LISTS_WITHIN_REACH = frozenset({"streams", "constraints", "webhooks", "sinks", "backtests"})
 
 
 def require_reach(request: Request, services: Services, caller: Caller, body: bytes) -> None:
     """Refuse a restricted caller's request that names a stream outside the caller's reach, or no stream.
 
-    ``Forbidden``; ``NotFound`` if a resource named by id does not exist or belongs to another stream.
+    Raises ``Forbidden``, or ``NotFound`` if a resource named by id does not exist or belongs to another stream.
     """
     route: APIRoute = request.scope["route"]
     resource = route.path.split("/")[1]
-    if resource in _OF_EVERYBODY:
+    if resource in _OPEN_RESOURCES:
         return
-    named = [
+    streams = [
         *_named_in_path(request, services, caller, resource),
         *_named_in_query(request, services, caller, route),
         *_named_in_body(services, caller, route, resource, body),
     ]
-    if not named and not _shows_own(request.method, route.path, services):
+    if not streams and not _is_list_within_reach(request.method, route.path, services):
         raise Forbidden(
             f"{request.method} {request.url.path} is not about one stream, and the API key {caller.id} is restricted "
             f"to {_listed(caller)}; name the stream (stream=...) where that is possible, or use another key"
         )
-    for stream in named:
+    for stream in streams:
         if not caller.may_touch(stream):
-            what = "what belongs to no stream" if stream is None else f"the stream {stream!r}"
-            raise Forbidden(f"the API key {caller.id} may not touch {what}; it is restricted to {_listed(caller)}")
+            target = "what belongs to no stream" if stream is None else f"the stream {stream!r}"
+            raise Forbidden(f"the API key {caller.id} may not touch {target}; it is restricted to {_listed(caller)}")
 
 
 def _named_in_path(request: Request, services: Services, caller: Caller, resource: str) -> Iterator[str | None]:
@@ -92,13 +92,13 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
         place = (resource, name)
         if place in _STREAMS:
             yield value
-        elif place in _OWNED:
+        elif place in _OWNERS:
             if request.method != "PUT" or _exists(services, place, value):
-                yield _own(services, caller, place, value)
+                yield _stream_in_reach(services, caller, place, value)
         elif name == "name" and (kind := services.operators.kind_of(resource)) is not None:
-            known = services.stores.registry.operators(kind).all()
-            if request.method != "PUT" or any(one.name == value for one in known):
-                yield _owned_operator(services, caller, kind, value)
+            operators = services.stores.registry.operators(kind).all()
+            if request.method != "PUT" or any(operator.name == value for operator in operators):
+                yield _operator_stream_in_reach(services, caller, kind, value)
         elif name not in _PARTS:
             yield None
 
@@ -113,7 +113,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
             services.stores.alerts.page(AlertFilter(stream=stream, pattern=pattern), limit=1).items
             for stream in streams
         ):
-            _own(services, caller, ("patterns", "name"), pattern)
+            _stream_in_reach(services, caller, ("patterns", "name"), pattern)
 
 
 def _named_in_body(
@@ -133,7 +133,7 @@ def _named_in_body(
     if isinstance(stream, str) or ("stream" in members and "stream" in document):
         yield stream if isinstance(stream, str) else None  # null means every stream; other types are refused later
     for pattern in _patterns_in(document, resource, _NAMING_PATTERNS.get(route.path, ())):
-        _own(services, caller, ("patterns", "name"), pattern)
+        _stream_in_reach(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
         yield None  # files and workflows belong to no stream
 
@@ -164,15 +164,15 @@ def _names_file(value: object) -> bool:
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
     """Whether a resource to be put exists; for a new resource, only the body names the stream."""
     try:
-        _OWNED[place][0](services, value)
+        _OWNERS[place][0](services, value)
     except NotFound:
         return False
     return True
 
 
-def _own(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
+def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
     """The stream of a resource within the caller's reach, by its id; raises ``NotFound`` otherwise."""
-    owner, missing = _OWNED[place]
+    owner, missing = _OWNERS[place]
     try:
         stream = owner(services, value)
     except NotFound:
@@ -182,7 +182,7 @@ def _own(services: Services, caller: Caller, place: tuple[str, str], value: str)
     return stream
 
 
-def _owned_operator(services: Services, caller: Caller, kind: str, name: str) -> str:
+def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, name: str) -> str:
     """The stream of an operator within the caller's reach; raises ``UnknownOperator`` otherwise."""
     streams = [operator.stream for operator in services.stores.registry.operators(kind).all() if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
@@ -190,10 +190,10 @@ def _owned_operator(services: Services, caller: Caller, kind: str, name: str) ->
     return streams[0]
 
 
-def _shows_own(method: str, path: str, services: Services) -> bool:
+def _is_list_within_reach(method: str, path: str, services: Services) -> bool:
     """Whether an operation is a list without pages, which shows the resources within the caller's reach."""
     resource = path.removeprefix("/")
-    return method == "GET" and (resource in _SHOWS_OWN or services.operators.kind_of(resource) is not None)
+    return method == "GET" and (resource in _LISTS_WITHIN_REACH or services.operators.kind_of(resource) is not None)
 
 
 def _listed(caller: Caller) -> str:

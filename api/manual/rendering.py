@@ -61,7 +61,7 @@ def pictures() -> Mapping[str, Path]:
 def rendered(path: Path, sections: Sequence[Section]) -> str:
     """Render a document as HTML, given its sections."""
     tokens = _MARKDOWN.parse((FOLDER / path).read_text(encoding="utf-8"))
-    known = frozenset(found.as_posix() for found in addresses().values())
+    documents = frozenset(document.as_posix() for document in addresses().values())
     _mark_rows(tokens)
     headings = (token for token in tokens if token.type == "heading_open")
     for token, section in zip(headings, sections, strict=True):
@@ -69,7 +69,7 @@ def rendered(path: Path, sections: Sequence[Section]) -> str:
     for token in tokens:
         for part in token.children or ():
             if part.type == "link_open":
-                _relink(part, path.parent, known)
+                _relink(part, path.parent, documents)
         if token.type == "html_block" and token.content.lstrip().startswith("<!--"):
             token.content = ""
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
@@ -77,8 +77,8 @@ def rendered(path: Path, sections: Sequence[Section]) -> str:
 
 def sections_of(path: Path) -> list[Section]:
     """Split a document into sections, line by line; parsing all documents for a search would take seconds."""
-    found: list[Section] = []
-    seen: Counter[str] = Counter()
+    sections: list[Section] = []
+    anchors: Counter[str] = Counter()
     is_code = False
     for line in (FOLDER / path).read_text(encoding="utf-8").splitlines():
         is_code ^= line.startswith("```")
@@ -86,12 +86,12 @@ def sections_of(path: Path) -> list[Section]:
         if match is not None:
             heading = _plain(match[2])
             plain = _NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
-            anchor = f"{plain}-{seen[plain]}" if seen[plain] else plain  # as on GitHub
-            seen[plain] += 1
-            found.append(Section(heading=heading, anchor=anchor, level=len(match[1]), lines=[]))
-        elif found and not line.startswith("<!--"):
-            found[-1].lines.append(line if is_code else _plain(line))
-    return found
+            anchor = f"{plain}-{anchors[plain]}" if anchors[plain] else plain  # as on GitHub
+            anchors[plain] += 1
+            sections.append(Section(heading=heading, anchor=anchor, level=len(match[1]), lines=[]))
+        elif sections and not line.startswith("<!--"):
+            sections[-1].lines.append(line if is_code else _plain(line))
+    return sections
 
 
 def _plain(line: str) -> str:
@@ -107,13 +107,13 @@ def _mark_rows(tokens: Sequence[Token]) -> None:
             row.attrSet("id", parts[0].content)
 
 
-def _relink(link: Token, folder: Path, known: frozenset[str]) -> None:
+def _relink(link: Token, folder: Path, documents: frozenset[str]) -> None:
     """Turn a link to a document into a link to its page; remove links to other files."""
     target, sign, anchor = str(link.attrGet("href") or "").partition("#")
     if not target or "://" in target or target.startswith("mailto:"):
         return
     place = posixpath.normpath(posixpath.join(folder.as_posix(), target))
-    if place in known:
+    if place in documents:
         page = "." if place == f"{INDEX}.md" and folder == Path() else target.removesuffix(".md")
         link.attrSet(
             "href", page.removesuffix(INDEX) + sign + anchor if place == f"{INDEX}.md" else page + sign + anchor

@@ -31,8 +31,8 @@ class Hit:
 def search(pages: Mapping[str, Sequence[Section]], question: str) -> list[Hit]:
     """Find sections with all words of a question; words in titles and headings rank higher."""
     words = question[:MOST_CHARACTERS].lower().split()[:_MOST_WORDS]
-    found = sorted(_scored(pages, words), key=lambda one: one[0]) if words else []
-    return [hit for _, hit in found[:_MOST_FOUND]]
+    scored_hits = sorted(_scored(pages, words), key=lambda scored_hit: scored_hit[0]) if words else []
+    return [hit for _, hit in scored_hits[:_MOST_FOUND]]
 
 
 def _scored(pages: Mapping[str, Sequence[Section]], words: Sequence[str]) -> Iterator[tuple[int, Hit]]:
@@ -57,5 +57,5 @@ def _piece(text: str, lower: str, words: Sequence[str]) -> str:
     places = [place for word in words if (place := lower.find(word)) >= 0]
     begin = max(0, min(places, default=0) - _AROUND)
     end = begin + 2 * _AROUND
-    shown = " ".join(_MARKS.sub(" ", text[begin:end]).split())
-    return f"{'… ' if begin else ''}{shown}{' …' if end < len(text) else ''}"
+    excerpt = " ".join(_MARKS.sub(" ", text[begin:end]).split())
+    return f"{'… ' if begin else ''}{excerpt}{' …' if end < len(text) else ''}"

@@ -73,7 +73,7 @@ def add_manual(app: FastAPI) -> None:
         address: str = request.path_params["address"]
         if address == _SEARCH:
             question = request.query_params.get("q", "")[:MOST_CHARACTERS]
-            return HTMLResponse(await run_in_threadpool(_found, question), headers=_HEADERS)
+            return HTMLResponse(await run_in_threadpool(_results_page, question), headers=_HEADERS)
         if address in _PICTURES:
             path = _PICTURES[address]
             picture = await run_in_threadpool(path.read_bytes)
@@ -96,13 +96,13 @@ def _sections() -> dict[str, list[Section]]:
 def _framed(address: str) -> str:
     """A page in its frame, with a list of its headings."""
     sections = _sections()[address]
-    parts = [one for one in sections if one.level == _LISTED_LEVEL]
-    listed = "".join(f'<li><a href="#{escape(one.anchor)}">{escape(one.heading)}</a></li>' for one in parts)
+    parts = [section for section in sections if section.level == _LISTED_LEVEL]
+    listed = "".join(f'<li><a href="#{escape(section.anchor)}">{escape(section.heading)}</a></li>' for section in parts)
     aside = f"<nav><strong>On this page</strong><ul>{listed}</ul></nav>" if len(parts) >= _FEWEST_HEADINGS else ""
     return _in_frame(sections[0].heading, rendered(_PAGES[address], sections), address.count("/"), aside)
 
 
-def _found(question: str) -> str:
+def _results_page(question: str) -> str:
     """The page with the search results for a question."""
     hits = search(_sections(), question) if question.strip() else []
     items = "".join(

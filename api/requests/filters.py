@@ -56,7 +56,7 @@ def known_pattern(
     return pattern
 
 
-def shown(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
+def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
     """The items of a list without pages within the caller's reach, optionally of one stream."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
@@ -94,7 +94,7 @@ class Part:
     limit: int | None
 
     def of(self, items: Sequence[object], member: str) -> dict[str, Any]:
-        """The items after the cursor, and the next cursor; a cursor is the ``member`` of the last item before."""
+        """The items after the cursor, and the next cursor: the ``member`` of the last item of a part."""
         names = [str(getattr(item, member)) for item in items]
         if self.after is not None and self.after not in names:
             raise InvalidCursor(f"after={self.after!r} is not, or no longer, in the list; leave it out")

@@ -59,7 +59,7 @@ def parse_document(body: bytes) -> Any:
     member, of which readers take the first or the last.
     """
     value = parse_json(body)
-    for place in _beyond(value, "body"):
+    for place in _large_integers(value, "body"):
         raise WrongShape(f"{place}: an integer beyond 64 bits; write it with an exponent, or as text")
     with suppress(RecursionError):  # the model refuses such deep nesting
         _MEMBERS.decode(body.decode(errors="surrogatepass"))
@@ -94,21 +94,21 @@ def _require_known(request: Request, names: frozenset[str]) -> None:
     unknown = sorted(set(request.query_params) - names)
     if not unknown:
         return
-    known = f"there are {', '.join(sorted(names))}" if names else "there are none"
-    raise WrongShape(*(f"query.{name}: not a parameter of this operation; {known}" for name in unknown))
+    listing = f"there are {', '.join(sorted(names))}" if names else "there are none"
+    raise WrongShape(*(f"query.{name}: not a parameter of this operation; {listing}" for name in unknown))
 
 
 _MEMBERS = json.JSONDecoder(object_pairs_hook=_require_single_members, parse_int=float)
 
 
-def _beyond(value: object, place: str) -> Iterator[str]:
+def _large_integers(value: object, place: str) -> Iterator[str]:
     """Places of integers beyond 64 bits in a value."""
-    waiting = [(place, value)]
-    while waiting:
-        at, found = waiting.pop()
-        if isinstance(found, Mapping):
-            waiting.extend((f"{at}.{name}", item) for name, item in found.items())
-        elif isinstance(found, list):
-            waiting.extend((f"{at}.{index}", item) for index, item in enumerate(found))
-        elif isinstance(found, int) and not _SMALLEST <= found <= _LARGEST:
-            yield at
+    pending = [(place, value)]
+    while pending:
+        path, part = pending.pop()
+        if isinstance(part, Mapping):
+            pending.extend((f"{path}.{name}", item) for name, item in part.items())
+        elif isinstance(part, list):
+            pending.extend((f"{path}.{index}", item) for index, item in enumerate(part))
+        elif isinstance(part, int) and not _SMALLEST <= part <= _LARGEST:
+            yield path

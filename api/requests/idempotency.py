@@ -22,7 +22,7 @@ from api.errors import REPLAYED, KeyInUse
 from api.requests.bodies import RawBody
 from api.services import Served, Services
 from api.wire import secrets_of
-from service import Answer, Asked, IdempotencyKeyReused, StoreUnavailable, check_idempotency_key
+from service import Answer, IdempotencyKeyReused, IdempotentRequest, StoreUnavailable, check_idempotency_key
 
 _KEPT_HEADERS = ("content-type", "etag", "location")
 _CREDENTIALS = ("authorization", "x-api-key")
@@ -53,20 +53,20 @@ def once(
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:
         return
-    asked = _asked(request, body, idempotency_key)
-    found = services.stores.answers.begin(asked)
-    if found is None:
-        request.state.asked = asked
+    attempt = _idempotent_request(request, body, idempotency_key)
+    stored_answer = services.stores.answers.begin(attempt)
+    if stored_answer is None:
+        request.state.asked = attempt
         return
-    if found.fingerprint != asked.fingerprint:
+    if stored_answer.fingerprint != attempt.fingerprint:
         raise IdempotencyKeyReused(
             f"the idempotency key {idempotency_key!r} was used with another request; use a new key for each request"
         )
-    if not found.status:
+    if not stored_answer.status:
         raise KeyInUse(
             f"the request with the idempotency key {idempotency_key!r} is still in progress; retry in a moment"
         )
-    raise _AnsweredBefore(found)
+    raise _AnsweredBefore(stored_answer)
 
 
 class IdempotentRoute(APIRoute):
@@ -98,13 +98,13 @@ def forget(request: Request, body: bytes) -> None:
     if idempotency_key is not None:
         services: Services = request.state.services
         with suppress(StoreUnavailable):
-            services.stores.answers.release(_asked(request, body, idempotency_key))
+            services.stores.answers.release(_idempotent_request(request, body, idempotency_key))
 
 
-def _asked(request: Request, body: bytes, idempotency_key: str) -> Asked:
+def _idempotent_request(request: Request, body: bytes, idempotency_key: str) -> IdempotentRequest:
     path = f"{request.method} {request.url.path}"
     credentials = [request.headers.get(name, "") for name in _CREDENTIALS]
-    return Asked(
+    return IdempotentRequest(
         name=_digest(path, idempotency_key, *credentials),
         fingerprint=_digest(request.url.query, body.hex()),
         token=getattr(request.state, "asked_token", None) or uuid.uuid4().hex,
@@ -113,17 +113,17 @@ def _asked(request: Request, body: bytes, idempotency_key: str) -> Asked:
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
     """Store the successful answer to an idempotent request, without secrets; otherwise admit the request again."""
-    asked: Asked = request.state.asked
+    attempt: IdempotentRequest = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers
     with suppress(StoreUnavailable):  # the request has taken effect, so the caller must get the answer
         if response is None or response.status_code >= 300:
-            answers.release(asked)
+            answers.release(attempt)
             return
         headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
         body = _without(secrets, bytes(response.body)).decode()
         answers.keep(
-            asked, Answer(fingerprint=asked.fingerprint, status=response.status_code, body=body, headers=headers)
+            attempt, Answer(fingerprint=attempt.fingerprint, status=response.status_code, body=body, headers=headers)
         )
 
 

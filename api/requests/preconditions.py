@@ -49,7 +49,7 @@ def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
     if text.strip() == "*":
         return ("*",)
     parts = [part.strip() for part in text.split(",")] if len(text) <= _LONGEST else [""]
-    found = [_TAG.fullmatch(part) for part in parts]
-    if None in found:
+    tag_matches = [_TAG.fullmatch(part) for part in parts]
+    if None in tag_matches:
         raise WrongShape(f'header.{name}: write one or more ETags as they were given, in "quotes", or *')
-    return tuple(declared_tag(match[2]) for match in found if match is not None and not match[1])
+    return tuple(declared_tag(match[2]) for match in tag_matches if match is not None and not match[1])

@@ -46,8 +46,8 @@ def wanted_alerts(
     ] = None,
 ) -> AlertFilter:
     """The filter of a list of alerts."""
-    found = AlertFilter(stream=stream, pattern=pattern, key=key, is_acknowledged=acknowledged)
-    return replace(found, **times)
+    alert_filter = AlertFilter(stream=stream, pattern=pattern, key=key, is_acknowledged=acknowledged)
+    return replace(alert_filter, **times)
 
 
 @router.get("", summary="List alerts", response_model_exclude_unset=True)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response, status
 
 from api.access.auth import Calling
 from api.locations import creation, give_location
-from api.requests.filters import StreamFilter, WantedPart, shown
+from api.requests.filters import StreamFilter, WantedPart, reachable
 from api.requests.idempotency import IdempotentRoute
 from api.schemas.backtests import BacktestAlertList, BacktestDetail, BacktestList, BacktestModel, NewBacktest
 from api.services import Served
@@ -25,16 +25,16 @@ def ask_for_backtest(backtest: NewBacktest, services: Served, response: Response
     Backtests run one after the other. They use the stream's current constraints. The retained log is read as it is
     when the backtest begins; a folder is read with all files below it: JSON lines, CSV, XES and Parquet.
     """
-    asked = services.backtests.ask(backtest.to_domain())
-    give_location(response, "backtests", asked.id)
-    return BacktestModel.from_domain(asked)
+    record = services.backtests.ask(backtest.to_domain())
+    give_location(response, "backtests", record.id)
+    return BacktestModel.from_domain(record)
 
 
 @router.get("", summary="List the backtests")
 def list_backtests(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> BacktestList:
     """The backtests that the caller may touch, newest first."""
-    found = shown(services.stores.backtests.all(), caller, stream)
-    return BacktestList(**part.of(found, "id"))
+    backtests = reachable(services.stores.backtests.all(), caller, stream)
+    return BacktestList(**part.of(backtests, "id"))
 
 
 @router.get("/{backtest_id}", summary="Look up a backtest")

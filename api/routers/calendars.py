@@ -46,7 +46,7 @@ def put_calendar(
     report = services.calendars.put(name, document, preconditions)
     if not report.table.is_new:
         response.status_code = status.HTTP_200_OK
-    return _shown(report, response)
+    return _detail(report, response)
 
 
 @router.get("", summary="List the calendars")
@@ -60,7 +60,7 @@ def list_calendars(services: Served, part: WantedPart) -> CalendarList:
 @router.get("/{name}", summary="Look up a calendar")
 def get_calendar(name: str, services: Served, response: Response) -> CalendarDetail:
     """The declaration of a calendar, its versions, and the operators that use it."""
-    return _shown(services.calendars.calendar(name), response)
+    return _detail(services.calendars.calendar(name), response)
 
 
 @router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a calendar")
@@ -69,6 +69,6 @@ def delete_calendar(name: str, services: Served, preconditions: Preconditions) -
     services.calendars.delete(name, preconditions)
 
 
-def _shown(report: CalendarReport, response: Response) -> CalendarDetail:
+def _detail(report: CalendarReport, response: Response) -> CalendarDetail:
     response.headers["ETag"] = f'"{report.table.record.tag}"'
     return CalendarDetail.from_domain(report)

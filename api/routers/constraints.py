@@ -10,7 +10,7 @@ from api.access.auth import Calling
 from api.errors import UnsupportedMediaType
 from api.locations import creation, give_location
 from api.requests.bodies import MediaType, RawBody
-from api.requests.filters import StreamFilter, WantedPart, shown
+from api.requests.filters import StreamFilter, WantedPart, reachable
 from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.constraints import (
@@ -70,7 +70,7 @@ def upload_constraints(
 @router.get("", summary="List the constraint sets")
 def list_constraints(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> ConstraintsList:
     """The streams with a constraint set that the caller may touch, with its version."""
-    records = shown(services.stores.registry.constraints.all(), caller, stream)
+    records = reachable(services.stores.registry.constraints.all(), caller, stream)
     return ConstraintsList(**part.of(records, "stream"))
 
 

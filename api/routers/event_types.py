@@ -28,7 +28,7 @@ _KINDS = ("application/json", "application/schema+json")
 def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTypeList:
     """The types of a stream that have schemas, by name; whether events are checked is a member of the stream."""
     types = services.stores.registry.event_types
-    items = [EventTypeModel.of(stream, found) for found in types.all(stream).values()]
+    items = [EventTypeModel.of(stream, event_type) for event_type in types.all(stream).values()]
     return EventTypeList(**part.of(items, "type"))
 
 
@@ -36,15 +36,15 @@ def list_event_types(stream: str, services: Served, part: WantedPart) -> EventTy
 def list_event_type_versions(stream: str, event_type: TypeName, services: Served, part: WantedPart) -> EventTypeList:
     """The present and former schemas of a type, oldest first; a stream keeps the newest 1,000 changes."""
     versions = services.stores.registry.event_types.versions(stream, event_type)
-    return EventTypeList(**part.of([EventTypeModel.of(stream, one) for one in versions], "version"))
+    return EventTypeList(**part.of([EventTypeModel.of(stream, version) for version in versions], "version"))
 
 
 @router.get("/{event_type:path}", summary="Look up the schema of a type")
 def get_event_type(stream: str, event_type: TypeName, services: Served, response: Response) -> EventTypeModel:
     """The schema of an event type."""
-    found = services.stores.registry.event_types.get(stream, event_type)
-    give_tag(response, found)
-    return EventTypeModel.of(stream, found)
+    record = services.stores.registry.event_types.get(stream, event_type)
+    give_tag(response, record)
+    return EventTypeModel.of(stream, record)
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
@@ -89,11 +89,11 @@ def put_event_type(
     look-around. It is used if the stream checks its events (`PATCH /v1/streams/{stream}` with `schemas: check`).
     """
     types = services.stores.registry.event_types
-    found, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)
+    record, is_new = types.put(*place, schema, services.clock.now_us(), preconditions)
     if is_new:
         response.status_code = status.HTTP_201_CREATED
-    give_tag(response, found)
-    return EventTypeModel.of(place[0], found)
+    give_tag(response, record)
+    return EventTypeModel.of(place[0], record)
 
 
 @router.delete("/{event_type:path}", status_code=status.HTTP_204_NO_CONTENT, summary="Remove the schema of a type")

@@ -26,8 +26,8 @@ def list_incidents(
     page: WantedPage,
 ) -> IncidentList:
     """The incidents of patterns with ``incident``. Open ones are always kept."""
-    chosen = {**page, "stream": stream, "pattern": pattern, "state": state}
-    return IncidentList.from_domain(services.stores.incidents.page(**chosen))
+    filters = {**page, "stream": stream, "pattern": pattern, "state": state}
+    return IncidentList.from_domain(services.stores.incidents.page(**filters))
 
 
 @router.get("/{incident_id}", summary="Look up an incident")

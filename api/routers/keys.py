@@ -24,10 +24,10 @@ def create_key(key: NewKey, services: Served, response: Response) -> CreatedKey:
     A service that required no key before requires one from then on, so the first key must have the scope ``admin``.
     Every request with a key that is restricted to streams must name a stream.
     """
-    made, token = services.keys.create(key.to_domain())
-    give_location(response, "keys", made.id)
-    give_tag(response, made)
-    return CreatedKey.of(made, token=token)
+    api_key, token = services.keys.create(key.to_domain())
+    give_location(response, "keys", api_key.id)
+    give_tag(response, api_key)
+    return CreatedKey.of(api_key, token=token)
 
 
 @router.get("", summary="List the API keys")

@@ -46,10 +46,10 @@ def wanted_feed(
     ] = "alert,correction",
 ) -> ResultsFeed:
     """The kinds and the stream that a request follows."""
-    wanted = [kind.strip() for kind in kinds.split(",")]
-    if unknown := [kind for kind in wanted if kind not in _FOLLOWED]:
+    names = [kind.strip() for kind in kinds.split(",")]
+    if unknown := [kind for kind in names if kind not in _FOLLOWED]:
         raise WrongShape(f"query.kinds: {unknown[0]!r} is not a kind of results; there are {', '.join(_FOLLOWED)}")
-    return ResultsFeed(services.stores.alerts, services.stores.results, list(dict.fromkeys(wanted)), stream)
+    return ResultsFeed(services.stores.alerts, services.stores.results, list(dict.fromkeys(names)), stream)
 
 
 def first_cursor(
@@ -91,14 +91,14 @@ async def follow_alerts(
     A comment is sent every 15 seconds when there are no alerts. The answer ends when the service stops.
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
-    wanted = AlertFilter(stream=stream, pattern=pattern)
+    alert_filter = AlertFilter(stream=stream, pattern=pattern)
 
     def pages(cursor: str, limit: int) -> Page:
-        return services.stores.alerts.page(wanted, after=cursor, limit=limit)
+        return services.stores.alerts.page(alert_filter, after=cursor, limit=limit)
 
     async for cursor, alert in services.live.follow(pages, after, is_stopping):
-        shown = {name: value for name, value in alert.items() if name != "acknowledged"}
-        yield ServerSentEvent(id=cursor, event="alert", raw_data=orjson.dumps(shown).decode())
+        members = {name: value for name, value in alert.items() if name != "acknowledged"}
+        yield ServerSentEvent(id=cursor, event="alert", raw_data=orjson.dumps(members).decode())
 
 
 def first_cursor_of_results(
@@ -140,5 +140,5 @@ async def follow_results(
     """
     yield ServerSentEvent(id=after, retry=RETRY_MS)
     async for cursor, (kind, result) in services.live.follow(feed, after, is_stopping):
-        shown = {name: value for name, value in result.items() if name != "acknowledged"}
-        yield ServerSentEvent(id=cursor, event=kind, raw_data=orjson.dumps(shown).decode())
+        members = {name: value for name, value in result.items() if name != "acknowledged"}
+        yield ServerSentEvent(id=cursor, event=kind, raw_data=orjson.dumps(members).decode())

@@ -13,7 +13,7 @@ from api.errors import WrongShape
 from api.locations import creation, give_location
 from api.pictures import PICTURE_HEADERS, SVG
 from api.problems import ASKING_RESPONSES
-from api.requests.filters import Now, StreamFilter, WantedPage, WantedPart, shown
+from api.requests.filters import Now, StreamFilter, WantedPage, WantedPart, reachable
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.operators import (
@@ -85,7 +85,9 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
 
         Another document under the same name is refused (409), except with ``If-Match``; ``PUT`` replaces it.
         """
-        answer, is_new = _put(kind, operator, services, response, preconditions, creates=preconditions.matches is None)
+        answer, is_new = _put_version(
+            kind, operator, services, response, preconditions, creates=preconditions.matches is None
+        )
         give_location(response, kind.plural, answer.name)
         if not is_new or preconditions.matches is not None:
             response.status_code = status.HTTP_200_OK
@@ -108,13 +110,13 @@ def _add_put(router: APIRouter, kind: DocumentKind) -> None:
         """Register an operator or its next version, in the form of ``POST``; omitted members have their defaults."""
         if operator.name != name:
             raise WrongShape(f"path.name: the name in the body is {operator.name!r}; both have to be the same")
-        is_known = any(one.name == name for one in services.stores.registry.operators(kind.name).all())
-        answer, _ = _put(kind, operator, services, response, preconditions, creates=False)
+        is_known = any(registered.name == name for registered in services.stores.registry.operators(kind.name).all())
+        answer, _ = _put_version(kind, operator, services, response, preconditions, creates=False)
         response.status_code = status.HTTP_200_OK if is_known else status.HTTP_201_CREATED
         return answer
 
 
-def _put(
+def _put_version(
     kind: DocumentKind,
     operator: NewOperator,
     services: Services,
@@ -140,7 +142,7 @@ def _add_reading(router: APIRouter, kind: DocumentKind) -> None:
     )
     def list_all(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> OperatorList:
         """All operators of the kind that the caller may touch, by name, including drafts, paused and retired ones."""
-        operators = shown(services.stores.registry.operators(kind.name).all(), caller, stream)
+        operators = reachable(services.stores.registry.operators(kind.name).all(), caller, stream)
         return OperatorList(**part.of(operators, "name"))
 
     @router.get(
@@ -285,7 +287,8 @@ def _answer(record: RegisteredOperator, services: Served, response: Response) ->
 
 def _described(kind: DocumentKind) -> dict[str, Any]:
     """The description of a request body: members common to all kinds, and members of this kind."""
-    own = {name: value for name, value in kind.schema.items() if name != "examples"}  # its examples have all members
-    schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, own]}
+    # The kind's examples have all members.
+    kind_schema = {name: value for name, value in kind.schema.items() if name != "examples"}
+    schema = {"allOf": [{"$ref": "#/components/schemas/NewOperator"}, kind_schema]}
     example = {"example": kind.schema["examples"][0]} if "examples" in kind.schema else {}
     return {"requestBody": {"content": {"application/json": {"schema": schema, **example}}}}

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Response, status
 from api.access.auth import Calling
 from api.errors import Forbidden, WrongShape
 from api.locations import creation, give_location
-from api.requests.filters import Now, StreamFilter, WantedPart, shown
+from api.requests.filters import Now, StreamFilter, WantedPart, reachable
 from api.requests.idempotency import IdempotentRoute, once
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.patterns import (
@@ -93,7 +93,7 @@ def register_pattern(
 )
 @bounded
 def put_pattern(
-    asked: Annotated[tuple[str, NewPattern], Depends(named_pattern)],
+    named: Annotated[tuple[str, NewPattern], Depends(named_pattern)],
     services: Served,
     caller: Calling,
     response: Response,
@@ -103,7 +103,7 @@ def put_pattern(
 
     Omitted members have their defaults; so the severity may change, too.
     """
-    name, pattern = asked
+    name, pattern = named
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     if parsed.name != name:
         raise WrongShape(f"path.name: the pattern's name is {parsed.name!r}; name it so in the path or in the text")
@@ -128,7 +128,7 @@ def change_pattern(
 @router.get("", summary="List the patterns")
 def list_patterns(services: Served, caller: Calling, stream: StreamFilter, part: WantedPart) -> PatternList:
     """All patterns that the caller may touch, by name, including drafts, paused, suspended and retired ones."""
-    patterns = shown(services.stores.registry.patterns(stream), caller, stream)
+    patterns = reachable(services.stores.registry.patterns(stream), caller, stream)
     return PatternList(**part.of(patterns, "name"))
 
 
@@ -144,10 +144,10 @@ def list_versions(name: str, services: Served, part: WantedPart) -> PatternVersi
 def get_pattern_version(name: str, version: int, services: Served) -> PatternVersion:
     """A version of the pattern."""
     versions = services.stores.registry.pattern_operators.versions(name)
-    found = next((one for one in versions if one.version == version), None)
-    if found is None:
+    record = next((candidate for candidate in versions if candidate.version == version), None)
+    if record is None:
         raise UnknownPatternName(f"the pattern {name!r} has no version {version}; it has {versions[-1].version}")
-    return PatternVersion.of(found, versions[-1].version)
+    return PatternVersion.of(record, versions[-1].version)
 
 
 @router.get("/{name:path}/statistics", summary="Get the statistics of a pattern")
@@ -160,10 +160,10 @@ def get_statistics(name: str, services: Served) -> PatternStatistics:
 @bounded
 def get_pattern(name: str, services: Served, response: Response) -> PatternDetail:
     """The pattern, the events that terminate its partial matches under the constraints, in words, and their counts."""
-    report, found = services.registration.pattern(name)
+    report, inspection = services.registration.pattern(name)
     give_tag(response, report.pattern)
     endings = services.stores.results["ending"].counts(stream=report.pattern.stream, pattern=report.pattern.name)
-    return PatternDetail.of(report, found, endings)
+    return PatternDetail.of(report, inspection, endings)
 
 
 @router.post("/{name:path}/activate", summary="Activate a draft")

@@ -120,9 +120,9 @@ def count_by_hour(
     """
     begin_us = None if since is None else parse_time(since)
     end_us = services.clock.now_us() if until is None else parse_time(until)
-    chosen = {"stream": stream, "subject": pattern}
-    found, since_us = services.stores.hours.read(RESULT_KINDS[kind], chosen, begin_us, end_us)
-    return HourCounts(since=moment(since_us), items=[HourCountModel.from_domain(one) for one in found])
+    filters = {"stream": stream, "subject": pattern}
+    counts, since_us = services.stores.hours.read(RESULT_KINDS[kind], filters, begin_us, end_us)
+    return HourCounts(since=moment(since_us), items=[HourCountModel.from_domain(count) for count in counts])
 
 
 @router.get("/endings/summary", tags=["endings"], summary="Count early terminations by pattern and reason")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Response, status
 
 from api.access.auth import Calling
 from api.locations import creation, give_location
-from api.requests.filters import StreamFilter, WantedPart, shown
+from api.requests.filters import StreamFilter, WantedPart, reachable
 from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.routers.webhooks import add_deliveries
@@ -26,7 +26,7 @@ def sink_of(sink_id: str, services: Served) -> RegisteredWebhook:
     return services.stores.webhooks.of_kind(sink_id, is_sink=True)
 
 
-Found = Annotated[RegisteredWebhook, Depends(sink_of)]
+PathSink = Annotated[RegisteredWebhook, Depends(sink_of)]
 
 
 @router.post(
@@ -52,15 +52,15 @@ def list_sinks(services: Served, caller: Calling, stream: StreamFilter, part: Wa
 
     With ``stream``, sinks for this stream only.
     """
-    found = shown([one for one in services.stores.webhooks.all() if one.sink is not None], caller, stream)
-    chosen = part.of(found, "id")
+    sinks = reachable([sink for sink in services.stores.webhooks.all() if sink.sink is not None], caller, stream)
+    page = part.of(sinks, "id")
     return SinkList(
-        items=[SinkDetail.of(one, services.webhooks.health(one.id)) for one in chosen["items"]], next=chosen["next"]
+        items=[SinkDetail.of(sink, services.webhooks.health(sink.id)) for sink in page["items"]], next=page["next"]
     )
 
 
 @router.get("/{sink_id}", summary="Look up a sink")
-def get_sink(sink: Found, services: Served, response: Response) -> SinkDetail:
+def get_sink(sink: PathSink, services: Served, response: Response) -> SinkDetail:
     """A sink, and the state of its deliveries."""
     give_tag(response, sink)
     return SinkDetail.of(sink, services.webhooks.health(sink.id))
@@ -68,21 +68,21 @@ def get_sink(sink: Found, services: Served, response: Response) -> SinkDetail:
 
 @router.patch("/{sink_id}", summary="Change a sink")
 def change_sink(
-    found: Found, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
+    stored: PathSink, changes: SinkChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> SinkDetail:
     """Change target, filters or form of a sink; omitted members stay as they are.
 
     Queued deliveries are sent to the new target; filters apply to new results.
     """
-    sink = services.webhooks.change(found.id, changes.to_domain(), preconditions)
+    sink = services.webhooks.change(stored.id, changes.to_domain(), preconditions)
     give_tag(response, sink)
     return SinkDetail.of(sink, services.webhooks.health(sink.id))
 
 
 @router.delete("/{sink_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a sink")
-def delete_sink(found: Found, services: Served, preconditions: Preconditions) -> None:
+def delete_sink(stored: PathSink, services: Served, preconditions: Preconditions) -> None:
     """Delete a sink with its queued deliveries; results that it has written stay."""
-    services.stores.webhooks.delete(found.id, preconditions)
+    services.stores.webhooks.delete(stored.id, preconditions)
 
 
 _NAMES = ("test_sink", "list_sink_deliveries", "redeliver_to_sink", "redeliver_given_up_to_sink")

@@ -44,9 +44,9 @@ def declare_stream(
 @router.get("", summary="List the streams")
 def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
     """All streams that the caller may touch, by name."""
-    found = services.stores.registry.streams_with_schemas()
-    shown = [StreamModel.of(*one) for one in found if caller.may_touch(one.declaration.name)]
-    return StreamList(**part.of(shown, "name"))
+    records = services.stores.registry.streams_with_schemas()
+    models = [StreamModel.of(*record) for record in records if caller.may_touch(record.declaration.name)]
+    return StreamList(**part.of(models, "name"))
 
 
 @router.get("/{stream}", summary="Look up a stream")
@@ -105,10 +105,10 @@ def delete_stream(
         return StreamRemoval.of(stream, services.stores.registry.removal.uses(stream, preconditions), dry_run=True)
     if cascade:
         require_scope(caller, "admin")
-    found = services.registration.remove_stream(stream, preconditions, is_cascading=cascade)
-    return StreamRemoval.of(stream, found, dry_run=False)
+    uses = services.registration.remove_stream(stream, preconditions, is_cascading=cascade)
+    return StreamRemoval.of(stream, uses, dry_run=False)
 
 
-def _checked(wanted: NewStream | StreamChanges) -> bool | None:
+def _checked(request: NewStream | StreamChanges) -> bool | None:
     """Whether to check events against schemas; None if the request does not set it."""
-    return wanted.schemas == "check" if "schemas" in wanted.model_fields_set else None
+    return request.schemas == "check" if "schemas" in request.model_fields_set else None

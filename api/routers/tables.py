@@ -55,15 +55,15 @@ def read_upload(
         raise UnsupportedMediaType(f"media type {media_type!r} is not supported; send one of {', '.join(MEDIA_TYPES)}")
     types: dict[str, Any] = {}
     for pair in column or []:
-        named, sign, kind = pair.rpartition(":")
+        column_name, sign, kind = pair.rpartition(":")
         if not sign:
             raise WrongShape(f"query.column: {pair!r} is not NAME:TYPE")
-        if named in types:
-            raise WrongShape(f"query.column: the column {named!r} has two types; name one")
-        types[named] = kind
+        if column_name in types:
+            raise WrongShape(f"query.column: the column {column_name!r} has two types; name one")
+        types[column_name] = kind
     path: Path = request.state.body_file
-    wish = TableWish(key=tuple(key), types=types)
-    return TableUpload(name=name, path=path, format=MEDIA_TYPES[media_type], wish=wish, condition=preconditions)
+    declaration = TableWish(key=tuple(key), types=types)
+    return TableUpload(name=name, path=path, format=MEDIA_TYPES[media_type], wish=declaration, condition=preconditions)
 
 
 @router.put(

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response, status
 
 from api.access.auth import Calling
 from api.locations import creation, give_location
-from api.requests.filters import StreamFilter, WantedPage, WantedPart, shown
+from api.requests.filters import StreamFilter, WantedPage, WantedPart, reachable
 from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
 from api.schemas.webhooks import (
@@ -38,7 +38,7 @@ def webhook_of(webhook_id: str, services: Served) -> RegisteredWebhook:
     return services.stores.webhooks.of_kind(webhook_id, is_sink=False)
 
 
-Found = Annotated[RegisteredWebhook, Depends(webhook_of)]
+PathWebhook = Annotated[RegisteredWebhook, Depends(webhook_of)]
 
 
 @router.post("", **creation("Register a webhook"))
@@ -62,15 +62,18 @@ def list_webhooks(services: Served, caller: Calling, stream: StreamFilter, part:
 
     With ``stream``, webhooks for this stream only.
     """
-    found = shown([one for one in services.stores.webhooks.all() if one.sink is None], caller, stream)
-    chosen = part.of(found, "id")
+    webhooks = reachable(
+        [webhook for webhook in services.stores.webhooks.all() if webhook.sink is None], caller, stream
+    )
+    page = part.of(webhooks, "id")
     return WebhookList(
-        items=[WebhookDetail.of(one, services.webhooks.health(one.id)) for one in chosen["items"]], next=chosen["next"]
+        items=[WebhookDetail.of(webhook, services.webhooks.health(webhook.id)) for webhook in page["items"]],
+        next=page["next"],
     )
 
 
 @router.get("/{webhook_id}", summary="Look up a webhook")
-def get_webhook(webhook: Found, services: Served, response: Response) -> WebhookDetail:
+def get_webhook(webhook: PathWebhook, services: Served, response: Response) -> WebhookDetail:
     """A webhook, and the state of its deliveries."""
     give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook.id))
@@ -78,27 +81,27 @@ def get_webhook(webhook: Found, services: Served, response: Response) -> Webhook
 
 @router.patch("/{webhook_id}", summary="Change a webhook")
 def change_webhook(
-    found: Found, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
+    stored: PathWebhook, changes: WebhookChanges, services: Served, response: Response, preconditions: Preconditions
 ) -> WebhookDetail:
     """Change address, filters or form of a webhook; omitted members stay as they are.
 
     Queued deliveries are sent to the new address in the new form; filters apply to new alerts. While a webhook is
     disabled nothing is queued for it, and queued deliveries wait until it is enabled again.
     """
-    webhook = services.webhooks.change(found.id, changes.to_domain(), preconditions)
+    webhook = services.webhooks.change(stored.id, changes.to_domain(), preconditions)
     give_tag(response, webhook)
     return WebhookDetail.of(webhook, services.webhooks.health(webhook.id))
 
 
 @router.delete("/{webhook_id}", status_code=status.HTTP_204_NO_CONTENT, summary="Delete a webhook")
-def delete_webhook(found: Found, services: Served, preconditions: Preconditions) -> None:
+def delete_webhook(stored: PathWebhook, services: Served, preconditions: Preconditions) -> None:
     """Delete a webhook with its queued deliveries."""
-    services.stores.webhooks.delete(found.id, preconditions)
+    services.stores.webhooks.delete(stored.id, preconditions)
 
 
 @router.post("/{webhook_id}/rotate-secret", summary="Rotate a webhook's secret")
 def rotate_secret(
-    found: Found,
+    stored: PathWebhook,
     services: Served,
     response: Response,
     preconditions: Preconditions,
@@ -110,7 +113,7 @@ def rotate_secret(
     separated by a blank, and a receiver accepts the one that it can verify.
     """
     webhook = services.webhooks.rotate_secret(
-        found.id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
+        stored.id, secret=rotation.secret, grace_s=rotation.grace_s, condition=preconditions
     )
     give_tag(response, webhook)
     return CreatedWebhook.from_domain(webhook)
@@ -121,27 +124,27 @@ def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., Regis
 
     ``receiver`` is the word for the receiver; ``lookup`` finds the receiver by the path's parameter.
     """
-    place, found = f"/{{{receiver}_id}}", Depends(lookup)
+    place, dependency = f"/{{{receiver}_id}}", Depends(lookup)
 
-    async def send_test(services: Served, one: RegisteredWebhook = found) -> PingResult:
-        return PingResult.from_domain(await services.webhooks.ping(one))
+    async def send_test(services: Served, target: RegisteredWebhook = dependency) -> PingResult:
+        return PingResult.from_domain(await services.webhooks.ping(target))
 
     def list_attempts(
         services: Served,
         page: WantedPage,
         result_id: Annotated[str | None, Query(description="Only deliveries of this result.")] = None,
         *,
-        one: RegisteredWebhook = found,
+        target: RegisteredWebhook = dependency,
     ) -> AttemptList:
-        return AttemptList.from_domain(services.stores.attempts(one.id).page(**page, item=result_id))
+        return AttemptList.from_domain(services.stores.attempts(target.id).page(**page, item=result_id))
 
-    def send_again(delivery_id: str, services: Served, one: RegisteredWebhook = found) -> RedeliveryResult:
-        return RedeliveryResult(queued=services.webhooks.send_again(one.id, delivery_id), remaining=0)
+    def send_again(delivery_id: str, services: Served, target: RegisteredWebhook = dependency) -> RedeliveryResult:
+        return RedeliveryResult(queued=services.webhooks.send_again(target.id, delivery_id), remaining=0)
 
     def send_given_up(
-        services: Served, one: RegisteredWebhook = found, wanted: RedeliveryRequest = _ALL_GIVEN_UP
+        services: Served, target: RegisteredWebhook = dependency, wanted: RedeliveryRequest = _ALL_GIVEN_UP
     ) -> RedeliveryResult:
-        sent = services.webhooks.send_given_up_again(one.id, since_us=wanted.since_us, limit=wanted.limit)
+        sent = services.webhooks.send_given_up_again(target.id, since_us=wanted.since_us, limit=wanted.limit)
         return RedeliveryResult.copying(sent)
 
     test, listing, again, given_up = names

@@ -139,7 +139,7 @@ def delete_workflow(name: str, services: Served, preconditions: Preconditions) -
 def list_workflow_versions(name: str, services: Served, part: WantedPart) -> WorkflowVersions:
     """All versions, the newest first."""
     records = services.stores.workflows.versions(name)
-    return WorkflowVersions(**part.of([WorkflowVersion.from_record(one) for one in reversed(records)], "version"))
+    return WorkflowVersions(**part.of([WorkflowVersion.from_record(record) for record in reversed(records)], "version"))
 
 
 @router.get("/{name}/versions/{version}", summary="Look up a version of a workflow")
@@ -289,8 +289,8 @@ def check_conformance(
 ) -> ConformanceList:
     """Whether sequences of events are complete traces of the workflow, beginnings of some, or leave it, and where."""
     limit = services.settings.limits.max_batch_events
-    record, found = services.workflows.conformance(name, request.to_domain(limit), version)
-    return ConformanceList.of(record, found)
+    record, conformances = services.workflows.conformance(name, request.to_domain(limit), version)
+    return ConformanceList.of(record, conformances)
 
 
 following_router = APIRouter(prefix="/streams", tags=["workflows"])

@@ -118,7 +118,7 @@ class AlertDetail(ListedAlert):
     def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
         """The wire form of a stored alert with its mark and notes."""
         marks = {"acknowledged": mark, "notes": notes}
-        return cls.copying(alert, **{name: some for name, some in marks.items() if some})
+        return cls.copying(alert, **{name: mark_or_notes for name, mark_or_notes in marks.items() if mark_or_notes})
 
 
 class AlertList(PageModel[ListedAlert]):

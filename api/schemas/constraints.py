@@ -202,6 +202,6 @@ class AnalysisModel(WireModel):
     unused: UnusedModel
 
     @classmethod
-    def of(cls, record: RegisteredConstraints, found: SetInspection) -> Self:
+    def of(cls, record: RegisteredConstraints, inspection: SetInspection) -> Self:
         """The wire form of an analysis."""
-        return cls.model_validate({"stream": record.stream, "version": record.version, **found.to_document()})
+        return cls.model_validate({"stream": record.stream, "version": record.version, **inspection.to_document()})

@@ -99,7 +99,9 @@ class DeadLetterList(PageModel[DeadLetterModel]):
     def of(cls, page: Page, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]) -> Self:
         """The wire form of a page and all counters."""
         return cls(
-            items=[DeadLetterModel.listed(*found) for found in zip(page.items, outcomes, strict=True)],
+            items=[
+                DeadLetterModel.listed(*letter_outcome) for letter_outcome in zip(page.items, outcomes, strict=True)
+            ],
             counts=[DeadLetterCount.copying(count) for count in counts],
             next=page.next,
             after=page.after,

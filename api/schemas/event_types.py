@@ -35,9 +35,9 @@ class EventTypeModel(WireModel):
     warnings: list[str] = Field([], description="Unknown keywords, which have no effect.")
 
     @classmethod
-    def of(cls, stream: str, found: EventType) -> Self:
+    def of(cls, stream: str, event_type: EventType) -> Self:
         """The wire form of an event type."""
-        return cls.copying(found, stream=stream, warnings=unknown_words(dict(found.schema)))
+        return cls.copying(event_type, stream=stream, warnings=unknown_words(dict(event_type.schema)))
 
 
 class EventTypeList(PartModel[EventTypeModel]):

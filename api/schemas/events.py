@@ -26,7 +26,7 @@ _PLAIN: dict[str, Any] = {
     "data": {"transaction_id": "t7"},
 }
 _CALLED: dict[str, Any] = {**_PLAIN, "id": "e3", "type": "CallCustomer", "time": "2026-01-01T09:50:00Z"}
-_LINES = "".join(orjson.dumps(one).decode() + "\n" for one in (_PLAIN, _CALLED))
+_LINES = "".join(orjson.dumps(event).decode() + "\n" for event in (_PLAIN, _CALLED))
 _OBJECT = {"type": "object"}
 _OBJECTS = {"type": "array", "items": _OBJECT}
 
@@ -80,6 +80,9 @@ class IntakeModel(WireModel):
     @classmethod
     def from_domain(cls, report: IntakeReport, lines: Sequence[int] | None = None) -> Self:
         """The wire form of an intake report; with ``lines``, rejected events have their line numbers."""
-        placed = [{} if lines is None else {"line": lines[one.index]} for one in report.rejected]
-        found = [RejectedModel.copying(one, **line) for one, line in zip(report.rejected, placed, strict=True)]
-        return cls.copying(report, rejected=found)
+        line_members = [{} if lines is None else {"line": lines[rejection.index]} for rejection in report.rejected]
+        rejected = [
+            RejectedModel.copying(rejection, **line)
+            for rejection, line in zip(report.rejected, line_members, strict=True)
+        ]
+        return cls.copying(report, rejected=rejected)

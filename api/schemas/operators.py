@@ -30,8 +30,8 @@ class NewOperator(WireModel):
     @property
     def document(self) -> dict[str, Any]:
         """The document that the operator's kind reads."""
-        named = {} if self.stream is None else {"stream": self.stream}
-        return {"name": self.name, **named, **(self.model_extra or {})}
+        stream_member = {} if self.stream is None else {"stream": self.stream}
+        return {"name": self.name, **stream_member, **(self.model_extra or {})}
 
 
 class OperatorModel(WireModel):
@@ -122,8 +122,8 @@ class OperatorAnswerModel(WireModel):
         """The wire form of an answer as JSON; groups are written without checking them one by one."""
         members = dict(answer.members)
         time = moment(members.pop("time_us"))
-        found = {**members, "time": time, "positions": answer.positions}
-        return orjson.dumps(found, option=orjson.OPT_NON_STR_KEYS)
+        document = {**members, "time": time, "positions": answer.positions}
+        return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
 
 
 class OperatorList(PartModel[OperatorModel]):

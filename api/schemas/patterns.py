@@ -109,9 +109,9 @@ class NewPattern(WireModel):
             start=self.start,
             severity=self.severity,
             quiet={
-                name: one.model_dump(by_alias=True, exclude_none=True)
+                name: rules.model_dump(by_alias=True, exclude_none=True)
                 for name in ("suppress", "incident", "resolves")
-                if (one := getattr(self, name)) is not None
+                if (rules := getattr(self, name)) is not None
             },
             is_draft=self.state == "draft",
             condition=condition,
@@ -232,11 +232,11 @@ class PatternDetail(CheckedPattern):
     met_rows: list[MetRowsModel] = Field([], description="With FOR EACH ROW: which rows the events of each step meet.")
 
     @classmethod
-    def of(cls, report: PatternReport, found: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
+    def of(cls, report: PatternReport, inspection: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
         """The wire form of a pattern, its analysis, and the counters of its early terminations."""
         return cls.from_report(
             report,
-            **found.to_document(),
+            **inspection.to_document(),
             ending_summary=EndingSummary.of(report.pattern.stream, report.pattern.name, endings),
             met_rows=[{"step": step, "meets": meets} for step, meets in rows_met(report.parsed)],
         )

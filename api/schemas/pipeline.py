@@ -109,11 +109,11 @@ class PipelineModel(WireModel):
     executors: ExecutorsModel | None = Field(None, description="Null where Spark is local.")
 
     @classmethod
-    def of(cls, seen: PipelineOverview, limits: Limits) -> Self:
+    def of(cls, overview: PipelineOverview, limits: Limits) -> Self:
         """The wire form of an overview, and the limits of the backlog."""
         most = {"max_events": limits.max_backlog_events, "max_bytes": limits.max_log_bytes}
-        last = None if seen.last_batch is None else BatchModel.from_domain(seen.last_batch)
-        return cls.copying(seen, backlog=BacklogModel.copying(seen, **most), last_batch=last)
+        last = None if overview.last_batch is None else BatchModel.from_domain(overview.last_batch)
+        return cls.copying(overview, backlog=BacklogModel.copying(overview, **most), last_batch=last)
 
 
 class ShardPlanModel(WireModel):

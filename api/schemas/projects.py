@@ -26,7 +26,7 @@ class ProjectResources(WireModel):
 
     def to_domain(self, name: str, now_us: int) -> ProjectRecord:
         """The record to store."""
-        resources = sorted({(one.kind, one.name) for one in self.resources})
+        resources = sorted({(resource.kind, resource.name) for resource in self.resources})
         return ProjectRecord(name=name, resources=resources, applied_us=now_us)
 
 

@@ -275,7 +275,8 @@ class EndingSummary(WireModel):
             total=by_form.total(),
             by_form=dict(sorted(by_form.items())),
             reasons=[
-                EndingReason.from_domain(count) for count in sorted(counts, key=lambda one: one["count"], reverse=True)
+                EndingReason.from_domain(count)
+                for count in sorted(counts, key=lambda counter: counter["count"], reverse=True)
             ],
         )
 
@@ -289,7 +290,7 @@ class EndingSummaries(WireModel):
     def from_domain(cls, counts: Sequence[Mapping[str, Any]]) -> Self:
         """Summarise all counters, which must be sorted by stream and pattern."""
         groups = groupby(counts, key=itemgetter("stream", "pattern"))
-        return cls(items=[EndingSummary.of(stream, pattern, list(own)) for (stream, pattern), own in groups])
+        return cls(items=[EndingSummary.of(stream, pattern, list(group)) for (stream, pattern), group in groups])
 
 
 class HourCountModel(WireModel):

@@ -31,13 +31,13 @@ _Options: TypeAlias = Annotated[
     Field(description="Settings of librdkafka: security.protocol, sasl.mechanism, sasl.username, compression.type, "
     "client.id."),
 ]  # fmt: skip
-_OWN = ("path", "host", "port", "security", "user", "sender", "recipients", "servers", "topic", "options")
+_SINK_MEMBERS = ("path", "host", "port", "security", "user", "sender", "recipients", "servers", "topic", "options")
 
 
 class _NewSink(NewReceiver):
     def to_domain(self) -> WebhookDraft:
         """The draft that registers the sink."""
-        members = self.model_dump(include={"kind", *_OWN})
+        members = self.model_dump(include={"kind", *_SINK_MEMBERS})
         return as_draft(self, sink=members)
 
 
@@ -97,8 +97,8 @@ class SinkChanges(ReceiverChanges):
     def to_domain(self) -> dict[str, Any]:
         """The changes by attribute of the sink."""
         changes = super().to_domain()
-        if own := {name: changes.pop(name) for name in _OWN if name in changes}:
-            changes["sink"] = own
+        if sink := {name: changes.pop(name) for name in _SINK_MEMBERS if name in changes}:
+            changes["sink"] = sink
         return changes
 
 

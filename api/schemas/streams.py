@@ -129,7 +129,7 @@ def _documents_form(value: Any) -> Any:
     if isinstance(value, dict) and value.keys() == {"auto"} and isinstance(value["auto"], dict):
         return {
             "mode": "auto",
-            **{f"{name}_s" if name in _LIMITS else name: one for name, one in value["auto"].items()},
+            **{f"{name}_s" if name in _LIMITS else name: setting for name, setting in value["auto"].items()},
         }
     return value
 
@@ -259,9 +259,11 @@ class MeasuredLatenessModel(WireModel):
     @classmethod
     def from_domain(cls, measured: MeasuredLateness) -> Self:
         """The wire form of a measured bound."""
-        found = [one.at_us for one in measured.decisions if one.record["bound"] == measured.bound_us]
+        change_times = [
+            decision.at_us for decision in measured.decisions if decision.record["bound"] == measured.bound_us
+        ]
         seen = None if measured.seen is None else LatenessSeen.copying(measured.seen)
-        return cls.copying(measured, since=format_time(found[-1]) if found else None, seen=seen)
+        return cls.copying(measured, since=format_time(change_times[-1]) if change_times else None, seen=seen)
 
 
 class StreamDetail(StreamModel):
@@ -314,21 +316,21 @@ class StreamChanges(ChangesModel):
     @classmethod
     def _has_changeable_members(cls, value: Any) -> Any:
         fixed = [name for name in StreamModel.model_fields if name not in cls.model_fields]
-        if isinstance(value, dict) and (asked := [name for name in fixed if name in value]):
+        if isinstance(value, dict) and (names := [name for name in fixed if name in value]):
             raise ValueError(
-                f"{', '.join(asked)} of a declared stream cannot be changed; what can is {', '.join(cls.model_fields)}."
+                f"{', '.join(names)} of a declared stream cannot be changed; what can is {', '.join(cls.model_fields)}."
                 " Declare another stream, or delete this one and declare it again"
             )
         return value
 
     def to_domain(self) -> dict[str, Any]:
         """The changes by member."""
-        given = self.model_fields_set - {"schemas"}
-        found = {name.removesuffix("_s"): getattr(self, name) for name in given}
+        names = self.model_fields_set - {"schemas"}
+        changes = {name.removesuffix("_s"): getattr(self, name) for name in names}
         for name, read in (("lateness", lateness_of), ("max_ahead", ahead_of)):
-            if name in found:
-                found[name] = read(_plain(found[name]))
-        return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+            if name in changes:
+                changes[name] = read(_plain(changes[name]))
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
 
 
 class StreamUseModel(WireModel):

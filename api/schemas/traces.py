@@ -138,9 +138,9 @@ class FurthestModel(WireModel):
     expires_at: Time | None = Field(description="When WITHIN ends the partial match.")
 
     @classmethod
-    def from_domain(cls, found: Mapping[str, Any]) -> Self:
+    def from_domain(cls, partial_match: Mapping[str, Any]) -> Self:
         """The wire form of a partial match."""
-        return cls.copying(found, bound=[BoundStepModel.copying(step) for step in found["bound"]])
+        return cls.copying(partial_match, bound=[BoundStepModel.copying(step) for step in partial_match["bound"]])
 
 
 class CasePatternModel(WireModel):
@@ -157,10 +157,10 @@ class CasePatternModel(WireModel):
     reason: str | None = Field(description="Why it can no longer match, where that is known.")
 
     @classmethod
-    def from_domain(cls, found: Mapping[str, Any]) -> Self:
+    def from_domain(cls, pattern: Mapping[str, Any]) -> Self:
         """The wire form of a pattern in a transaction."""
-        furthest = found["furthest"]
-        return cls.copying(found, furthest=None if furthest is None else FurthestModel.from_domain(furthest))
+        furthest = pattern["furthest"]
+        return cls.copying(pattern, furthest=None if furthest is None else FurthestModel.from_domain(furthest))
 
 
 class MayFollow(WireModel):
@@ -197,13 +197,13 @@ class OpenCaseModel(WireModel):
     )
 
     @classmethod
-    def from_domain(cls, found: Mapping[str, Any]) -> Self:
+    def from_domain(cls, trace: Mapping[str, Any]) -> Self:
         """The wire form of an open transaction."""
-        following = found["following"]
+        following = trace["following"]
         return cls.copying(
-            found,
-            last_type=found.get("last_type"),
-            patterns=[CasePatternModel.from_domain(pattern) for pattern in found["patterns"]],
+            trace,
+            last_type=trace.get("last_type"),
+            patterns=[CasePatternModel.from_domain(pattern) for pattern in trace["patterns"]],
             may_follow=None if following is None else MayFollow.copying(following),
         )
 

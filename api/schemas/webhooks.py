@@ -106,11 +106,11 @@ class NewWebhook(NewReceiver):
 
 def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
     """The draft of a receiver from the members of its model; ``sink`` has the members that only its kind has."""
-    known = {one.name for one in fields(WebhookDraft)} - {"sink"}
-    found = {name: getattr(model, name) for name in type(model).model_fields if name in known}
+    names = {field.name for field in fields(WebhookDraft)} - {"sink"}
+    members = {name: getattr(model, name) for name in type(model).model_fields if name in names}
     digest = None if model.digest is None else model.digest.model_dump()
     shared = {"name": model.name or "", "kinds": _once_each(model.kinds), "digest": digest}
-    return WebhookDraft(**{**found, **shared, "sink": sink})
+    return WebhookDraft(**{**members, **shared, "sink": sink})
 
 
 class ReceiverChanges(ChangesModel):

@@ -193,7 +193,7 @@ class DerivedConstraints(WireModel):
     def of(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
         """The wire form of constraints of some kinds (empty: all kinds); all of them, or only the cover."""
         extraction, cover = derived.extraction, frozenset(derived.cover)
-        chosen = [
+        constraints = [
             constraint
             for constraint in extraction.constraints
             if (is_full or constraint in cover) and (not kinds or constraint.kind in kinds)
@@ -214,7 +214,7 @@ class DerivedConstraints(WireModel):
                     derived_from=extraction.origins.get(constraint),
                     in_cover=constraint in cover,
                 )
-                for constraint in chosen
+                for constraint in constraints
             ],
         )
 
@@ -249,10 +249,10 @@ class WorkflowDiff(WireModel):
             from_version=difference.first.version,
             to_version=difference.second.version,
             same_language=difference.has_same_language,
-            added_event_types=_beyond(after.events, before.events),
-            removed_event_types=_beyond(before.events, after.events),
-            added_end_events=_beyond(after.end, before.end),
-            removed_end_events=_beyond(before.end, after.end),
+            added_event_types=_missing_from(after.events, before.events),
+            removed_event_types=_missing_from(before.events, after.events),
+            added_end_events=_missing_from(after.end, before.end),
+            removed_end_events=_missing_from(before.end, after.end),
             changes_by_kind={
                 kind: KindChange(added_constraints=added.get(kind, []), removed_constraints=removed.get(kind, []))
                 for kind in sorted({*added, *removed})
@@ -261,14 +261,14 @@ class WorkflowDiff(WireModel):
 
 
 def _by_kind(constraints: Iterable[Constraint]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for constraint in constraints:
-        found.setdefault(constraint.kind, []).append(str(constraint))
-    return found
+        texts.setdefault(constraint.kind, []).append(str(constraint))
+    return texts
 
 
-def _beyond(names: Iterable[str], known: Collection[str]) -> list[str]:
-    return sorted(set(names) - set(known))
+def _missing_from(names: Iterable[str], other_names: Collection[str]) -> list[str]:
+    return sorted(set(names) - set(other_names))
 
 
 class TracedEvent(BaseModel):
@@ -300,11 +300,11 @@ class ConformanceRequest(WireModel):
         """
         if not self.model_fields_set:
             raise WrongShape("body: give 'trace' or 'traces'")
-        asked = ([] if self.trace is None else [self.trace]) + self.traces
-        events = sum(map(len, asked))
+        traces = ([] if self.trace is None else [self.trace]) + self.traces
+        events = sum(map(len, traces))
         if events > limit:
             raise BatchTooLarge(f"the request has {events} events; at most {limit} are accepted", limit=limit)
-        return [[event if isinstance(event, str) else event.type for event in trace] for trace in asked]
+        return [[event if isinstance(event, str) else event.type for event in trace] for trace in traces]
 
 
 class ConformanceModel(WireModel):
@@ -337,9 +337,9 @@ class ConformanceList(WireModel):
     items: list[ConformanceModel]
 
     @classmethod
-    def of(cls, record: RegisteredWorkflow, found: Sequence[Conformance]) -> Self:
+    def of(cls, record: RegisteredWorkflow, conformances: Sequence[Conformance]) -> Self:
         """The wire form of the answers."""
-        items = [ConformanceModel.model_validate(one.to_document()) for one in found]
+        items = [ConformanceModel.model_validate(conformance.to_document()) for conformance in conformances]
         return cls(workflow=record.name, version=record.version, items=items)
 
 

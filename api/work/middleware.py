@@ -60,10 +60,10 @@ class BoundedWork:
         state = {"caller": scope["state"].get("caller"), "asked_token": uuid.uuid4().hex}
         job = Job(scope=_sent(scope), state=state, body=body)
         try:
-            answer = await self._while_wanted(job, receive)
+            answer = await self._answer_unless_disconnected(job, receive)
             if answer is not None and answer.beyond is not None:
                 log.warning("work-ended", method=scope["method"], path=scope["path"], beyond=answer.beyond.value)
-                raise _beyond(answer.beyond, self._limits)
+                raise _limit_error(answer.beyond, self._limits)
         except ForestallError as error:
             await run_in_threadpool(forget, Request({**scope, "state": scope["state"] | state}), body)
             await problem(error)(scope, receive, send)
@@ -79,20 +79,20 @@ class BoundedWork:
         is_near = get_route_path(scope).startswith(self._heads)  # rules out most requests without matching routes
         return is_near and any(route.matches(scope)[0] is Match.FULL for route in self._routes)
 
-    async def _while_wanted(self, job: Job, receive: Receive) -> Answer | None:
+    async def _answer_unless_disconnected(self, job: Job, receive: Receive) -> Answer | None:
         """Have a worker answer; None if the client disconnects first."""
         work = asyncio.ensure_future(self._pool.answer(job))
-        gone = asyncio.ensure_future(_gone(receive))
+        disconnection = asyncio.ensure_future(_disconnection(receive))
         try:
-            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((work, disconnection), return_when=asyncio.FIRST_COMPLETED)
             return await work if work.done() else None
         finally:
             work.cancel()
-            gone.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+            disconnection.cancel()
+            await asyncio.gather(work, disconnection, return_exceptions=True)
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnection(receive: Receive) -> None:
     """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -104,9 +104,9 @@ def _sent(scope: Scope) -> dict[str, Any]:
     return {**sent, "query_string": scope["query_string"], "headers": list(scope["headers"]), "extensions": {}}
 
 
-def _beyond(limit: Limit, limits: WorkSettings) -> TooMuchWork:
+def _limit_error(limit: Limit, limits: WorkSettings) -> TooMuchWork:
     """The error for a request that exceeded a limit."""
-    setting, most, what = {
+    setting, most, excess = {
         Limit.TIME: ("MAX_TIME_S", limits.max_time_s, f"took more than {limits.max_time_s:g} s"),
         Limit.MEMORY: (
             "MAX_MEMORY_BYTES",
@@ -121,7 +121,7 @@ def _beyond(limit: Limit, limits: WorkSettings) -> TooMuchWork:
     }[limit]
     name = f"FORESTALL_WORK__{setting}"
     return TooMuchWork(
-        f"the request {what} and was terminated; request less or send something smaller, or raise {name}",
+        f"the request {excess} and was terminated; request less or send something smaller, or raise {name}",
         limit=most,
         setting=name,
     )

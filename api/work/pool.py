@@ -51,13 +51,13 @@ class WorkPool:
 
         ``TooBusy`` if too many requests are waiting, ``WorkFailed`` if the process failed.
         """
-        await self._sit_down()
+        await self._wait_for_seat()
         try:
             return await self._answered(job)
         finally:
             self._seats.release()
 
-    async def _sit_down(self) -> None:
+    async def _wait_for_seat(self) -> None:
         """Wait for a free worker process."""
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:

@@ -17,24 +17,24 @@ _MOST_RECEIVERS: Final = 50
 
 async def show_list(page: Page) -> Response:
     """Render a page of alerts, the newest first."""
-    wanted: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
+    filters: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
     listed, patterns, names = await all_of(
-        page.get("/alerts", **wanted, after=page.query("after"), limit=_PAGE),
+        page.get("/alerts", **filters, after=page.query("after"), limit=_PAGE),
         page.pattern_names(),
         page.stream(),
     )
-    is_live = not page.query("after") and wanted["until"] is None and wanted["acknowledged"] != "true"
+    is_live = not page.query("after") and filters["until"] is None and filters["acknowledged"] != "true"
     return page.render(
         "alerts.html",
         title="Alerts",
         alerts=listed["items"],
         next=listed["next"],
         after=listed["after"],
-        wanted=wanted,
+        wanted=filters,
         is_live=is_live,
         names=names[1],
         patterns=patterns,
-        has_filters=any(value for value in wanted.values()),
+        has_filters=any(value for value in filters.values()),
     )
 
 
@@ -48,14 +48,14 @@ async def show(page: Page) -> Response:
     )
     events = trace["newest_events"] if trace else []
     bound = {event: alias for alias, ids in alert["bindings"].items() for event in ids}
-    known = {event["id"] for event in events}
+    event_ids = {event["id"] for event in events}
     return page.render(
         "alert.html",
         title=f"{alert['pattern']} in {alert['key']}",
         alert=alert,
         pattern=pattern,
         events=[{**event, "alias": bound.get(event["id"])} for event in events],
-        unknown=[(alias, event) for event, alias in bound.items() if event not in known],
+        unknown=[(alias, event) for event, alias in bound.items() if event not in event_ids],
         deliveries=deliveries,
     )
 
@@ -78,10 +78,10 @@ async def add_note(page: Page) -> Response:
 
 async def _deliveries(page: Page, alert: Any) -> list[dict[str, Any]]:
     """The attempts to deliver an alert, each with its receiver."""
-    known = await receivers_of(page, page.only_stream, _MOST_RECEIVERS, 1.0)
-    receivers = [one for one in known if one["stream"] in (None, alert["stream"])]
+    candidates = await receivers_of(page, page.only_stream, _MOST_RECEIVERS, 1.0)
+    receivers = [candidate for candidate in candidates if candidate["stream"] in (None, alert["stream"])]
     attempts = await all_of(
-        *(page.get(f"{one['path']}/deliveries", result_id=alert["id"], age_s=5.0) for one in receivers)
+        *(page.get(f"{candidate['path']}/deliveries", result_id=alert["id"], age_s=5.0) for candidate in receivers)
     )
     return [
         {**attempt, "receiver": receiver}

@@ -19,8 +19,10 @@ _WIDEST: Final = 240
 async def show(page: Page) -> Response:
     """Render the aggregates, and the answer of the chosen aggregate."""
     listed = (await page.get("/aggregates", stream=page.query("stream"), limit=1000, age_s=1.0))["items"]
-    aggregates = {one["name"]: one for one in listed if one["state"] != "retired"}
-    name = page.query("aggregate") or next((one for one, found in aggregates.items() if _asked(found)), None)
+    aggregates = {aggregate["name"]: aggregate for aggregate in listed if aggregate["state"] != "retired"}
+    name = page.query("aggregate") or next(
+        (aggregate_name for aggregate_name, definition in aggregates.items() if _ask_attributes(definition)), None
+    )
     chosen = aggregates.get(name or "")
     if chosen is None:
         return page.render("ask.html", title="Ask", aggregates=list(aggregates), chosen=None)
@@ -39,7 +41,7 @@ async def show(page: Page) -> Response:
         title="Ask",
         aggregates=list(aggregates),
         chosen=chosen,
-        attributes=_asked(chosen),
+        attributes=_ask_attributes(chosen),
         by=question["by"],
         where=page.query("where"),
         window=page.query("window"),
@@ -54,17 +56,17 @@ async def show(page: Page) -> Response:
     )
 
 
-def _asked(aggregate: Mapping[str, Any]) -> list[str]:
+def _ask_attributes(aggregate: Mapping[str, Any]) -> list[str]:
     """Attributes by which an aggregate can be asked."""
     return list((aggregate["body"].get("ask") or {}).get("by") or [])
 
 
 def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The question in the form, and the fault of its filter (empty: none)."""
-    known = _asked(aggregate)
-    by = [name for name in page.request.query_params.getlist("by") if name in known]
-    if "by" not in page.request.query_params and known:
-        by = known[:1]
+    attributes = _ask_attributes(aggregate)
+    by = [name for name in page.request.query_params.getlist("by") if name in attributes]
+    if "by" not in page.request.query_params and attributes:
+        by = attributes[:1]
     where: dict[str, str] = {}
     error = ""
     for part in (page.query("where") or "").split(","):
@@ -82,9 +84,9 @@ def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any],
 def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
     """Groups by falling value, each with its share of the largest value."""
     numbers = [group.get(value or "") for group in groups]
-    largest = max((abs(one) for one in numbers if isinstance(one, int | float)), default=0) or 1
+    largest = max((abs(amount) for amount in numbers if isinstance(amount, int | float)), default=0) or 1
     ranked = [
-        {"values": group, "share": abs(one) / largest if isinstance(one, int | float) else 0.0, "rank": one}
-        for group, one in zip(groups, numbers, strict=True)
+        {"values": group, "share": abs(amount) / largest if isinstance(amount, int | float) else 0.0, "rank": amount}
+        for group, amount in zip(groups, numbers, strict=True)
     ]
-    return sorted(ranked, key=lambda one: -one["share"])
+    return sorted(ranked, key=lambda group_row: -group_row["share"])

@@ -15,10 +15,10 @@ _DONE: Final = {"acknowledge": "acknowledged", "close": "closed"}
 
 async def show_list(page: Page) -> Response:
     """Render the incidents in a state, by default open ones, the newest first."""
-    wanted: dict[str, Any] = {name: page.query(name) for name in ("stream", "pattern")}
+    filters: dict[str, Any] = {name: page.query(name) for name in ("stream", "pattern")}
     state = page.request.query_params.get("state", "open")
     listed, patterns, names = await all_of(
-        page.get("/incidents", **wanted, state=state, after=page.query("after"), limit=_PAGE),
+        page.get("/incidents", **filters, state=state, after=page.query("after"), limit=_PAGE),
         page.pattern_names(),
         page.stream(),
     )
@@ -27,7 +27,7 @@ async def show_list(page: Page) -> Response:
         title="Incidents",
         incidents=listed["items"],
         next=listed["next"],
-        wanted={**wanted, "state": state},
+        wanted={**filters, "state": state},
         names=names[1],
         patterns=patterns,
     )

@@ -31,7 +31,7 @@ async def show_list(page: Page) -> Response:
         names=names,
         stream=stream,
         code=code,
-        codes=sorted({one["code"] for one in listed["counts"]}),
+        codes=sorted({counter["code"] for counter in listed["counts"]}),
         at_once=_AT_ONCE,
     )
 
@@ -49,18 +49,18 @@ async def replay(page: Page) -> Response:
     if letter is not None:
         path = at("dead-letters", letter)
         result = await page.api.send("POST", f"{path}/replay")
-        page.session.notify(_said(result), is_error=not result["is_accepted"])
+        page.session.notify(_outcome(result), is_error=not result["is_accepted"])
         return page.go(path)
-    wanted = {"stream": form.get("stream"), "code": form.get("code")}
-    stream, code = wanted["stream"], wanted["code"]
+    filters = {"stream": form.get("stream"), "code": form.get("code")}
+    stream, code = filters["stream"], filters["code"]
     result = await page.api.send("POST", "/dead-letters/replay", stream=stream, code=code, limit=_AT_ONCE)
-    taken = sum(one["is_accepted"] for one in result["items"])
-    refused = len(result["items"]) - taken
-    text = f"{plural(taken, 'event')} accepted, {refused} refused again, {result['left']} left."
-    return page.go("/dead-letters", text, **wanted)
+    accepted = sum(letter_result["is_accepted"] for letter_result in result["items"])
+    refused = len(result["items"]) - accepted
+    text = f"{plural(accepted, 'event')} accepted, {refused} refused again, {result['left']} left."
+    return page.go("/dead-letters", text, **filters)
 
 
-def _said(result: Any) -> str:
+def _outcome(result: Any) -> str:
     return "The event was accepted." if result["is_accepted"] else f"Refused again: {result['detail']}"
 
 

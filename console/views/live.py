@@ -29,9 +29,9 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 class Feed:
     """New alerts that match some filters, for all pages that follow them; polls the API while pages follow."""
 
-    def __init__(self, api: Api, wanted: dict[str, Any]) -> None:
+    def __init__(self, api: Api, filters: dict[str, Any]) -> None:
         self._api = api
-        self._wanted = wanted
+        self._wanted = filters
         self._queues: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -87,8 +87,8 @@ def _event(items: list[Any], cursor: str, *, is_cut: bool) -> bytes:
 async def follow_alerts(page: Page) -> Response:
     """Stream new alerts that match the list's filters: the newest rows, and their number."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
-    wanted: dict[str, Any] = {name: page.query(name) for name in FILTERS}
-    feed: Feed = page.api.feeds.setdefault(tuple(wanted.values()), Feed(page.api, wanted))
+    filters: dict[str, Any] = {name: page.query(name) for name in FILTERS}
+    feed: Feed = page.api.feeds.setdefault(tuple(filters.values()), Feed(page.api, filters))
     try:
         cursor, missed = await feed.newer(cursor)
     except _FAILURES:

@@ -37,7 +37,7 @@ class Sentence:
 async def show(page: Page) -> Response:
     """Render the overview of one stream, or of all streams that the key may access."""
     stream = page.query("stream")
-    names = [one["name"] for one in await page.streams()]
+    names = [declared_stream["name"] for declared_stream in await page.streams()]
     alerts, endings, patterns, summary, pipeline, receivers, incidents, letters, figures, newest = await all_of(
         allowed(page.get("/results/hours", kind="alert", stream=stream, age_s=_QUIET_S), {"items": []}),
         allowed(page.get("/results/hours", kind="ending", stream=stream, age_s=_QUIET_S), {"items": []}),
@@ -50,8 +50,8 @@ async def show(page: Page) -> Response:
         allowed(page.api.shared("figures", _METRICS_AGE_S, lambda: _figures(page)), Figures({}, None)),
         allowed(page.get("/alerts", stream=stream, limit=_SHOWN), {"items": []}),
     )
-    found, ended = _by_pattern(alerts["items"]), _by_pattern(endings["items"])
-    latest = max((hour for hours in (*found.values(), *ended.values()) for hour in hours), default=0)
+    alert_counts, ending_counts = _by_pattern(alerts["items"]), _by_pattern(endings["items"])
+    latest = max((hour for hours in (*alert_counts.values(), *ending_counts.values()) for hour in hours), default=0)
     return page.render(
         "overview.html",
         title="Overview",
@@ -59,10 +59,10 @@ async def show(page: Page) -> Response:
         names=names,
         pipeline=pipeline,
         sentences=list(_sentences(pipeline, patterns["items"], receivers, incidents, letters["counts"])),
-        rows=_rows(patterns["items"], summary["items"], found, ended, figures.alerts, latest),
+        rows=_rows(patterns["items"], summary["items"], alert_counts, ending_counts, figures.alerts, latest),
         latency=figures.latency,
-        alert_chart=hourly(sum(found.values(), Counter()), "alerts", latest),
-        ending_chart=hourly(sum(ended.values(), Counter()), "early terminations", latest),
+        alert_chart=hourly(sum(alert_counts.values(), Counter()), "alerts", latest),
+        ending_chart=hourly(sum(ending_counts.values(), Counter()), "early terminations", latest),
         newest=newest["items"],
     )
 
@@ -78,11 +78,13 @@ def _sentences(
     troubles = [
         *_of_pipeline(pipeline),
         *(
-            Sentence("bad", f"The pattern {one['name']} is suspended: {one['suspension']['reason']}", "/patterns")
-            for one in patterns
-            if one.get("suspension")
+            Sentence(
+                "bad", f"The pattern {pattern['name']} is suspended: {pattern['suspension']['reason']}", "/patterns"
+            )
+            for pattern in patterns
+            if pattern.get("suspension")
         ),
-        *(_of_receiver(one) for one in receivers if one["failing_since"] or not one["enabled"]),
+        *(_of_receiver(receiver) for receiver in receivers if receiver["failing_since"] or not receiver["enabled"]),
     ]
     yield from troubles
     if not troubles:
@@ -90,7 +92,7 @@ def _sentences(
     if incidents and (opened := incidents["items"]):
         count = f"{'At least ' if incidents['next'] else ''}{plural(len(opened), 'incident')}"
         yield Sentence("warn", f"{count} {'is' if len(opened) == 1 else 'are'} open.", "/incidents")
-    if count := sum(one["count"] for one in letters):
+    if count := sum(counter["count"] for counter in letters):
         yield Sentence("warn", f"{plural(count, 'dead letter')}: events that could not be processed.", "/dead-letters")
 
 
@@ -121,10 +123,12 @@ def _of_receiver(receiver: Any) -> Sentence:
 
 def _by_pattern(counts: Sequence[Any]) -> dict[str, Counter[int]]:
     """Counts by pattern and hour, in hours since 1970."""
-    found: dict[str, Counter[int]] = defaultdict(Counter)
-    for one in counts:
-        found[one["pattern"] or ""][int(datetime.fromisoformat(one["hour"]).timestamp()) // 3_600] += one["count"]
-    return found
+    by_pattern: dict[str, Counter[int]] = defaultdict(Counter)
+    for count in counts:
+        by_pattern[count["pattern"] or ""][int(datetime.fromisoformat(count["hour"]).timestamp()) // 3_600] += count[
+            "count"
+        ]
+    return by_pattern
 
 
 def _rows(
@@ -170,11 +174,11 @@ class Figures:
             if family.name in ("forestall_alerts", "forestall_alert_latency_seconds")
         }
         buckets = [
-            (float(one.labels["le"]), one.value)
-            for one in samples.get("forestall_alert_latency_seconds", ())
-            if one.name.endswith("_bucket")
+            (float(sample.labels["le"]), sample.value)
+            for sample in samples.get("forestall_alert_latency_seconds", ())
+            if sample.name.endswith("_bucket")
         ]
         most = max((count for _, count in buckets), default=0.0)
         within = [bound for bound, count in buckets if most and count >= _MOST_OF * most]
-        alerts = {one.labels["pattern"]: one.value for one in samples.get("forestall_alerts", ())}
+        alerts = {sample.labels["pattern"]: sample.value for sample in samples.get("forestall_alerts", ())}
         return cls(alerts, min(within, default=None))

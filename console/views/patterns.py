@@ -74,7 +74,9 @@ async def show(page: Page) -> Response:
         versions=list(reversed(newest)),
         changes=changes,
         moves=_MOVES.get(pattern["state"], ()),
-        backtests=[one for one in backtests["items"] if name in [tried["name"] for tried in one["patterns"]]],
+        backtests=[
+            backtest for backtest in backtests["items"] if name in [tried["name"] for tried in backtest["patterns"]]
+        ],
     )
 
 
@@ -132,17 +134,17 @@ async def _past(page: Page, stream: str | None) -> dict[str, Any]:
     path = at("streams", stream, "events")
     events, first = await all_of(
         *(
-            allowed(page.get(path, age_s=30.0, **wanted), {"items": []})
-            for wanted in ({"limit": _SAMPLE}, {"limit": 1, "after": "0"})
+            allowed(page.get(path, age_s=30.0, **parameters), {"items": []})
+            for parameters in ({"limit": _SAMPLE}, {"limit": 1, "after": "0"})
         )
     )
-    found: dict[str, set[str]] = {}
+    attributes: dict[str, set[str]] = {}
     for event in events["items"]:
-        found.setdefault(event["type"], set()).update(event["data"] or ())
+        attributes.setdefault(event["type"], set()).update(event["data"] or ())
     return {
         "oldest": first["items"][0] if first["items"] else None,
         "newest": events["items"][-1] if events["items"] else None,
-        "vocabulary": {name: sorted(found[name]) for name in sorted(found)},
+        "vocabulary": {name: sorted(attributes[name]) for name in sorted(attributes)},
     }
 
 
@@ -155,12 +157,14 @@ async def save(page: Page) -> Response:
         body["start"] = form["start"]
     try:
         if name is None:
-            made = await page.api.send("POST", "/patterns", body, headers={"If-None-Match": "*"})
+            registered = await page.api.send("POST", "/patterns", body, headers={"If-None-Match": "*"})
         else:
-            made = await page.api.send("PUT", at("patterns", name), body)
+            registered = await page.api.send("PUT", at("patterns", name), body)
     except ApiError as refusal:
         _, names = await page.stream(is_derived=True)
         return await _editor(page, name, form, names, refusal.detail)
-    for warning in made["warnings"]:
+    for warning in registered["warnings"]:
         page.session.notify(f"Warning: {warning}")
-    return page.go(at("patterns", made["name"]), f"{made['name']} is registered as version {made['version']}.")
+    return page.go(
+        at("patterns", registered["name"]), f"{registered['name']} is registered as version {registered['version']}."
+    )

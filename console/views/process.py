@@ -34,7 +34,7 @@ class Step:
 
     @property
     def total_s(self) -> float:
-        """The time that the step adds to all transactions, by its median; steps are ranked by it."""
+        """The rank of a step: the total time in all transactions, estimated by the median."""
         return self.count * self.median_s
 
 
@@ -55,10 +55,10 @@ async def show(page: Page) -> Response:
     )
     events = listed["items"]
     places = {} if cases is None else cases["counts_by_last_type"]
-    broken = Counter({one["event_type"]: one["count"] for one in deviations["counts"]})
+    broken = Counter({counter["event_type"]: counter["count"] for counter in deviations["counts"]})
     early = [ending for ending in endings["items"] if ending["form"] != "end"]
     ended = Counter(ending["event_type"] for ending in early)
-    seen = Counter(event["type"] for event in events)
+    event_counts = Counter(event["type"] for event in events)
     return page.render(
         "process.html",
         title="Process",
@@ -66,26 +66,26 @@ async def show(page: Page) -> Response:
         names=names,
         workflow=followed["workflow"],
         version=followed["version"],
-        picture=inline(picture, _badges(seen, places, broken, ended)),
-        seen=seen,
+        picture=inline(picture, _badges(event_counts, places, broken, ended)),
+        seen=event_counts,
         events=len(events),
         early=len(early),
         places=places,
         broken=broken,
         ended=ended,
-        types=sorted(set(seen) | set(places) | set(broken) | set(ended)),
+        types=sorted(set(event_counts) | set(places) | set(broken) | set(ended)),
         deviations=deviations["items"],
         steps=_steps(events),
     )
 
 
 def _badges(
-    seen: Mapping[str, int], places: Mapping[str, int], broken: Mapping[str, int], ended: Mapping[str, int]
+    event_counts: Mapping[str, int], places: Mapping[str, int], broken: Mapping[str, int], ended: Mapping[str, int]
 ) -> dict[str, Sequence[Badge]]:
     """Badges by event type: events, open transactions, deviations and early terminations."""
     badges: dict[str, list[Badge]] = defaultdict(list)
     for counts, kind, noun in (
-        (seen, "seen", "event"),
+        (event_counts, "seen", "event"),
         (places, "open", "open transaction"),
         (broken, "deviating", "deviation"),
         (ended, "ended", "early termination"),
@@ -117,7 +117,9 @@ def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tup
     """By pairs of consecutive event types, the times between them, in seconds, each with the transaction's key."""
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
-    timed = sorted((datetime.fromisoformat(one["time"]).timestamp(), one["key"] or "", one["type"]) for one in events)
+    timed = sorted(
+        (datetime.fromisoformat(event["time"]).timestamp(), event["key"] or "", event["type"]) for event in events
+    )
     for time, key, kind in timed:
         if key in latest:
             before, since = latest[key]

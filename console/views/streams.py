@@ -56,7 +56,7 @@ async def show(page: Page) -> Response:
     rates = _rates(plan)
     name = page.query("operator")
     operator = operators.get(name or "")
-    chosen = None if operator else next((one for one in details if one["name"] == page.query("stream")), None)
+    chosen = None if operator else next((detail for detail in details if detail["name"] == page.query("stream")), None)
     explained = [name] if operator and name else chosen["producers"] if chosen else []
     return page.render(
         "streams.html",
@@ -71,13 +71,15 @@ async def show(page: Page) -> Response:
         operators=operators,
         path_of=path_of,
         tail=await _tail(page, chosen),
-        sentences=await _sentences(page, [operators[one] for one in explained if one in operators]),
+        sentences=await _sentences(
+            page, [operators[operator_name] for operator_name in explained if operator_name in operators]
+        ),
     )
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Engines by falling cost; an engine without events has no cost per event yet."""
-    return sorted(engines, key=lambda one: (-one["cores"], -(one["cost_us"] or 0.0)))
+    return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 
 def path_of(operator: Mapping[str, Any]) -> str:
@@ -95,9 +97,13 @@ async def _tail(page: Page, stream: Mapping[str, Any] | None) -> list[Any]:
 
 async def _sentences(page: Page, operators: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sentences that explain how joins, aggregates and taps run."""
-    paths = [at(one["plural"], one["name"], "explanation") for one in operators if one["plural"] != "patterns"]
-    found = await all_of(*(allowed(page.get(path, age_s=1.0), {"sentences": []}) for path in paths))
-    return [sentence for one in found for sentence in one["sentences"]]
+    paths = [
+        at(operator["plural"], operator["name"], "explanation")
+        for operator in operators
+        if operator["plural"] != "patterns"
+    ]
+    explanations = await all_of(*(allowed(page.get(path, age_s=1.0), {"sentences": []}) for path in paths))
+    return [sentence for explanation in explanations for sentence in explanation["sentences"]]
 
 
 async def _details(page: Page, streams: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -143,18 +149,18 @@ def _graph(
         makers = set(stream["producers"]) & operators.keys()
         edges |= {(f"operator:{maker}", name) for maker in makers}
         readers = [operators[reader] for reader in stream["consumers"] if reader in operators]
-        plain = [one for one in readers if one["plural"] == "patterns" and not one.get("into")]
-        edges |= {(name, f"operator:{one['name']}") for one in readers if one not in plain}
+        plain = [consumer for consumer in readers if consumer["plural"] == "patterns" and not consumer.get("into")]
+        edges |= {(name, f"operator:{consumer['name']}") for consumer in readers if consumer not in plain}
         if plain:
             group = f"patterns:{stream['name']}"
             edges.add((name, group))
-            found = sum(rates.get(one["name"], 0.0) for one in plain)
-            notes[group] = ("pattern", f"{rate(found)} alerts", f"/patterns?stream={_query(stream['name'])}")
+            alert_rate = sum(rates.get(consumer["name"], 0.0) for consumer in plain)
+            notes[group] = ("pattern", f"{rate(alert_rate)} alerts", f"/patterns?stream={_query(stream['name'])}")
     for name, operator in operators.items():
         kind = operator["plural"].removesuffix("s")
         notes.setdefault(f"operator:{name}", (kind, rate(rates.get(name)), path_of(operator)))
-    used = {name for edge in edges for name in edge} | {name for name in notes if name.startswith("stream:")}
-    return _drawn({name: notes[name] for name in used if name in notes}, edges, _titles(streams, operators))
+    used_names = {name for edge in edges for name in edge} | {name for name in notes if name.startswith("stream:")}
+    return _drawn({name: notes[name] for name in used_names if name in notes}, edges, _titles(streams, operators))
 
 
 def _query(name: str) -> str:
@@ -166,8 +172,8 @@ def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mappin
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:
-            one = operators.get(reader)
-            if one is not None and one["plural"] == "patterns" and not one.get("into"):
+            operator = operators.get(reader)
+            if operator is not None and operator["plural"] == "patterns" and not operator.get("into"):
                 counts[f"patterns:{stream['name']}"] += 1
     return {name: plural(count, "pattern") for name, count in counts.items()}
 
@@ -182,10 +188,10 @@ def _drawn(notes: Mapping[str, tuple[str, str, str]], edges: set[tuple[str, str]
     rows: dict[int, int] = defaultdict(int)
     nodes: dict[str, Node] = {}
     heights: dict[str, float] = {}
-    for name in sorted(notes, key=lambda one: depths[one]):  # below what feeds it, so that few lines cross
+    for name in sorted(notes, key=lambda node_name: depths[node_name]):  # below what feeds it, so that few lines cross
         feeding = [heights[start] for start, to in edges if to == name and start in heights]
         heights[name] = sum(feeding) / len(feeding) if feeding else float(len(heights))
-    for name in sorted(notes, key=lambda one: (depths[one], heights[one], one)):
+    for name in sorted(notes, key=lambda node_name: (depths[node_name], heights[node_name], node_name)):
         kind, note, link = notes[name]
         title = titles.get(name, name.partition(":")[2])
         place = (depths[name] * _COLUMN + 4, rows[depths[name]] * _ROW + 4)

@@ -1,4 +1,4 @@
-"""Transactions: the open ones and their steps, and the story of one: its events, and why it raised no alert."""
+"""Transactions: the list of open ones, and the story of each: events, and the reasons why no alert was raised."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def show_list(page: Page) -> Response:
     stream, names = await page.stream()
     if stream is None:
         return page.render("transactions.html", title="Transactions", stream=None, names=names)
-    wanted: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
+    filters: dict[str, Any] = {name: page.query(name) for name in _FILTERS}
     listed, patterns, past = await all_of(
-        page.get("/traces", stream=stream, **wanted, limit=LARGEST),
+        page.get("/traces", stream=stream, **filters, limit=LARGEST),
         page.get("/patterns", stream=stream, limit=1000, age_s=1.0),
         page.get(at("streams", stream, "events"), limit=NEWEST, age_s=_USUAL_AGE_S),
     )
@@ -45,7 +45,7 @@ async def show_list(page: Page) -> Response:
         title="Transactions",
         stream=stream,
         names=names,
-        wanted=wanted,
+        wanted=filters,
         listed=listed,
         cases=cases[: LARGEST if is_all else _SHOWN],
         is_quiet=is_quiet,
@@ -54,7 +54,7 @@ async def show_list(page: Page) -> Response:
         usual_s=usual_s(past["items"]),
         expected=sorted({kind for case in cases for kind in (case["may_follow"] or {}).get("possible_types") or ()}),
         patterns=[pattern["name"] for pattern in patterns["items"]],
-        has_filters=any(wanted.values()),
+        has_filters=any(filters.values()),
     )
 
 
@@ -112,7 +112,15 @@ async def show(page: Page) -> Response:
     if followed and by is None and story["total_events"]:
         drawing = page.picture(at("workflows", followed["workflow"], "picture.svg"), trace=key, stream=stream)
         picture = await allowed(drawing)
-    waiting = {one["name"]: one["furthest"]["waits_for"] for one in case["patterns"] if one["furthest"]} if case else {}
+    waiting = (
+        {
+            case_pattern["name"]: case_pattern["furthest"]["waits_for"]
+            for case_pattern in case["patterns"]
+            if case_pattern["furthest"]
+        }
+        if case
+        else {}
+    )
     verdicts = [
         _verdict(pattern, waiting.get(pattern["name"]), story["newest_events"], is_open=story["is_open"])
         for pattern in story["patterns"]
@@ -124,11 +132,11 @@ async def show(page: Page) -> Response:
         key=key,
         story=story,
         events=_annotated(story, verdicts),
-        verdicts=sorted(verdicts, key=lambda one: (one.level != "ok", one.pattern)),
+        verdicts=sorted(verdicts, key=lambda verdict: (verdict.level != "ok", verdict.pattern)),
         alerts=alerts["items"],
         workflow=followed["workflow"] if followed else None,
         picture=inline(picture) if picture else None,
-        following=[one for one in story["following"] if one["is_possible"]],
+        following=[next_type for next_type in story["following"] if next_type["is_possible"]],
     )
 
 
@@ -144,8 +152,8 @@ async def _open_case(page: Page, stream: str, key: str) -> Any:
 def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str:
     """The attributes of the terminating event that the reason mentions, such as the price that is too low."""
     data = next((event["data"] for event in events if event["id"] == ended["event"]), None) or {}
-    named = set(_NAME.findall(ended["reason"]))
-    values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in named)
+    mentioned = set(_NAME.findall(ended["reason"]))
+    values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in mentioned)
     return f" ({ended['event']} has {values})" if values else ""
 
 

@@ -21,14 +21,14 @@ async def check(page: Page) -> Response:
     """The faults in the editor's text, with line and column, as JSON."""
     form = await page.form()
     try:
-        found = await _dry_run(page, form, 1)
+        trial = await _dry_run(page, form, 1)
     except ApiError as refusal:
         problem = refusal.problem
         where = {"line": problem.get("line"), "column": problem.get("column")}
         return JSONResponse({"error": _without_place(refusal.detail), **where})
     except ServiceUnreachable as error:
         return JSONResponse({"error": str(error), "line": None, "column": None})
-    warnings = [warning for warning in found["warnings"] if _OF_THE_SAMPLE not in warning]
+    warnings = [warning for warning in trial["warnings"] if _OF_THE_SAMPLE not in warning]
     return JSONResponse({"error": None, "warnings": warnings})
 
 
@@ -51,14 +51,14 @@ async def dry_run(page: Page) -> Response:
     except ValueError:
         events = 10_000
     try:
-        found = await _dry_run(page, form, events)
+        trial = await _dry_run(page, form, events)
     except ApiError as refusal:
         hint = (
             "" if refusal.code != "too-much-work" else ". Choose fewer events, or a backtest, which has no such limit."
         )
         return rendered(page.request, "dry_run.html", error=refusal.detail + hint, found=None)
-    chart = histogram((match["end"] for match in found["matches"]), "matches")
-    return rendered(page.request, "dry_run.html", found=found, found_chart=chart, error="")
+    chart = histogram((match["end"] for match in trial["matches"]), "matches")
+    return rendered(page.request, "dry_run.html", found=trial, found_chart=chart, error="")
 
 
 async def begin_backtest(page: Page) -> Response:
@@ -68,12 +68,12 @@ async def begin_backtest(page: Page) -> Response:
     if form.get("against"):
         body["against"] = {"name": form["against"]}
     try:
-        begun = await page.api.send("POST", "/backtests", body)
+        backtest = await page.api.send("POST", "/backtests", body)
     except ApiError as refusal:
         page.session.notify(refusal.detail, is_error=True)
         name = form.get("against")
         return page.go(f"{at('patterns', name)}/edit" if name else "/patterns/new", stream=form.get("stream"))
-    return page.go(at("backtests", begun["id"]))
+    return page.go(at("backtests", backtest["id"]))
 
 
 async def show_backtest(page: Page) -> Response:

@@ -52,9 +52,9 @@ async def receivers_of(page: Page, stream: str | None, most: int, age_s: float) 
     calls = (page.get(path, stream=stream, limit=most, age_s=age_s) for path in RECEIVERS)
     lists = await all_of(*(allowed(call, {"items": []}) for call in calls))
     return [
-        {**one, "path": f"{path}/{one['id']}"}
+        {**receiver, "path": f"{path}/{receiver['id']}"}
         for path, listed in zip(RECEIVERS, lists, strict=True)
-        for one in listed["items"]
+        for receiver in listed["items"]
     ]
 
 
@@ -95,11 +95,11 @@ async def create(page: Page) -> Response:
     members = ("url", "name", "description", "stream", "pattern", "min_severity")
     body = {**{name: form[name].strip() for name in members if form.get(name, "").strip()}, "kinds": kinds}
     try:
-        made = await page.api.send("POST", "/webhooks", body)
+        webhook = await page.api.send("POST", "/webhooks", body)
     except ApiError as refusal:
         return await _form(page, form, kinds, refusal.detail)
-    page.session.notify(f"Its secret, shown only now: {made['secret']} Receivers check signatures with it.")
-    return page.go(at("webhooks", made["id"]), "The webhook is registered. Send it a test message.")
+    page.session.notify(f"Its secret, shown only now: {webhook['secret']} Receivers check signatures with it.")
+    return page.go(at("webhooks", webhook["id"]), "The webhook is registered. Send it a test message.")
 
 
 async def show(page: Page) -> Response:

@@ -59,10 +59,12 @@ def _of_pattern(constraint_set: ConstraintSet, query: Query) -> PatternAnalysis:
     if not check.is_satisfiable:
         return PatternAnalysis(pattern=query.pattern.name, check=check, redundant=(), states=())
     conditions = failing_conditions(query, constraint_set, pair_limit=PAIR_LIMIT, walk_limit=WALK_LIMIT)
-    gone = {term.term for term in check.dead}
+    dead_terms = {term.term for term in check.dead}
     return PatternAnalysis(
         pattern=query.pattern.name,
         check=check,
         redundant=redundant_atoms(query, constraint_set),
-        states=tuple(state for state in forecast(query, constraint_set, conditions) if state.state.term not in gone),
+        states=tuple(
+            state for state in forecast(query, constraint_set, conditions) if state.state.term not in dead_terms
+        ),
     )

@@ -1,9 +1,9 @@
 """Chooses the names that a monitor distinguishes if all of them would take too many states.
 
-Leaving a constraint out is always sound: whatever is impossible under fewer constraints is impossible under all. Names
-are chosen greedily: the savings of the explanations that they enable are weighed against the states that they add. A
-constraint stays if all of its names are distinguished. The same benefits decide which longer clauses bit tables watch
-(constraint-aware CEP, section 6.1).
+Leaving a constraint out is always sound: continuations that are impossible under fewer constraints are impossible under
+all. Names are chosen greedily: the savings of the explanations that they enable are weighed against the states that
+they add. A constraint stays if all of its names are distinguished. The same benefits decide which longer clauses bit
+tables watch (constraint-aware CEP, section 6.1).
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Choice:
         return "\n".join((opening, *(candidate.text for candidate in self.candidates)))
 
     def reduced(self, constraint_set: ConstraintSet) -> ConstraintSet:
-        gone = frozenset(self.left_out)
-        return constraint_set.of_parts(part for part in constraint_set.parts if part not in gone)
+        left_out = frozenset(self.left_out)
+        return constraint_set.of_parts(part for part in constraint_set.parts if part not in left_out)
 
 
 def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watched: int = MOST_WATCHED) -> Choice:
@@ -108,16 +108,18 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
     candidates = search.run(savings)
     left_out = tuple(part for part in constraint_set.parts if not search.names >= set(part.names))
     whole = replace(whole, left_out=left_out, candidates=candidates)
-    kept = whole.reduced(constraint_set)
-    return replace(whole, distinguished=kept.names, estimated_states=min(search.states, count_states(kept, budget)))
+    reduced = whole.reduced(constraint_set)
+    return replace(
+        whole, distinguished=reduced.names, estimated_states=min(search.states, count_states(reduced, budget))
+    )
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
     """The choice in exact mode: the states of the automaton times those of the hand-written constraints."""
-    process, own = constraint_set.process, constraint_set.own
+    process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
-    states = len(process.automaton) * (count_states(own, budget) if own.parts else 1)
+    states = len(process.automaton) * (count_states(hand_written, budget) if hand_written.parts else 1)
     return Choice(
         distinguished=constraint_set.names,
         left_out=(),
@@ -147,31 +149,31 @@ class _Saving:
 
 def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
     frequencies = Frequencies(constraint_set)
-    found = []
+    savings = []
     for condition in failing_conditions(query, constraint_set, pair_limit=PAIR_LIMIT):
         parts = condition.explanation.constraints
         if not all(isinstance(part, End) for part in parts):  # the end of a trace frees all state anyway
             names = frozenset(name for part in parts for name in part.names)
             clauses = tuple(part for part in parts if isinstance(part, Clause) and part.is_long)
-            found.append(_Saving(names, clauses, _benefit(query, condition, frequencies)))
-    return found
+            savings.append(_Saving(names, clauses, _benefit(query, condition, frequencies)))
+    return savings
 
 
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
-    """The benefit of an explanation: its probability in the state, times the held state and the remaining work.
+    """The benefit of an explanation: its probability in the state, times the retained state and the remaining work.
 
-    The held state counts one instance for each bound atom, and one for the pattern's place in the trace. The remaining
-    work is the share of the atoms that are still to come.
+    The retained state counts one instance for each bound atom, and one for the pattern's place in the trace. The
+    remaining work is the share of the atoms that are still to come.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
     total = max(1, len(query.terms[condition.state.term].atoms))
-    probability = frequencies.of_all(bound) * frequencies.of_all(events, given=bound)
+    probability = frequencies.of_all(bound) * frequencies.of_all(events, condition=bound)
     return probability * (1 + len(condition.bound)) * (1 - len(condition.bound) / total)
 
 
 def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
-    """The longer clauses, sorted by their benefit for each name that has to be counted."""
+    """The longer clauses with the greatest benefit per counted name, at most ``most``, the best first."""
     saved = dict.fromkeys(long, 0.0)
     for saving in savings:
         for clause in saving.clauses:
@@ -203,7 +205,7 @@ class _Search:
         order = {names: place for place, names in enumerate(waiting)}
         decided = []
         while waiting:
-            names = min(waiting, key=lambda one: (-self._ratio(one, waiting[one]), order[one]))
+            names = min(waiting, key=lambda candidate: (-self._ratio(candidate, waiting[candidate]), order[candidate]))
             decided.append(self._decide(names, waiting.pop(names)))
             if not decided[-1].is_chosen:
                 break
@@ -231,5 +233,5 @@ class _Search:
         if most <= self._budget or not self._counts_left:
             return most
         self._counts_left -= 1
-        kept = self._set.of_parts(part for part in self._set.parts if together >= set(part.names))
-        return count_states(kept, self._budget)
+        reduced = self._set.of_parts(part for part in self._set.parts if together >= set(part.names))
+        return count_states(reduced, self._budget)

@@ -67,7 +67,7 @@ def forecast(
     by_state: dict[PatternState, list[FailingCondition]] = {state: [] for state in query.states}
     for condition in conditions:
         by_state[condition.state].append(condition)
-    return tuple(_of_state(query, constraint_set, state, found, frequencies) for state, found in by_state.items())
+    return tuple(_of_state(query, constraint_set, state, failing, frequencies) for state, failing in by_state.items())
 
 
 def _of_state(
@@ -78,8 +78,8 @@ def _of_state(
     frequencies: Frequencies,
 ) -> StateForecast:
     bound = tuple(query.terms[state.term].atoms[index] for index in sorted(state.bound))
-    shown = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in bound))
-    likely = [frequencies.of_all(_events(condition), given=shown) for condition in conditions]
+    names = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in bound))
+    likely = [frequencies.of_all(_events(condition), condition=names) for condition in conditions]
     endings = []
     for place, condition in enumerate(conditions):
         others = [
@@ -102,8 +102,8 @@ def _events(condition: FailingCondition) -> frozenset[str]:
     return frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
 
 
-def _share_before(constraint_set: ConstraintSet, one: FailingCondition, other: FailingCondition) -> float:
+def _share_before(constraint_set: ConstraintSet, condition: FailingCondition, other: FailingCondition) -> float:
     """The share of cases in which one condition's last event precedes another's, if both occur."""
-    if constraint_set.comes_before(one.event_type, other.event_type):
+    if constraint_set.comes_before(condition.event_type, other.event_type):
         return 1.0
-    return 0.0 if constraint_set.comes_before(other.event_type, one.event_type) else 0.5
+    return 0.0 if constraint_set.comes_before(other.event_type, condition.event_type) else 0.5

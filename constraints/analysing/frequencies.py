@@ -12,7 +12,7 @@ UNKNOWN = 0.5
 class Frequencies:
     """The share of the traces that show a name; names are assumed to be independent unless constraints relate them.
 
-    Observed frequencies are taken as given. Otherwise, names that every trace must show have the frequency 1, and names
+    Observed frequencies are used unchanged. Otherwise, names that every trace must show have the frequency 1, and names
     that no trace can show 0. For the rest, the estimate is ``UNKNOWN``, bounded from above by the share that the
     excluding names leave, and from below by the frequency of each name that requires it.
     """
@@ -26,21 +26,21 @@ class Frequencies:
         names = sorted(self._set.names)
         closures = {name: self._set.horn_closure((name,)) for name in names}
         always = self._set.horn_closure(())
-        found = dict.fromkeys(names, UNKNOWN)
+        estimates = dict.fromkeys(names, UNKNOWN)
         for pair in self._pairs():
-            for one, other in (pair, pair[::-1]):
-                if one in self._observed and other in found:
-                    found[other] = min(found[other], max(0.0, 1.0 - self._observed[one]))
+            for excluding, excluded in (pair, pair[::-1]):
+                if excluding in self._observed and excluded in estimates:
+                    estimates[excluded] = min(estimates[excluded], max(0.0, 1.0 - self._observed[excluding]))
         for name in names:
             if name in self._observed:
-                for required in closures[name] & found.keys():
-                    found[required] = max(found[required], self._observed[name])
+                for required in closures[name] & estimates.keys():
+                    estimates[required] = max(estimates[required], self._observed[name])
         for name in names:
             if name in always:
-                found[name] = 1.0
+                estimates[name] = 1.0
             elif self._set.is_ruled_out(closures[name] | always):
-                found[name] = 0.0
-        return {**found, **self._observed}
+                estimates[name] = 0.0
+        return {**estimates, **self._observed}
 
     def _pairs(self) -> list[tuple[str, str]]:
         return [
@@ -53,15 +53,15 @@ class Frequencies:
     def of(self, name: str) -> float:
         return self._known.get(name, UNKNOWN)
 
-    def of_all(self, names: Iterable[str], given: frozenset[str] = frozenset()) -> float:
-        """The share of the traces with all of ``names`` among those with ``given``."""
-        held = self._set.horn_closure(given)
-        wanted = sorted(frozenset(names) - held)
-        if self._set.is_ruled_out(self._set.horn_closure(held.union(wanted))):
+    def of_all(self, names: Iterable[str], condition: frozenset[str] = frozenset()) -> float:
+        """The share of the traces with all of ``names`` among those with ``condition``."""
+        certain = self._set.horn_closure(condition)
+        uncertain = sorted(frozenset(names) - certain)
+        if self._set.is_ruled_out(self._set.horn_closure(certain.union(uncertain))):
             return 0.0
         share = 1.0
-        for name in sorted(wanted, key=lambda one: (-len(self._set.horn_closure((one,))), one)):
-            if name not in held:  # required names occur together with those that require them
+        for name in sorted(uncertain, key=lambda candidate: (-len(self._set.horn_closure((candidate,))), candidate)):
+            if name not in certain:  # required names occur together with those that require them
                 share *= self.of(name)
-                held = self._set.horn_closure(held | {name})
+                certain = self._set.horn_closure(certain | {name})
         return share

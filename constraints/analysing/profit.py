@@ -54,15 +54,15 @@ def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state
     Constraints that follow from a workflow are not checked, because no person wrote them; the workflow's automaton is
     ignored. At most ``state_limit`` monitor states are visited, those after few events first.
     """
-    asked = constraint_set.own.parts
-    if not asked:
+    hand_written = constraint_set.own.parts
+    if not hand_written:
         return IdleParts(parts=(), visited=0, is_complete=True)
     constraint_set = constraint_set.in_tables
     walk = _Walk(constraint_set, state_limit)
     search = _Search(constraint_set, queries, walk)
     for death in walk.deaths(queries):
         search.add(death)
-    idle = tuple(part for part in asked if search.is_idle(part))
+    idle = tuple(part for part in hand_written if search.is_idle(part))
     return IdleParts(parts=idle, visited=len(walk.states), is_complete=walk.is_complete and search.replays_left >= 0)
 
 
@@ -80,7 +80,7 @@ class _Walk:
     def deaths(self, queries: Sequence[Query]) -> Iterator[_Death]:
         """The newly dead pattern states of each monitor state.
 
-        For queries with NOTs, whose dead states may revive, all dead states are given.
+        For queries with NOTs, whose dead states may revive, all dead states are yielded.
         """
         events = _events(self._set, queries)
         met = set(self.states)
@@ -104,11 +104,11 @@ class _Walk:
                     self._came_by.append((visit, event))
 
     def word(self, visit: int) -> list[EventClass]:
-        found = []
+        events = []
         while (came_by := self._came_by[visit]) is not None:
             visit, event = came_by
-            found.append(event)
-        return found[::-1]
+            events.append(event)
+        return events[::-1]
 
 
 class _Search:
@@ -143,7 +143,7 @@ class _Search:
         assert clash is not None, f"{death} has no reason"
         self._cores[clash.constraints] = Reasoner(self._set.of_parts(clash.constraints))
         self._deaths[clash.constraints] = [death]
-        for name in dict.fromkeys(name for one in clash.constraints for name in one.names):
+        for name in dict.fromkeys(name for part in clash.constraints for name in part.names):
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
@@ -213,10 +213,10 @@ def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remai
 
 def _events(constraint_set: ConstraintSet, queries: Sequence[Query]) -> list[EventClass]:
     """Event classes to try: each type without symbols, with each symbol, and with all symbols; and an unnamed type."""
-    found = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
+    classes = event_classes(constraint_set, constraint_set.types.union(*(query.types for query in queries)))
     by_type: dict[str, frozenset[str]] = {}
-    for event in found:
+    for event in classes:
         if event.symbols:
             by_type[event.type] = by_type.get(event.type, frozenset()) | event.symbols
-    found += [EventClass(type=name, symbols=shown) for name, shown in by_type.items()]
-    return list(dict.fromkeys([*found, EventClass(type=OTHER)]))
+    classes += [EventClass(type=name, symbols=symbols) for name, symbols in by_type.items()]
+    return list(dict.fromkeys([*classes, EventClass(type=OTHER)]))

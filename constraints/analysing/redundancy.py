@@ -61,18 +61,18 @@ def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[Redund
 
 
 def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> bool:
-    atom, known = term.atoms[index], outlook.constraint_set
+    atom, constraint_set = term.atoms[index], outlook.constraint_set
     others = frozenset(range(len(term.atoms))) - {index}
     types = {term.atoms[other].type for other in others}
     sooner = term.before[index]
     later = frozenset(other for other in others if index in term.before[other])
     if atom.type in types or (pattern.has_window and not (sooner and later)):
         return False
-    shown = frozenset[str]().union(*(known.shown_by(term.atoms[other]) for other in others))
-    if atom.type not in known.horn_closure(shown):
+    names = frozenset[str]().union(*(constraint_set.shown_by(term.atoms[other]) for other in others))
+    if atom.type not in constraint_set.horn_closure(names):
         return False
-    rest = Remainder(term.atoms, term.before).only(others)
-    if not outlook.can_complete(outlook.start, rest):
+    other_atoms = Remainder(term.atoms, term.before).only(others)
+    if not outlook.can_complete(outlook.start, other_atoms):
         return False
     misplaced = [_with_order(term, index, {index: frozenset({other})}) for other in sorted(later)]
     misplaced += [_with_order(term, index, {other: frozenset({index})}) for other in sorted(sooner)]
@@ -89,13 +89,13 @@ def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Rem
 
 
 def _closed(before: list[frozenset[int]], start: int) -> frozenset[int]:
-    found, waiting = set[int](), list(before[start])
+    earlier, waiting = set[int](), list(before[start])
     while waiting:
         other = waiting.pop()
-        if other not in found:
-            found.add(other)
+        if other not in earlier:
+            earlier.add(other)
             waiting += before[other]
-    return frozenset(found)
+    return frozenset(earlier)
 
 
 def _is_plain(node: Node) -> bool:

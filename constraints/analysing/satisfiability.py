@@ -129,19 +129,19 @@ class _Search:
         is_possible = outlook.can_complete(outlook.start, remainder)
         if is_possible and (exact is None or exact.can_complete(exact.start, remainder)):
             return None
-        known = next((one for one in self._known if self._explains(one, remainder)), None)
-        if known is not None:
-            return known
+        known_clash = next((earlier for earlier in self._known if self._explains(earlier, remainder)), None)
+        if known_clash is not None:
+            return known_clash
         if is_possible and exact is not None:
-            found = find_workflow_clash(exact, exact.start, remainder)
+            clash = find_workflow_clash(exact, exact.start, remainder)
         else:
-            found = self._by_constraints(remainder)
-        if found is not None:
-            self._known.append(found)
-        return found
+            clash = self._by_constraints(remainder)
+        if clash is not None:
+            self._known.append(clash)
+        return clash
 
-    def _explains(self, known: Clash, remainder: Remainder) -> bool:
-        return not known.remainder.gaps and remainder.positives.restricted_to(known.remainder.atoms) == known.remainder
+    def _explains(self, clash: Clash, remainder: Remainder) -> bool:
+        return not clash.remainder.gaps and remainder.positives.restricted_to(clash.remainder.atoms) == clash.remainder
 
     def _by_constraints(self, remainder: Remainder) -> Clash | None:
         outlook = self._outlook
@@ -171,9 +171,9 @@ def _sentence(reason: Clash) -> str:
 def _by_workflow(reason: Clash) -> str:
     atoms, forbidden = reason.remainder.atoms, reason.remainder.forbidden
     keeping = f" that keeps {listed_parts(reason.constraints)}" if reason.constraints else ""
-    wanted = f"{listed_atoms(atoms)}{' as the pattern requires' if len(atoms) > 1 else ''}" if atoms else "a match"
+    atoms_text = f"{listed_atoms(atoms)}{' as the pattern requires' if len(atoms) > 1 else ''}" if atoms else "a match"
     without = f" without {listed_types(forbidden)} where the pattern forbids it" if forbidden else ""
-    return f"no trace of the workflow {reason.workflow}{keeping} has {wanted}{without}"
+    return f"no trace of the workflow {reason.workflow}{keeping} has {atoms_text}{without}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,18 +216,18 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
 
 
 def _impossible_types(constraint_set: ConstraintSet, search: _Search) -> list[SetWarning]:
-    found = []
+    warnings = []
     reasoner, possible = search.reasoner, 0
     closures = {name: reasoner.closure(reasoner.mask((name,))) for name in constraint_set.names}
-    for name in sorted(closures, key=lambda one: (-closures[one].bit_count(), one)):
+    for name in sorted(closures, key=lambda candidate: (-closures[candidate].bit_count(), candidate)):
         if reasoner.mask((name,)) & possible:
             continue
         reason = search.reason(single(name, constraint_set.symbols))
         if reason is not None:
-            found.append(_impossible_type(name, reason))
+            warnings.append(_impossible_type(name, reason))
         elif search.is_certain:  # a trace with the type also has all required names
             possible |= closures[name]
-    return sorted(found, key=lambda warning: warning.types)
+    return sorted(warnings, key=lambda warning: warning.types)
 
 
 def _impossible_type(name: str, reason: Clash) -> SetWarning:
@@ -243,8 +243,8 @@ def _impossible_type(name: str, reason: Clash) -> SetWarning:
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
     """The cycles that contain a hand-written constraint."""
-    own = constraint_set.own.constraints
-    if not any(isinstance(part, Prior) for part in own):
+    hand_written = constraint_set.own.constraints
+    if not any(isinstance(part, Prior) for part in hand_written):
         return []
     return [
         SetWarning(
@@ -255,5 +255,5 @@ def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
             f"because of the cycle {listed_parts(cycle.constraints)}",
         )
         for cycle in prior_cycles(constraint_set)
-        if not frozenset(own).isdisjoint(cycle.constraints)
+        if not frozenset(hand_written).isdisjoint(cycle.constraints)
     ]

@@ -74,16 +74,16 @@ def _count(constraint_set: ConstraintSet, group: frozenset[str], limit: int) -> 
 
 
 def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _Effect:
-    shown = constraint_set.shown_with((name,))
-    certain = _mask(constraint_set.horn_closure(shown), bits)
+    shown_names = constraint_set.shown_with((name,))
+    certain = _mask(constraint_set.horn_closure(shown_names), bits)
     blocked = 0
-    for one in shown:
-        blocked |= _mask(constraint_set.earlier.get(one, ()), bits)
-        if one in constraint_set.end_events:
+    for shown_name in shown_names:
+        blocked |= _mask(constraint_set.earlier.get(shown_name, ()), bits)
+        if shown_name in constraint_set.end_events:
             blocked = ALL_NAMES
     event_type = constraint_set.type_of(name)
     is_single = all(symbol.type != event_type for symbol in constraint_set.symbols.values())
-    return _Effect(_mask(shown, bits), certain, _excluded(constraint_set, certain, bits), blocked, is_single)
+    return _Effect(_mask(shown_names, bits), certain, _excluded(constraint_set, certain, bits), blocked, is_single)
 
 
 def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
@@ -93,9 +93,9 @@ def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int])
         if clause.head is None and len(clause.body) == 1:
             excluded |= _mask(clause.body, bits)
         elif clause.head is None and len(clause.body) == 2:
-            for one, other in combinations(sorted(clause.body), 2):
-                excluded |= bits.get(other, 0) if certain & bits.get(one, 0) else 0
-                excluded |= bits.get(one, 0) if certain & bits.get(other, 0) else 0
+            for first, second in combinations(sorted(clause.body), 2):
+                excluded |= bits.get(second, 0) if certain & bits.get(first, 0) else 0
+                excluded |= bits.get(first, 0) if certain & bits.get(second, 0) else 0
     return excluded
 
 

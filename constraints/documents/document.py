@@ -1,4 +1,4 @@
-"""Reads and writes an uploaded list of constraints: all problems are reported, and there is one canonical form.
+"""Reads and writes constraint sets as documents: all problems are reported, and the written form is canonical.
 
 Two shapes are read. A list has entries, each ``{prior: [A, B]}`` or ``"prior(A, B)"``. A mapping from kinds has lists
 of pairs, ``{"prior": [["A", "B"]], "end": ["X"]}``, and may have such a list under ``constraints``. A number precedes
@@ -20,7 +20,7 @@ from constraints.documents.name_form import (
     NameReader,
     PlacedProblem,
     Verbatim,
-    shown,
+    excerpt,
     whole_number,
     written_name,
 )
@@ -112,12 +112,12 @@ def parse_constraints(
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
     """The canonical form, plain JSON values; ``parse_constraints`` reads it as an equal set.
 
-    A set that was built by hand may lack constraints that follow from its rules; the set that is read has them.
+    A set that was built by hand may lack constraints that follow from its rules; the set that is read back has them.
     """
-    own, process = constraint_set.own, constraint_set.process
+    hand_written, process = constraint_set.own, constraint_set.process
     document: dict[str, object] = {
-        _LIST_KEY: [_written(part, constraint_set) for part in (*own.constraints, *own.rules)],
-        End.kind: [written_name(name, constraint_set.symbols) for name in sorted(own.end_events)],
+        _LIST_KEY: [_written(part, constraint_set) for part in (*hand_written.constraints, *hand_written.rules)],
+        End.kind: [written_name(name, constraint_set.symbols) for name in sorted(hand_written.end_events)],
     }
     if process is not None:
         derived = [part for part in constraint_set.constraints if part in process.derived]
@@ -178,17 +178,17 @@ def _stream(value: object) -> tuple[str | None, list[PlacedProblem]]:
     """The stream that a document names, if any, and problems with the name."""
     if not isinstance(value, Mapping) or _STREAM_KEY not in value:
         return None, []
-    named = value[_STREAM_KEY]
-    if isinstance(named, str):
-        return named, []
-    return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {shown(named)}; put it in quotes")]
+    stream = value[_STREAM_KEY]
+    if isinstance(stream, str):
+        return stream, []
+    return None, [((_STREAM_KEY,), f"the name of a stream is a text, got {excerpt(stream)}; put it in quotes")]
 
 
 def _settings(value: object, names: NameReader, problems: list[PlacedProblem]) -> Settings:
     if not isinstance(value, Mapping) or _SETTINGS_KEY not in value:
         return Settings()
-    settings, found = read_settings(value[_SETTINGS_KEY], names)
-    problems.extend(((_SETTINGS_KEY, *path), message) for path, message in found)
+    settings, setting_problems = read_settings(value[_SETTINGS_KEY], names)
+    problems.extend(((_SETTINGS_KEY, *path), message) for path, message in setting_problems)
     return settings
 
 
@@ -196,10 +196,10 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
     """A document's workflow, if any, and the constraints that follow from it; problems go to ``problems``."""
     if not isinstance(value, Mapping) or _WORKFLOW_KEY not in value:
         return None, []
-    found: list[PlacedProblem] = []
-    form, parts = read_workflow(value[_WORKFLOW_KEY], found), list[Part]()
+    workflow_problems: list[PlacedProblem] = []
+    form, parts = read_workflow(value[_WORKFLOW_KEY], workflow_problems), list[Part]()
     if form is not None and len(form.constraints) + len(form.end) > MAX_DERIVED:
-        found.append(((), f"there are more than {MAX_DERIVED} constraints of the workflow"))
+        workflow_problems.append(((), f"there are more than {MAX_DERIVED} constraints of the workflow"))
     elif form is not None:
         listed = [(_LIST_KEY, index, entry) for index, entry in enumerate(form.constraints)]
         listed += [(End.kind, index, {End.kind: [name]}) for index, name in enumerate(form.end)]
@@ -207,9 +207,9 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
             try:
                 parts += _derived(key, entry, names)
             except Misread as problem:
-                found.append(((key, index), str(problem)))
-    problems.extend(((_WORKFLOW_KEY, *path), message) for path, message in found)
-    return (None if form is None or found else form.process), parts
+                workflow_problems.append(((key, index), str(problem)))
+    problems.extend(((_WORKFLOW_KEY, *path), message) for path, message in workflow_problems)
+    return (None if form is None or workflow_problems else form.process), parts
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
@@ -217,14 +217,14 @@ def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
-            f"orders and clauses follow from a workflow, and end events in a list of their own; got {shown(entry)}"
+            f"orders and clauses follow from a workflow, and end events in a list of their own; got {excerpt(entry)}"
         )
     return parts
 
 
-def _joined(own: ConstraintSet, process: Process, derived: Sequence[Part]) -> ConstraintSet:
+def _joined(hand_written: ConstraintSet, process: Process, derived: Sequence[Part]) -> ConstraintSet:
     return following(
-        own,
+        hand_written,
         workflow=process.workflow,
         version=process.version,
         constraints=[part for part in derived if not isinstance(part, End | Rule)],
@@ -250,16 +250,16 @@ def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
     else:
         form = '[{prior: [A, B]}, "prior(A, B)"] or {prior: [[A, B]], end: [F]}'
         problem = (
-            f"a document is a list of entries or a mapping from kinds to lists, such as {form}; got {shown(value)}"
+            f"a document is a list of entries or a mapping from kinds to lists, such as {form}; got {excerpt(value)}"
         )
         raise InvalidConstraints((Problem(where="", message=problem),))
 
 
 def _is_group(kind: object, items: object) -> bool:
     """Whether ``items`` lists several constraints of a kind, and not the event types of a single one."""
-    if not isinstance(kind, str) or not isinstance(items, list) or (known := template_of(kind)) is None:
+    if not isinstance(kind, str) or not isinstance(items, list) or (template_and_count := template_of(kind)) is None:
         return False
-    template, _ = known
+    template, _ = template_and_count
     if template.count and items and _count(items[0]) is not None:
         return False
     return template.most == 1 or not items or not all(isinstance(item, str | Mapping) for item in items)
@@ -272,15 +272,15 @@ def _read_entry(entry: object, names: NameReader) -> _Entry:
     if isinstance(entry, str):
         kind, listed = _split(entry)
     elif isinstance(entry, Mapping) and len(entry) == 1:
-        ((kind, given),) = entry.items()
-        listed = given if isinstance(given, list) else [given]
+        ((kind, operands),) = entry.items()
+        listed = operands if isinstance(operands, list) else [operands]
     else:
-        raise Misread(f'an entry is {{prior: [A, B]}} or "prior(A, B)", got {shown(entry)}')
-    known = template_of(kind) if isinstance(kind, str) else None
-    if known is None:
+        raise Misread(f'an entry is {{prior: [A, B]}} or "prior(A, B)", got {excerpt(entry)}')
+    template_and_count = template_of(kind) if isinstance(kind, str) else None
+    if template_and_count is None:
         allowed = ", ".join(template.form for template in TEMPLATES)
-        raise Misread(f"{shown(kind)} is not a kind of constraint that is supported; use one of {allowed}")
-    template, count = known
+        raise Misread(f"{excerpt(kind)} is not a kind of constraint that is supported; use one of {allowed}")
+    template, count = template_and_count
     if template.count and count is None and len(listed) > 1 and (count := _count(listed[0])) is not None:
         listed = listed[1:]
     if is_text:
@@ -297,23 +297,23 @@ def _count(value: object) -> int | None:
 
 def _split(text: str) -> tuple[str, list[object]]:
     """Kind and names in the text form."""
-    kind, bracket, rest = text.strip().partition("(")
-    if not bracket or not rest.endswith(")"):
-        raise Misread(f'write a constraint as "prior(A, B)", got {shown(text)}')
-    inside, place, names = rest[:-1], 0, list[object]()
+    kind, bracket, arguments = text.strip().partition("(")
+    if not bracket or not arguments.endswith(")"):
+        raise Misread(f'write a constraint as "prior(A, B)", got {excerpt(text)}')
+    inside, place, names = arguments[:-1], 0, list[object]()
     while place < len(inside):
-        found = _NAME.match(inside, place)
-        if found is None or not (found[1] or found[2]):
+        name_match = _NAME.match(inside, place)
+        if name_match is None or not (name_match[1] or name_match[2]):
             raise Misread(
-                f"cannot read event types from {shown(inside[place:])}; "
+                f"cannot read event types from {excerpt(inside[place:])}; "
                 "separate them by commas, and put unusual names in backticks"
             )
-        names.append(_named(*found.groups()))
-        place = found.end()
+        names.append(_written_operand(*name_match.groups()))
+        place = name_match.end()
     return kind, names
 
 
-def _named(verbatim: str | None, plain: str | None, condition: str | None) -> object:
+def _written_operand(verbatim: str | None, plain: str | None, condition: str | None) -> object:
     if verbatim is not None:
         return Verbatim(verbatim.replace("``", "`")) if condition is None else f"`{verbatim}` {condition}"
     name = (plain or "").rstrip()
@@ -335,8 +335,8 @@ def _checked(template: Template, names: tuple[str, ...], count: int | None) -> _
         raise Misread(f"{template.form} takes a number from 1 to {MAX_COUNT}, got {printed}")
     if len(set(names)) < len(names) and not template.allows_same:
         once = quoted(names[0])
-        got = f"{printed}; for at most one {once}, write prior({once}, {once})"
-        raise Misread(f"{template.form} takes different event types, got {got}")
+        advice = f"{printed}; for at most one {once}, write prior({once}, {once})"
+        raise Misread(f"{template.form} takes different event types, got {advice}")
     return _Entry(template, names, 1 if count is None else count)
 
 
@@ -348,11 +348,13 @@ def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, An
     """The member ``mined`` of a document as plain JSON values, None if missing; problems are added to ``problems``."""
     if not isinstance(value, Mapping) or _MINED_KEY not in value:
         return None
-    given = value[_MINED_KEY]
-    if not isinstance(given, Mapping):
-        problems.append(((_MINED_KEY,), f"mined is a mapping that says where the set comes from; got {shown(given)}"))
+    description = value[_MINED_KEY]
+    if not isinstance(description, Mapping):
+        problems.append(
+            ((_MINED_KEY,), f"mined is a mapping that says where the set comes from; got {excerpt(description)}")
+        )
         return None
-    return {str(key): _plain(item) for key, item in given.items()}
+    return {str(key): _plain(item) for key, item in description.items()}
 
 
 def _plain(value: object) -> object:

@@ -55,8 +55,8 @@ class NameReader:
         """The event type that a value names, in a place where a condition has no meaning."""
         if isinstance(value, str) and looks_like_symbol(value):
             raise Misread(
-                f"an end event is an event type without a condition, got {shown(value)}; an event type that only "
-                f"looks like one is written {{type: {shown(value)}}}"
+                f"an end event is an event type without a condition, got {excerpt(value)}; an event type that only "
+                f"looks like one is written {{type: {excerpt(value)}}}"
             )
         return self.type(value)
 
@@ -66,7 +66,9 @@ class NameReader:
             value = value[_TYPE_KEY]
         name = checked_type(value.name if isinstance(value, Verbatim) else value)
         if name in self.symbols:
-            raise Misread(f"{shown(name)} is an event type here and a type with a condition elsewhere; rename the type")
+            raise Misread(
+                f"{excerpt(name)} is an event type here and a type with a condition elsewhere; rename the type"
+            )
         self._types.add(name)
         return name
 
@@ -77,13 +79,13 @@ class NameReader:
         except PatternRefused as error:
             advice = error.message.partition(": ")[2]
             raise Misread(
-                f"cannot read {shown(written)} as an event type with a condition on its attributes: {advice}; "
-                f"an event type that only looks like one is written {{type: {shown(written)}}}"
+                f"cannot read {excerpt(written)} as an event type with a condition on its attributes: {advice}; "
+                f"an event type that only looks like one is written {{type: {excerpt(written)}}}"
             ) from None
         symbol = Symbol(step)
         if symbol.name in self._types:
             raise Misread(
-                f"{shown(symbol.name)} is a type with a condition here and an event type elsewhere; rename the type"
+                f"{excerpt(symbol.name)} is a type with a condition here and an event type elsewhere; rename the type"
             )
         self.symbols[symbol.name] = symbol
         return symbol.name
@@ -103,13 +105,13 @@ def written_name(name: str, symbols: Mapping[str, Symbol]) -> object:
 def checked_type(value: object) -> str:
     """Return an event type unchanged, or raise ``Misread`` if it is not valid."""
     if not isinstance(value, str):
-        raise Misread(f"an event type is a text, got {shown(value)}; put it in quotes")
+        raise Misread(f"an event type is a text, got {excerpt(value)}; put it in quotes")
     if not value.strip() or len(value) > MAX_NAME or _is_broken(value):
-        raise Misread(f"an event type has 1 to {MAX_NAME} characters of valid Unicode, got {shown(value)}")
+        raise Misread(f"an event type has 1 to {MAX_NAME} characters of valid Unicode, got {excerpt(value)}")
     return value
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """A value of a document as JSON, or as written in YAML, truncated."""
     if isinstance(value, Verbatim):
         value = value.name
@@ -121,7 +123,7 @@ def shown(value: object) -> str:
 
 
 def whole_number(value: object) -> int | None:
-    """The whole number that a value is; None for other values, including quoted texts."""
+    """A value as a whole number; None for other values, including quoted texts."""
     number = value.value if isinstance(value, Bare) else value
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
@@ -130,14 +132,15 @@ def _step_text(text: str) -> str:
     """The step as pattern text, with the type in back quotes."""
     if len(text) > MAX_SYMBOL or _is_broken(text):
         raise Misread(
-            f"an event type with its condition has at most {MAX_SYMBOL} characters of valid Unicode, got {shown(text)}"
+            f"an event type with its condition has at most {MAX_SYMBOL} characters of valid Unicode, "
+            f"got {excerpt(text)}"
         )
     written, _, condition = text.partition("[")
     name = written.strip()
     if len(name) > 2 and name[0] == name[-1] == "`":
         name = name[1:-1]
     if "`" in name:
-        raise Misread(f"an event type with back quotes in its name has no condition, got {shown(text)}")
+        raise Misread(f"an event type with back quotes in its name has no condition, got {excerpt(text)}")
     return f"`{checked_type(name)}` [{condition}"
 
 

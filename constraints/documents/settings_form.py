@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from constraints.documents.name_form import Misread, NameReader, PlacedProblem, checked_type, looks_like_symbol, shown
+from constraints.documents.name_form import Misread, NameReader, PlacedProblem, checked_type, excerpt, looks_like_symbol
 from constraints.model import Settings
 from nfa import OnViolation, Prune, Symbol
 from streams import Bare
@@ -29,19 +29,19 @@ _NAMES = tuple(field.name for field in fields(Settings))
 def read_settings(value: object, names: NameReader) -> tuple[Settings, list[PlacedProblem]]:
     """The settings, and problems with their places; if there are problems, the settings are the defaults."""
     if not isinstance(value, Mapping):
-        return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {shown(value)}")]
+        return _DEFAULT, [((), f"settings are a mapping, such as {{prune: state}}; got {excerpt(value)}")]
     problems: list[PlacedProblem] = []
     read: dict[str, Any] = {}
-    for key, given in value.items():
+    for key, setting in value.items():
         if key not in _NAMES:
-            problems.append(((str(key),), f"{shown(key)} is not a setting; use one of {', '.join(_NAMES)}"))
+            problems.append(((str(key),), f"{excerpt(key)} is not a setting; use one of {', '.join(_NAMES)}"))
         elif key == "frequencies":
-            read[key] = _frequencies(given, names, problems)
+            read[key] = _frequencies(setting, names, problems)
         elif key == "types":
-            read[key] = _types(given, problems)
+            read[key] = _types(setting, problems)
         else:
             try:
-                read[key] = _states(given) if key == "max_monitor_states" else _choice(str(key), given)
+                read[key] = _states(setting) if key == "max_monitor_states" else _choice(str(key), setting)
             except Misread as problem:
                 problems.append(((str(key),), str(problem)))
     return (_DEFAULT if problems else Settings(**read)), problems
@@ -81,54 +81,54 @@ def written_settings(settings: Settings, symbols: Mapping[str, Symbol]) -> dict[
     return written
 
 
-def _choice(key: str, given: object) -> object:
-    word = "off" if given is False else str(given)  # YAML reads a bare ``off`` as a truth value
+def _choice(key: str, value: object) -> object:
+    word = "off" if value is False else str(value)  # YAML reads a bare ``off`` as a truth value
     if word not in _CHOICES[key]:
-        raise Misread(f"{key} is one of {', '.join(_CHOICES[key])}; got {shown(given)}")
+        raise Misread(f"{key} is one of {', '.join(_CHOICES[key])}; got {excerpt(value)}")
     makers: Mapping[str, Callable[[str], object]] = {"prune": Prune, "on_violation": OnViolation}
     return makers.get(key, str)(word)
 
 
-def _states(given: object) -> int:
-    number = _number(given)
+def _states(value: object) -> int:
+    number = _number(value)
     if number is None or not number.is_integer() or not 1 <= number <= MAX_MONITOR_STATES:
-        raise Misread(f"max_monitor_states is a whole number from 1 to {MAX_MONITOR_STATES}; got {shown(given)}")
+        raise Misread(f"max_monitor_states is a whole number from 1 to {MAX_MONITOR_STATES}; got {excerpt(value)}")
     return int(number)
 
 
-def _types(given: object, problems: list[PlacedProblem]) -> frozenset[str]:
-    if not isinstance(given, list) or len(given) > MAX_TYPES:
-        message = f"types is a list of at most {MAX_TYPES} event types, such as [A, B]; got {shown(given)}"
+def _types(value: object, problems: list[PlacedProblem]) -> frozenset[str]:
+    if not isinstance(value, list) or len(value) > MAX_TYPES:
+        message = f"types is a list of at most {MAX_TYPES} event types, such as [A, B]; got {excerpt(value)}"
         problems.append((("types",), message))
         return frozenset()
-    found = set()
-    for index, entry in enumerate(given):
+    types = set()
+    for index, entry in enumerate(value):
         try:
-            found.add(checked_type(entry))
+            types.add(checked_type(entry))
         except Misread as problem:
             problems.append((("types", index), str(problem)))
-    return frozenset(found)
+    return frozenset(types)
 
 
-def _frequencies(given: object, names: NameReader, problems: list[PlacedProblem]) -> dict[str, float]:
-    if not isinstance(given, Mapping):
+def _frequencies(value: object, names: NameReader, problems: list[PlacedProblem]) -> dict[str, float]:
+    if not isinstance(value, Mapping):
         form = "frequencies go from names to the part of the traces that show them, such as {A: 0.2}"
-        problems.append((("frequencies",), f"{form}; got {shown(given)}"))
+        problems.append((("frequencies",), f"{form}; got {excerpt(value)}"))
         return {}
-    found: dict[str, float] = {}
-    for key, share in given.items():
+    frequencies: dict[str, float] = {}
+    for key, share in value.items():
         try:
             is_quoted = isinstance(key, str) and len(key) > 2 and key[0] == key[-1] == "`"
             name = names.type(key[1:-1].replace("``", "`")) if is_quoted else names.name(key)
             number = _number(share)
             if number is None or not 0 <= number <= 1:
-                raise Misread(f"a frequency is a number from 0 to 1; got {shown(share)}")
-            if name in found:
-                raise Misread(f"the frequency of {shown(name)} is given twice; give it once")
-            found[name] = number
+                raise Misread(f"a frequency is a number from 0 to 1; got {excerpt(share)}")
+            if name in frequencies:
+                raise Misread(f"the frequency of {excerpt(name)} is given twice; give it once")
+            frequencies[name] = number
         except Misread as problem:
             problems.append((("frequencies", str(key)), str(problem)))
-    return found
+    return frequencies
 
 
 def _number(value: object) -> float | None:

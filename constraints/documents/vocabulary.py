@@ -83,7 +83,10 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
     """A translation to the rule of a kind, after the order and Horn constraints that follow from it."""
-    return lambda names, count: (*(part for one in entailed for part in one(names, count)), Rule(kind, tuple(names)))
+    return lambda names, count: (
+        *(part for translation in entailed for part in translation(names, count)),
+        Rule(kind, tuple(names)),
+    )
 
 
 TEMPLATES: tuple[Template, ...] = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from constraints.documents.name_form import Misread, PlacedProblem, checked_type, shown, whole_number
+from constraints.documents.name_form import Misread, PlacedProblem, checked_type, excerpt, whole_number
 from constraints.model import Process
 from constraints.process.automaton import ProcessAutomaton
 
@@ -47,28 +47,30 @@ def read_workflow(value: object, problems: list[PlacedProblem]) -> WorkflowForm 
     """Read a workflow; None if there are problems, which are added to ``problems`` with their places."""
     if not isinstance(value, Mapping):
         form = '{"name": "order", "version": 1, "constraints": [], "end": []}'
-        problems.append(((), f"a workflow is a mapping such as {form}; got {shown(value)}"))
+        problems.append(((), f"a workflow is a mapping such as {form}; got {excerpt(value)}"))
         return None
-    found: list[PlacedProblem] = [
-        ((str(key),), f"{shown(key)} is not a member of a workflow; use one of {', '.join(_MEMBERS)}")
+    workflow_problems: list[PlacedProblem] = [
+        ((str(key),), f"{excerpt(key)} is not a member of a workflow; use one of {', '.join(_MEMBERS)}")
         for key in value
         if key not in _MEMBERS
     ]
-    name, version = _name(value.get(_NAME), found), whole_number(value.get(_VERSION, 1))
+    name, version = _name(value.get(_NAME), workflow_problems), whole_number(value.get(_VERSION, 1))
     if version is None or not 1 <= version <= MAX_VERSION:
-        found.append(((_VERSION,), f"a version is a number from 1 on; got {shown(value.get(_VERSION))}"))
+        workflow_problems.append(((_VERSION,), f"a version is a number from 1 on; got {excerpt(value.get(_VERSION))}"))
     lists = {key: value.get(key, []) for key in _LISTS}
-    found += [
-        ((key,), f"{key} is a list; got {shown(given)}") for key, given in lists.items() if type(given) is not list
+    workflow_problems += [
+        ((key,), f"{key} is a list; got {excerpt(entries)}")
+        for key, entries in lists.items()
+        if type(entries) is not list
     ]
     automaton = None
     if value.get(_AUTOMATON) is not None:
         try:
             automaton = _read_automaton(value[_AUTOMATON])
         except Misread as problem:
-            found.append(((_AUTOMATON,), str(problem)))
-    problems += found
-    if found or version is None:
+            workflow_problems.append(((_AUTOMATON,), str(problem)))
+    problems += workflow_problems
+    if workflow_problems or version is None:
         return None
     return WorkflowForm(
         Process(workflow=name, version=version, automaton=automaton), lists["constraints"], lists["end"]
@@ -85,20 +87,20 @@ def written_automaton(automaton: ProcessAutomaton) -> dict[str, object]:
     }
 
 
-def _name(given: object, problems: list[PlacedProblem]) -> str:
-    if isinstance(given, str) and given.strip() and len(given) <= MAX_NAME:
-        return given
-    problems.append(((_NAME,), f"the name of a workflow is a text of 1 to {MAX_NAME} characters; got {shown(given)}"))
+def _name(value: object, problems: list[PlacedProblem]) -> str:
+    if isinstance(value, str) and value.strip() and len(value) <= MAX_NAME:
+        return value
+    problems.append(((_NAME,), f"the name of a workflow is a text of 1 to {MAX_NAME} characters; got {excerpt(value)}"))
     return ""
 
 
 def _read_automaton(value: object) -> ProcessAutomaton:
     """Read an automaton with consistent numbers, from each of whose states some trace can be completed."""
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
-        raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {shown(value)}")
+        raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {excerpt(value)}")
     letters, states = _letters(value["letters"]), whole_number(value["states"])
     if states is None or not 1 <= states <= MAX_STATES:
-        raise Misread(f"states is a number from 1 to {MAX_STATES}; got {shown(value['states'])}")
+        raise Misread(f"states is a number from 1 to {MAX_STATES}; got {excerpt(value['states'])}")
     if states * len(letters) > MAX_CELLS:
         raise Misread(
             f"a table of {states} states and {len(letters)} letters has more than {MAX_CELLS} cells; "
@@ -118,10 +120,10 @@ def _read_automaton(value: object) -> ProcessAutomaton:
     return automaton
 
 
-def _letters(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list) or len(given) > MAX_LETTERS:
-        raise Misread(f"letters is a list of at most {MAX_LETTERS} event types; got {shown(given)}")
-    letters = [checked_type(name) for name in given]
+def _letters(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > MAX_LETTERS:
+        raise Misread(f"letters is a list of at most {MAX_LETTERS} event types; got {excerpt(value)}")
+    letters = [checked_type(name) for name in value]
     if letters != sorted(set(letters)):
         raise Misread("letters are sorted, each once")
     return tuple(letters)
@@ -131,13 +133,13 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
 
 
-def _unpacked(key: str, given: object, size: int) -> bytes:
+def _unpacked(key: str, value: object, size: int) -> bytes:
     """The bytes of a packed array, which must be exactly ``size``."""
-    if not isinstance(given, str):
-        raise Misread(f"{key} is a text in base64; got {shown(given)}")
+    if not isinstance(value, str):
+        raise Misread(f"{key} is a text in base64; got {excerpt(value)}")
     try:
         reader = zlib.decompressobj()
-        content = reader.decompress(base64.b64decode(given, validate=True), size + 1)
+        content = reader.decompress(base64.b64decode(value, validate=True), size + 1)
     except (binascii.Error, ValueError, zlib.error) as error:
         raise Misread(f"{key} is base64 of zlib; it cannot be unpacked: {error}") from None
     if len(content) != size or not reader.eof:

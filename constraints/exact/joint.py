@@ -33,15 +33,17 @@ class JointSearch:
         self, language: Language, constraint_set: ConstraintSet, ties: Ties, *, max_steps: int = MAX_STEPS
     ) -> None:
         if ties != "log":
-            kept = (part for part in constraint_set.constraints if not isinstance(part, Prior))
-            constraint_set = replace(constraint_set, constraints=tuple(kept), end_events=frozenset())
+            constraints = (part for part in constraint_set.constraints if not isinstance(part, Prior))
+            constraint_set = replace(constraint_set, constraints=tuple(constraints), end_events=frozenset())
         self.is_needed = bool(constraint_set.constraints or constraint_set.rules)
         self.given_up = 0
         self._language, self._set, self._max_steps = language, constraint_set, max_steps
         self._orders = _Orders(constraint_set)
         self._automata = tuple(map(RuleAutomaton.of, constraint_set.rules))
         is_assumed = constraint_set.settings.completion == "assumed"
-        self._wanted = [one.accepting if is_assumed else one.places - one.traps for one in self._automata]
+        self._end_places = [
+            automaton.accepting if is_assumed else automaton.places - automaton.traps for automaton in self._automata
+        ]
         self._searches: dict[Remainder, WordSearch | None] = {}
         self._answers: dict[tuple[int, MonitorState, Remainder, int], bool] = {}
 
@@ -61,21 +63,23 @@ class JointSearch:
         return self._answers[question]
 
     def may_end(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
-        kept = all(map(frozenset.__contains__, self._wanted, beside.places))
+        are_rules_kept = all(map(frozenset.__contains__, self._end_places, beside.places))
         return (
-            kept and self._language.can_end(place, remainder, bound) and self._orders.are_met(self._orders.seen(beside))
+            are_rules_kept
+            and self._language.can_end(place, remainder, bound)
+            and self._orders.are_met(self._orders.seen(beside))
         )
 
     def _search(self, place: int, beside: MonitorState, remainder: Remainder, bound: int) -> bool:
         if remainder not in self._searches:
             self._searches[remainder] = self._word_search(remainder)
         search = self._searches[remainder]
-        found = None
+        answer = None
         if search is not None:
             start = place, self._orders.seen(beside)
-            found = search.is_reachable(beside.places, self._max_steps, beside=start, bound=bound)
-        self.given_up += found is None
-        return found is not False
+            answer = search.is_reachable(beside.places, self._max_steps, beside=start, bound=bound)
+        self.given_up += answer is None
+        return answer is not False
 
     def _word_search(self, remainder: Remainder) -> WordSearch | None:
         """The search of a remainder; None if some type has too many symbols."""
@@ -89,7 +93,7 @@ class JointSearch:
         if kinds is None:
             return None
         company = _Walkers(self._language, self._orders, remainder)
-        return WordSearch(self._automata, self._wanted, remainder, kinds, company)
+        return WordSearch(self._automata, self._end_places, remainder, kinds, company)
 
 
 class _Orders:
@@ -110,8 +114,8 @@ class _Orders:
 
     def after(self, seen: int, kind: EventKind) -> int | None:
         """The names seen after an event; None if the event comes too late."""
-        shown, remembered = self._of(kind)
-        return None if shown & self.reasoner.blocked(seen) else seen | remembered
+        event_names, remembered = self._of(kind)
+        return None if event_names & self.reasoner.blocked(seen) else seen | remembered
 
     def _of(self, kind: EventKind) -> tuple[int, int]:
         if kind not in self._shown:
@@ -154,8 +158,8 @@ class _Walkers:
 
     def _is_hopeful(self, seen: int, bound: int) -> bool:
         if bound not in self._goals:
-            taken = frozenset(index for index in range(len(self._remainder.atoms)) if bound >> index & 1)
-            self._goals[bound] = self._orders.reasoner.goal(self._remainder.left(taken))
+            bound_atoms = frozenset(index for index in range(len(self._remainder.atoms)) if bound >> index & 1)
+            self._goals[bound] = self._orders.reasoner.goal(self._remainder.left(bound_atoms))
         if (seen, bound) not in self._hopes:
             self._hopes[seen, bound] = self._orders.reasoner.is_alive(seen, self._goals[bound])
         return self._hopes[seen, bound]

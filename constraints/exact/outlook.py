@@ -95,9 +95,9 @@ class ExactOutlook:
         return self.can_complete(state, NOTHING)
 
     def can_complete(self, state: MonitorState, remainder: Remainder) -> bool:
-        own = self.own_state(state)
+        own_state = self.own_state(state)
         return (
-            self.own.can_complete(own, remainder)
+            self.own.can_complete(own_state, remainder)
             and self._can_process(state, self._by_word(remainder))
             and self.is_jointly_possible(state, remainder)
         )
@@ -116,25 +116,31 @@ class ExactOutlook:
         """
         if not self._joint.is_needed:
             return True
-        place, own, mask = state.places[0], self.own_state(state), bits_of(bound)
+        place, own_state, mask = state.places[0], self.own_state(state), bits_of(bound)
         if self.own.is_over(state):
-            return self._joint.may_end(place, own, remainder, mask)
-        return self._joint.is_possible(place, own, self._by_word(remainder), mask)
+            return self._joint.may_end(place, own_state, remainder, mask)
+        return self._joint.is_possible(place, own_state, self._by_word(remainder), mask)
 
     def is_jointly_live(self, state: MonitorState, query: Query, index: int) -> bool:
         """Whether the process and the constraints together allow a pattern state that each allows alone."""
-        one = query.states[index]
-        return self.is_jointly_possible(state, whole_of(query, one.term), one.bound)
+        pattern_state = query.states[index]
+        return self.is_jointly_possible(state, whole_of(query, pattern_state.term), pattern_state.bound)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
         """The mask of the ``query.states`` that the process alone allows to complete; shared, so read-only."""
         place = state.places[0]
         if self.own.is_over(state):
             is_accepted = bool(self._language.accepting[place])
-            full = [is_accepted and len(query.terms[one.term].atoms) == len(one.bound) for one in query.states]
+            full = [
+                is_accepted and len(query.terms[pattern_state.term].atoms) == len(pattern_state.bound)
+                for pattern_state in query.states
+            ]
             return np.array(full, np.bool_)
         if len(query.states) * len(self.automaton) > MEMORY_LIMIT:
-            alone = [self._whole(query, one.term).has(place, bits_of(one.bound)) for one in query.states]
+            alone = [
+                self._whole(query, pattern_state.term).has(place, bits_of(pattern_state.bound))
+                for pattern_state in query.states
+            ]
             return np.array(alone, np.bool_)
         row: NDArray[np.bool_] = self._table(query)[place]
         return row
@@ -146,8 +152,8 @@ class ExactOutlook:
             if size + sum(table.size for table in self._tables.values()) > MEMORY_LIMIT:
                 self._tables.clear()
             table = np.empty((len(self.automaton), len(query.states)), np.bool_)
-            for index, one in enumerate(query.states):
-                table[:, index] = self._whole(query, one.term).of(bits_of(one.bound))
+            for index, pattern_state in enumerate(query.states):
+                table[:, index] = self._whole(query, pattern_state.term).of(bits_of(pattern_state.bound))
             table.flags.writeable = False
             self._tables[query] = table
         return self._tables[query]
@@ -164,14 +170,16 @@ def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: R
     """A minimal reason why ``remainder`` cannot complete after ``state``; None if it can."""
     if outlook.can_complete(state, remainder):
         return None
-    known, own_parts = outlook.constraint_set, outlook.constraint_set.own.parts
+    constraint_set, own_parts = outlook.constraint_set, outlook.constraint_set.own.parts
 
     def clashes(parts: Sequence[Part], part: Remainder) -> bool:
-        gone = frozenset(own_parts).difference(parts)
-        kept = known.of_parts(one for one in known.parts if one not in gone)
-        some = ExactOutlook(kept, outlook.process, outlook.automaton, outlook.ties)
-        rules = [place for rule, place in zip(known.rules, state.places[1:], strict=True) if rule in kept.rules]
-        return not some.can_complete(replace(state, places=(state.places[0], *rules)), part)
+        left_out = frozenset(own_parts).difference(parts)
+        kept_set = constraint_set.of_parts(kept_part for kept_part in constraint_set.parts if kept_part not in left_out)
+        reduced = ExactOutlook(kept_set, outlook.process, outlook.automaton, outlook.ties)
+        rules = [
+            place for rule, place in zip(constraint_set.rules, state.places[1:], strict=True) if rule in kept_set.rules
+        ]
+        return not reduced.can_complete(replace(state, places=(state.places[0], *rules)), part)
 
     return replace(least_clash(own_parts, remainder, clashes), workflow=outlook.process.workflow)
 

@@ -57,12 +57,12 @@ def explain_deviation(
     """
     exact = ExactOutlook.of(constraint_set, ties)
     if exact is None:
-        found = _of_constraints(Outlook(constraint_set, ties), before, event)
+        reason = _of_constraints(Outlook(constraint_set, ties), before, event)
     else:
-        found = _of_constraints(exact.own, exact.own_state(before), event) or _of_workflow(exact, before, event)
-    if found is None:
+        reason = _of_constraints(exact.own, exact.own_state(before), event) or _of_workflow(exact, before, event)
+    if reason is None:
         raise ValueError(f"no deviation at {event} after {before}")
-    return found
+    return reason
 
 
 def _of_constraints(outlook: Outlook, before: MonitorState, event: EventClass) -> DeviationReason | None:
@@ -107,12 +107,12 @@ def _possible(outlook: ExactOutlook, before: MonitorState) -> tuple[str, ...]:
 
 
 def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> DeviationReason:
-    past, shown = outlook.past(before, event), outlook.shown(event)
+    past, names = outlook.past(before, event), outlook.names_of(event)
     for part in outlook.constraint_set.parts:
         if isinstance(part, End) and part.type in past:
             text = f"{_subject(outlook, event)} after {listed_types([part.type])}, with which the trace was over"
             return DeviationReason(kind="after_end", constraints=(part,), text=text)
-        if isinstance(part, Prior) and part.earlier in shown and part.later in past:
+        if isinstance(part, Prior) and part.earlier in names and part.later in past:
             came = listed_types([part.earlier])
             text = f"{came} came after {listed_types([part.later])}, against {part}"
             if part.earlier == part.later:
@@ -123,21 +123,22 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
     """A minimal clash of the kind that the reasoner names; if several last chances have passed, the shortest clash."""
-    known = outlook.constraint_set
-    occurrence = [part for part in known.constraints if not isinstance(part, Prior)]
+    constraint_set = outlook.constraint_set
+    occurrence = [part for part in constraint_set.constraints if not isinstance(part, Prior)]
     reasoner, (seen, settled) = outlook.reasoner, outlook.masks(after)
     match reasoner.reason(seen, reasoner.goal(NOTHING), settled):
         case None:
             return None
         case "occurrence":
-            return find_clash(known.of_parts(occurrence), after.seen)
+            return find_clash(constraint_set.of_parts(occurrence), after.seen)
         case "blocked":
-            orders = [part for part in known.parts if _later(part) in after.seen]  # other parts block nothing yet
-            subsets = (known.of_parts([*occurrence, part]) for part in orders)
-            found = (find_clash(some, after.seen, NOTHING, after.settled) for some in subsets)
-            return min(filter(None, found), key=lambda clash: len(clash.constraints))
+            # Other parts block nothing yet.
+            orders = [part for part in constraint_set.parts if _later(part) in after.seen]
+            subsets = (constraint_set.of_parts([*occurrence, part]) for part in orders)
+            clashes = (find_clash(subset, after.seen, NOTHING, after.settled) for subset in subsets)
+            return min(filter(None, clashes), key=lambda clash: len(clash.constraints))
         case _:
-            return find_clash(known, after.seen, NOTHING, after.settled)
+            return find_clash(constraint_set, after.seen, NOTHING, after.settled)
 
 
 def _later(part: Part) -> str | None:
@@ -179,7 +180,7 @@ def _ask(parts: Sequence[Part]) -> str:
 
 def _subject(outlook: Outlook, event: EventClass, events: frozenset[str] = frozenset()) -> str:
     """The event by its relevant names, and the events that had to precede it: ``U came, after L``."""
-    shown = outlook.shown(event)
-    symbols = sorted(name for name in shown & events if name in outlook.constraint_set.symbols)
+    names = outlook.names_of(event)
+    symbols = sorted(name for name in names & events if name in outlook.constraint_set.symbols)
     name = listed_types(symbols or [event.type])
-    return f"{name} came" + (f", after {listed_types(sorted(events - shown))}" if events - shown else "")
+    return f"{name} came" + (f", after {listed_types(sorted(events - names))}" if events - names else "")

@@ -98,23 +98,23 @@ def explain_ending(
     ties: Ties = "log" if after.settled is None else "simultaneous"
     exact, remainder = ExactOutlook.of(constraint_set, ties), remainder_of(query, state)
     if exact is None:
-        found = explain_impossible(Outlook(constraint_set, ties), remainder, after, event)
+        explanation = explain_impossible(Outlook(constraint_set, ties), remainder, after, event)
     else:
-        found = explain_impossible(exact.own, remainder, exact.own_state(after), event)
-        clash = None if found is not None else find_workflow_clash(exact, after, remainder)
-        found = found if clash is None else _of_workflow(exact, clash, after, event)
-    if found is None:
+        explanation = explain_impossible(exact.own, remainder, exact.own_state(after), event)
+        clash = None if explanation is not None else find_workflow_clash(exact, after, remainder)
+        explanation = explanation if clash is None else _of_workflow(exact, clash, after, event)
+    if explanation is None:
         raise ValueError(f"{event.type!r} did not end {state}: {before} before, {after} after it")
-    return found
+    return explanation
 
 
 def explain_impossible(
     outlook: Outlook, remainder: Remainder, after: MonitorState, event: EventClass
 ) -> Explanation | None:
     """The reason why ``remainder`` cannot complete after ``event``, which led to ``after``; None if it can."""
-    found = explain_clash(outlook, remainder, after.seen, event, after.settled)
-    if found is not None:
-        return found
+    explanation = explain_clash(outlook, remainder, after.seen, event, after.settled)
+    if explanation is not None:
+        return explanation
     broken = find_rule_clash(outlook, after, remainder)
     return None if broken is None else _of_rules(broken, event)
 
@@ -126,12 +126,12 @@ def explain_clash(
     clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:
         return None
-    shown, form = outlook.shown(event), _form(clash)
+    names, form = outlook.names_of(event), _form(clash)
     return Explanation(
         form=form,
         event_type=event.type,
-        shown=tuple(sorted(clash.events & shown & outlook.constraint_set.symbols.keys())),
-        earlier=tuple(sorted(clash.events - shown)),
+        shown=tuple(sorted(clash.events & names & outlook.constraint_set.symbols.keys())),
+        earlier=tuple(sorted(clash.events - names)),
         constraints=clash.constraints,
         atoms=clash.remainder.atoms,
         forbidden=clash.remainder.forbidden,
@@ -158,10 +158,10 @@ def _of_workflow(outlook: ExactOutlook, clash: Clash, after: MonitorState, event
     atoms, forbidden = clash.remainder.atoms, clash.remainder.forbidden
     came = "that" if event.type == OTHER else quoted(event.type)
     again = "other " if len(atoms) == 1 and atoms[0].type == event.type else ""
-    wanted = f"no {again}{listed_atoms(atoms)}" if len(atoms) == 1 else f"not all of {listed_atoms(atoms)}"
+    exclusion = f"no {again}{listed_atoms(atoms)}" if len(atoms) == 1 else f"not all of {listed_atoms(atoms)}"
     if forbidden:
         nots = listed([f"NOT {quoted(name)}" for name in forbidden])
-        wanted = f"{wanted} with {nots}" if atoms else f"no trace with {nots}"
+        exclusion = f"{exclusion} with {nots}" if atoms else f"no trace with {nots}"
     subject = with_workflow(outlook.process.workflow, clash.constraints)
     allowed = outlook.allowed(after)
     return Explanation(
@@ -172,7 +172,7 @@ def _of_workflow(outlook: ExactOutlook, clash: Clash, after: MonitorState, event
         atoms=atoms,
         forbidden=forbidden,
         allowed=allowed,
-        because=f"{subject} {wanted} after {came}; {next_to_come(allowed)}",
+        because=f"{subject} {exclusion} after {came}; {next_to_come(allowed)}",
     )
 
 

@@ -73,22 +73,22 @@ def failing_conditions(
     the shortest way to the event counts.
     """
     search = _Search(query, constraint_set)
-    known = None if steps is None else tuple(steps)
+    known_steps = None if steps is None else tuple(steps)
     groups = _groups(constraint_set, search.reasoner, pair_limit // max(1, len(query.states)))
-    found = {
+    conditions = {
         state: search.conditions(
-            state, search.conceivable(state, groups) if known is None else search.observed(state, known)
+            state, search.conceivable(state, groups) if known_steps is None else search.observed(state, known_steps)
         )
         for state in query.states
     }
     for state, explanation in rule_endings(query, constraint_set, walk_limit):
-        if not any(_is_same_event(explanation, condition.explanation) for condition in found[state]):
-            found[state].append(search.condition(state, explanation))
-    return tuple(condition for state in query.states for condition in sorted(found[state], key=_listing_order))
+        if not any(_is_same_event(explanation, condition.explanation) for condition in conditions[state]):
+            conditions[state].append(search.condition(state, explanation))
+    return tuple(condition for state in query.states for condition in sorted(conditions[state], key=_listing_order))
 
 
-def _is_same_event(one: Explanation, other: Explanation) -> bool:
-    return one.event_name == other.event_name and not other.earlier
+def _is_same_event(explanation: Explanation, other: Explanation) -> bool:
+    return explanation.event_name == other.event_name and not other.earlier
 
 
 def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, ...], tuple[str, ...]]:
@@ -97,7 +97,7 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _EarlierExplanation:
     """An earlier explanation; its clash explains every state that needs ``part`` and has shown ``shown``."""
 
     explanation: Explanation
@@ -119,21 +119,21 @@ class _Search:
         self.reasoner = self._outlook.reasoner
         self._nothing = self.reasoner.goal(NOTHING)
         self._events: dict[int, EventClass] = {}
-        self._known: dict[int, list[_Known]] = {}
+        self._known: dict[int, list[_EarlierExplanation]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
         """The conditions that end partial matches at ``state``, among possible events; each event occurs once."""
         remainder = remainder_of(self._query, state)
         goal = self.reasoner.goal(remainder)
-        found: dict[int, FailingCondition] = {}
+        conditions: dict[int, FailingCondition] = {}
         for seen, event in candidates:
             after = seen | event
-            is_known = any(events & ~after == 0 for events in found)
+            is_known = any(events & ~after == 0 for events in conditions)
             if is_known or not self.reasoner.is_alive(seen, goal) or self.reasoner.is_alive(after, goal):
                 continue
             explanation = self._explain(remainder, after, event)
-            found[event | self.reasoner.mask(explanation.earlier)] = self.condition(state, explanation)
-        return list(found.values())
+            conditions[event | self.reasoner.mask(explanation.earlier)] = self.condition(state, explanation)
+        return list(conditions.values())
 
     def condition(self, state: PatternState, explanation: Explanation) -> FailingCondition:
         term = self._query.terms[state.term]
@@ -149,21 +149,23 @@ class _Search:
 
     def _explain(self, remainder: Remainder, after: int, event: int) -> Explanation:
         names = self.reasoner.names(after)
-        known = self._known.setdefault(event, [])
-        for one in known:
-            if one.explains(names, remainder):
-                return one.explanation
+        explanations = self._known.setdefault(event, [])
+        for earlier in explanations:
+            if earlier.explains(names, remainder):
+                return earlier.explanation
         explanation = explain_clash(self._outlook, remainder, names, self._events[event])
         assert explanation is not None, "asked only about what is dead"
-        named = frozenset(name for part in explanation.constraints for name in part.names)
-        known.append(_Known(explanation, remainder.restricted_to(explanation.atoms), named, names & named))
+        cited = frozenset(name for part in explanation.constraints for name in part.names)
+        explanations.append(
+            _EarlierExplanation(explanation, remainder.restricted_to(explanation.atoms), cited, names & cited)
+        )
         return explanation
 
     def _event(self, name: str) -> int:
         """All names of an event that shows a given name."""
-        shown = self._set.shown_with({name})
-        event = self.reasoner.mask(shown)
-        self._events[event] = EventClass(type=self._set.type_of(name), symbols=shown & self._set.symbols.keys())
+        names = self._set.shown_with({name})
+        event = self.reasoner.mask(names)
+        self._events[event] = EventClass(type=self._set.type_of(name), symbols=names & self._set.symbols.keys())
         return event
 
     def observed(self, state: PatternState, steps: Iterable[tuple[Seen, str]]) -> list[_Candidate]:
@@ -180,8 +182,8 @@ class _Search:
 
         The prefix also contains the bound events.
         """
-        held, remainder = self._held(state), remainder_of(self._query, state)
-        holding, needed = self.reasoner.goal(held), self.reasoner.goal(remainder).needed
+        bound, remainder = self._held(state), remainder_of(self._query, state)
+        holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
         for names in groups:
             for last in names:
                 event, others = self._event(last), 0
@@ -203,20 +205,20 @@ class _Search:
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
         while True:
-            after, wanted = seen | event, seen | needed
-            missed = closure(after) & ~after & blocked(after) | closure(wanted) & ~wanted & blocked(seen)
+            after, required = seen | event, seen | needed
+            missed = closure(after) & ~after & blocked(after) | closure(required) & ~required & blocked(seen)
             if not missed:
                 return seen
             seen |= self.reasoner.shown_with(missed)
 
-    def _may_come(self, seen: int, event: int, held: Goal) -> bool:
+    def _may_come(self, seen: int, event: int, bound: Goal) -> bool:
         """Whether a consistent prefix shows exactly ``seen``, has the bound events and continues with ``event``."""
         reasoner = self.reasoner
         return (
             not event & reasoner.blocked(seen)
             and reasoner.is_alive(seen | event, self._nothing)
             and reasoner.is_alive(seen, self._nothing)
-            and reasoner.can_be_ordered(held, seen & ~held.needed)
+            and reasoner.can_be_ordered(bound, seen & ~bound.needed)
         )
 
 
@@ -226,12 +228,12 @@ def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) 
     In such a pair one event leads into the body of a long clause, or both have obligations. Events that show the fewest
     names come first.
     """
-    shown = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
-    names = sorted(shown, key=lambda name: (len(shown[name]), name))
+    names_with = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
+    names = sorted(names_with, key=lambda name: (len(names_with[name]), name))
     closures = {name: reasoner.closure(reasoner.mask((name,))) for name in names}
     in_bodies = reasoner.mask({name for clause in constraint_set.clauses if clause.is_long for name in clause.body})
     leading = {name for name in names if closures[name] & in_bodies}
-    obliging = {name for name in names if closures[name] & ~reasoner.mask(shown[name])}
+    obliging = {name for name in names if closures[name] & ~reasoner.mask(names_with[name])}
     joined = (pair for pair in combinations(names, 2) if leading.intersection(pair) or obliging.issuperset(pair))
     pairs = list(islice(joined, most_pairs + 1))
     singles: list[tuple[str, ...]] = [(name,) for name in names]

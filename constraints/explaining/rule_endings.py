@@ -28,12 +28,14 @@ def rule_endings(
         return
     outlook, walk = Outlook(constraint_set), _Walk(query, constraint_set, limit)
     remainders = [remainder_of(query, state) for state in query.states]
-    found: set[tuple[int, EventClass]] = set()
+    reported: set[tuple[int, EventClass]] = set()
     for before, index, event, after in walk.endings():
-        if (index, event) not in found and outlook.keeps_constraints(after, outlook.reasoner.goal(remainders[index])):
+        if (index, event) not in reported and outlook.keeps_constraints(
+            after, outlook.reasoner.goal(remainders[index])
+        ):
             explanation = explain_impossible(outlook, remainders[index], after, event)
             assert explanation is not None, f"{before} to {after} ends it"
-            found.add((index, event))
+            reported.add((index, event))
             yield query.states[index], explanation
 
 

@@ -57,10 +57,10 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
         if through >> name & 1:
             single |= 1 << name
         following[name] = through | candidate.later & ~candidate.alike & free
-    found = [1 << name for name in members(single)]
+    masks = [1 << name for name in members(single)]
     if most != 1:
-        found += _circles(following, free & ~single, most)
-    return least(found)
+        masks += _circles(following, free & ~single, most)
+    return least(masks)
 
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
@@ -69,20 +69,20 @@ def _circles(following: Mapping[int, int], candidates: int, most: int | None) ->
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]
         while waiting:
-            name, taken = waiting.pop()
+            name, path = waiting.pop()
             if name != start and following[name] >> start & 1:
-                yield taken
-            elif most is None or taken.bit_count() < most:
-                waiting += [(other, taken | 1 << other) for other in members(following[name] & higher & ~taken)]
+                yield path
+            elif most is None or path.bit_count() < most:
+                waiting += [(other, path | 1 << other) for other in members(following[name] & higher & ~path)]
 
 
 def least(masks: Iterable[int]) -> list[int]:
     """The masks that contain no other mask, small ones first."""
-    found: list[int] = []
-    for mask in sorted(set(masks), key=lambda one: (one.bit_count(), one)):
-        if not any(other & ~mask == 0 for other in found):
-            found.append(mask)
-    return found
+    minimal: list[int] = []
+    for mask in sorted(set(masks), key=lambda candidate: (candidate.bit_count(), candidate)):
+        if not any(other & ~mask == 0 for other in minimal):
+            minimal.append(mask)
+    return minimal
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:

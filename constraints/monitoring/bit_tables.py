@@ -119,14 +119,14 @@ class BitTables:
 
     def _of_process(self, constraint_set: ConstraintSet) -> int:
         """The names that a workflow knows; the end of the workflow concerns only these."""
-        known = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
-        return self.mask(known.intersection(self._names))
+        types = frozenset[str]() if constraint_set.process is None else constraint_set.process.types
+        return self.mask(types.intersection(self._names))
 
-    def _node(self, shown: int, event_type: str) -> Node:
+    def _node(self, names: int, event_type: str) -> Node:
         return Node(
-            later=union(self._later[name] for name in members(shown)),
-            earlier=union(self._blocks[name] for name in members(shown)),
-            shown=shown,
+            later=union(self._later[name] for name in members(names)),
+            earlier=union(self._blocks[name] for name in members(names)),
+            shown=names,
             alike=self._alike.get(event_type, 0),
         )
 
@@ -147,11 +147,11 @@ class BitTables:
     def names(self, mask: int) -> Seen:
         return frozenset(name for name, bit in self._bits.items() if bit & mask)
 
-    def shown(self, event: EventClass) -> int:
+    def names_in(self, event: EventClass) -> int:
         known = self._set.types | self._set.settings.types
         is_strange = self._set.settings.unknown_types == "deviate" and event.type not in known
-        shown = self.mask(self._set.shown_with({event.type, *event.symbols}))
-        return ANY | shown | (STRANGER if is_strange else 0)
+        names = self.mask(self._set.shown_with({event.type, *event.symbols}))
+        return ANY | names | (STRANGER if is_strange else 0)
 
     @property
     def rules(self) -> BitRules:
@@ -174,36 +174,36 @@ class BitTables:
         return tuple(self.goal(Remainder((step,), (frozenset(),))) for step in steps)
 
     def goal(self, remainder: Remainder) -> BitGoal:
-        shown = tuple(ANY | self.mask(self._set.shown_by(atom)) for atom in remainder.atoms)
-        key = (tuple(shown), tuple(remainder.before))
+        atom_names = tuple(ANY | self.mask(self._set.shown_by(atom)) for atom in remainder.atoms)
+        key = (tuple(atom_names), tuple(remainder.before))
         if key not in self._goals:
-            needs = union(shown)
+            needs = union(atom_names)
             implies = self._closure((needs | self._start.certain) & ~ANY)
             self._goals[key] = BitGoal(
-                needs=needs, implies=implies, conflicts=tuple(self._conflicts(shown, remainder, implies))
+                needs=needs, implies=implies, conflicts=tuple(self._conflicts(atom_names, remainder, implies))
             )
         return self._goals[key]
 
-    def _conflicts(self, shown: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
+    def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
         """The least sets of names that make a goal impossible once they are certain; the empty set: in any case."""
         if self._is_contradictory(implies):
             return [0]
         atoms = [
-            self._node(seen, atom.type)._replace(is_atom=True, after=bits_of(before))
-            for seen, atom, before in zip(shown, remainder.atoms, remainder.before, strict=True)
+            self._node(names, atom.type)._replace(is_atom=True, after=bits_of(before))
+            for names, atom, before in zip(atom_names, remainder.atoms, remainder.before, strict=True)
         ]
-        served = union(shown)
+        served = union(atom_names)
         nodes = [*atoms, *(self._nodes[name] for name in members(implies & ~served))]
         candidates = {name: node for name, node in self._nodes.items() if not implies >> name & 1}
-        found = conflicts(nodes, candidates, self._most)
+        masks = conflicts(nodes, candidates, self._most)
         for body, _ in self._watched:
-            rest = body & ~implies
-            if rest not in {0, body}:
-                together = self._closure(implies | rest)
+            missing = body & ~implies
+            if missing not in {0, body}:
+                together = self._closure(implies | missing)
                 nodes = [*atoms, *(self._nodes[name] for name in members(together & ~served))]
                 if self._is_contradictory(together) or conflicts(nodes, {}, 0):
-                    found.append(rest)
-        return [mask for mask in least(found) if not any(broken & ~mask == 0 for broken in self._broken)]
+                    masks.append(missing)
+        return [mask for mask in least(masks) if not any(broken & ~mask == 0 for broken in self._broken)]
 
     def _is_contradictory(self, names: int) -> bool:
         """Whether no conforming trace has all these names, by occurrence constraints."""
@@ -244,5 +244,5 @@ class BitTables:
 
 def _names(constraint_set: ConstraintSet) -> list[str]:
     """Names in orders and clauses, and other names that their events show, sorted."""
-    named = set(constraint_set.end_events).union(*(constraint.names for constraint in constraint_set.constraints))
-    return sorted(constraint_set.shown_with(named))
+    names = set(constraint_set.end_events).union(*(constraint.names for constraint in constraint_set.constraints))
+    return sorted(constraint_set.shown_with(names))

@@ -21,10 +21,10 @@ from streams import Ties
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The prepared states of one query, each with its remainder and the reasoner's form of it.
+    """The prepared states of one query, each with its remainder and the reasoner's goal for it.
 
-    ``extensions`` are the states with one more bound atom, if they are certainly alive whenever this state is alive; a
-    monotone state stays dead.
+    ``extensions`` are the states with one more bound atom, if they are certainly alive whenever this state is alive;
+    ``is_monotone``: a dead state stays dead.
     """
 
     remainders: tuple[Remainder, ...]
@@ -115,19 +115,19 @@ class Monitor:
 
     def can_occur(self, state: MonitorState, atom: Atom) -> bool:
         outlook = self._outlook
-        if outlook.is_over(self._own(state)):
+        if outlook.is_over(self._own_state(state)):
             return False
         types: frozenset[str] = frozenset(atom.types)
         if atom.is_any_type:
             if outlook.alphabet is None:
-                return outlook.keeps_rules(self._own(state), _just(atom)) and (
+                return outlook.keeps_rules(self._own_state(state), _just(atom)) and (
                     self._exact is None or self._exact.can_complete(state, _just(atom))
                 )
             types = outlook.alphabet
         judge = self._exact or outlook
         return any(judge.can_complete(state, _just(replace(atom, types=(name,)))) for name in sorted(types))
 
-    def _own(self, state: MonitorState) -> MonitorState:
+    def _own_state(self, state: MonitorState) -> MonitorState:
         return state if self._exact is None else self._exact.own_state(state)
 
     def live(self, state: MonitorState, query: Query) -> NDArray[np.bool_]:
@@ -145,20 +145,20 @@ class Monitor:
 
         Dead states stay dead, so only the states that were live before are decided.
         """
-        plan, outlook, own = self._plan(query), self._outlook, self._own(state)
+        plan, outlook, own_state = self._plan(query), self._outlook, self._own_state(state)
         row = np.ones(len(plan.goals), np.bool_)
         previous = self._rows.get((query, self._came_from.get(state, state)))
         if previous is not None:
             row = previous | ~plan.is_monotone
         if self._exact is not None:
             row &= self._exact.live(state, query)
-        seen, settled = outlook.masks(own)
+        seen, settled = outlook.masks(own_state)
         for index in reversed(range(len(plan.goals))):
             if row[index]:
                 row[index] = (
                     all(row[extension] for extension in plan.extensions[index])
                     and outlook.reasoner.is_alive(seen, plan.goals[index], settled)
-                    and outlook.keeps_rules(own, plan.remainders[index])
+                    and outlook.keeps_rules(own_state, plan.remainders[index])
                     and (self._exact is None or self._exact.is_jointly_live(state, query, index))
                 )
         row.flags.writeable = False

@@ -53,42 +53,42 @@ class Adjacency:
         distance = np.full(len(self.offsets) - 1, -1, np.int64)
         frontier: NDArray[np.integer] = distinct(beginnings)
         steps = 0
-        seen = 0
+        reached = 0
         while len(frontier):
             distance[frontier] = steps
             steps += 1
-            seen += len(frontier)
-            if steps > _MANY_LEVELS and seen < steps * _NARROW:
+            reached += len(frontier)
+            if steps > _MANY_LEVELS and reached < steps * _NARROW:
                 return self._distances_from(frontier, distance)
-            found = self.after(frontier)
-            frontier = distinct(found[distance[found] < 0])
+            targets = self.after(frontier)
+            frontier = distinct(targets[distance[targets] < 0])
         return distance
 
     def _distances_from(self, frontier: NDArray[np.integer], distance: Numbers) -> Numbers:
         """The rest of ``distances``, node by node, because arrays do not pay off for many narrow levels."""
         offsets, targets = self.offsets.tolist(), self.targets.tolist()
-        known, queue = distance.tolist(), frontier.tolist()
+        distances, queue = distance.tolist(), frontier.tolist()
         for node in queue:
             for after in targets[offsets[node] : offsets[node + 1]]:
-                if known[after] < 0:
-                    known[after] = known[node] + 1
+                if distances[after] < 0:
+                    distances[after] = distances[node] + 1
                     queue.append(after)
-        return np.array(known, np.int64)
+        return np.array(distances, np.int64)
 
     def order(self, node: int) -> Numbers:
         """The nodes reachable from a node, in the order of a breadth-first walk along the edges."""
         is_met = np.zeros(len(self.offsets) - 1, np.bool_)
         is_met[node] = True
-        levels, seen = [np.array([node], np.int64)], 1
+        levels, reached = [np.array([node], np.int64)], 1
         while len(levels[-1]):
-            if len(levels) > _MANY_LEVELS and seen < len(levels) * _NARROW:
+            if len(levels) > _MANY_LEVELS and reached < len(levels) * _NARROW:
                 levels.append(self._order_from(levels[-1], is_met))
                 break
-            found = self.after(levels[-1])
-            nodes, first = np.unique(found[~is_met[found]], return_index=True)
+            targets = self.after(levels[-1])
+            nodes, first = np.unique(targets[~is_met[targets]], return_index=True)
             levels.append(nodes[np.argsort(first)].astype(np.int64))
             is_met[nodes] = True
-            seen += len(nodes)
+            reached += len(nodes)
         return np.concatenate(levels)
 
     def _order_from(self, level: Numbers, is_met: Flags) -> Numbers:

@@ -93,7 +93,7 @@ class ProcessAutomaton:
         order = np.argsort(target, kind="stable")
         return target[order], source[order].astype(np.int32), letter[order].astype(np.int32)
 
-    def distances(self, wanted: Flags, letters: Flags | None = None) -> NDArray[np.int32]:
+    def distances(self, targets: Flags, letters: Flags | None = None) -> NDArray[np.int32]:
         """For each state, the length of the shortest word to a wanted state; -1 without such a word.
 
         ``letters`` is a mask of the letters that the word may have; None: all.
@@ -103,7 +103,7 @@ class ProcessAutomaton:
             is_usable = letters[letter]
             target, source = target[is_usable], source[is_usable]
         backward = Adjacency(offsets_of(target, len(self)), source)
-        return backward.distances(np.flatnonzero(wanted)).astype(np.int32)
+        return backward.distances(np.flatnonzero(targets)).astype(np.int32)
 
     def code(self, event_type: str) -> int | None:
         """The column of an event type; None if the process does not emit it."""

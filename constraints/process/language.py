@@ -67,14 +67,14 @@ class Language:
 
     def completions(self, remainder: Remainder) -> Completions:
         """The states from which a remainder can still complete; cached."""
-        found = self._completions.get(remainder)
-        if found is None:
+        completions = self._completions.get(remainder)
+        if completions is None:
             if self._cells > MEMORY_LIMIT:
                 self._completions.clear()
                 self._cells = 0
-            found = self._completions[remainder] = Completions(self, remainder)
-            self._cells += found.cells
-        return found
+            completions = self._completions[remainder] = Completions(self, remainder)
+            self._cells += completions.cells
+        return completions
 
     def can_end(self, state: int, remainder: Remainder, bound: int) -> bool:
         """Whether a trace may be over in a state, with some atoms of a remainder bound."""
@@ -99,29 +99,29 @@ class Language:
     def codes_of(self, atom: Atom) -> frozenset[int]:
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
-    def back(self, wanted: Vector, codes: frozenset[int]) -> Vector:
+    def back(self, targets: Vector, codes: frozenset[int]) -> Vector:
         """The states from which one event of some columns leads to a wanted state and the trace continues."""
-        return self._back(wanted, codes - self._end_codes)
+        return self._back(targets, codes - self._end_codes)
 
     def back_from_end(self, codes: frozenset[int]) -> Vector:
         """The states from which one event of some columns ends a trace for good."""
         return self._back(self.accepting, codes & self._end_codes)
 
-    def _back(self, wanted: Vector, codes: frozenset[int]) -> Vector:
+    def _back(self, targets: Vector, codes: frozenset[int]) -> Vector:
         if not codes:
             return np.zeros(len(self.automaton), np.bool_)
         after = self.automaton.table[:, sorted(codes)]
-        found: Vector = np.any(np.append(wanted, False)[after], axis=1)  # NOWHERE reads the last
-        return found
+        states: Vector = np.any(np.append(targets, False)[after], axis=1)  # NOWHERE reads the last
+        return states
 
-    def distances(self, wanted: Vector, without: frozenset[str]) -> Distances:
+    def distances(self, targets: Vector, without: frozenset[str]) -> Distances:
         """The number of events to a wanted state.
 
         Only events count that do not end the trace and whose types are not in ``without``.
         """
         letters = np.zeros(len(self._all), np.bool_)
         letters[sorted(self._all - self._codes(without) - self._end_codes)] = True
-        return self.automaton.distances(wanted, letters)
+        return self.automaton.distances(targets, letters)
 
     def codes_but(self, types: frozenset[str]) -> frozenset[int]:
         """The columns of all types except the given ones."""
@@ -130,15 +130,15 @@ class Language:
     def only_after(self, event_type: str) -> Vector:
         """The states that no trace reaches without an event of a type."""
         code = self.automaton.code(event_type)
-        found = np.ones(len(self.automaton), np.bool_)
+        is_unreached = np.ones(len(self.automaton), np.bool_)
         columns = [other for other in range(len(self._all)) if other != code]
         frontier = np.array([START])
         while frontier.size:
-            found[frontier] = False
+            is_unreached[frontier] = False
             after = np.unique(self.automaton.table[frontier][:, columns])
             after = after[after != NOWHERE]
-            frontier = after[found[after]]
-        return found
+            frontier = after[is_unreached[after]]
+        return is_unreached
 
     def _codes(self, types: frozenset[str]) -> frozenset[int]:
         return frozenset(code for name in types if (code := self.automaton.code(name)) is not None)
@@ -161,47 +161,47 @@ class Completions:
             for gap in remainder.gaps
             if gap.since is None and language.automaton.code(gap.type) is not None
         }
-        self._found: dict[int, Distances] = {}
+        self._by_mask: dict[int, Distances] = {}
         masks = self._reachable(max(2, TABLE_LIMIT // len(language.automaton)))
         self._is_whole = masks is not None
         self._single = [
             language.completions(Remainder((atom,), (frozenset(),))) for atom in remainder.atoms if not self._is_whole
         ]
         for mask in sorted(masks or (), key=int.bit_count, reverse=True):
-            self._found[mask] = self._solved(mask)
+            self._by_mask[mask] = self._solved(mask)
 
     @property
     def cells(self) -> int:
-        return max(1, len(self._found)) * len(self._language.automaton)
+        return max(1, len(self._by_mask)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
         """The mask of states from which the rest can complete; ``bound`` is closed under predecessors."""
-        return self._found[bound] >= 0 if self._is_whole else self._apart(bound)
+        return self._by_mask[bound] >= 0 if self._is_whole else self._alone(bound)
 
     def has(self, state: int, bound: int) -> bool:
         """Whether the remainder can complete from one state; see ``of``."""
         if self._is_whole:
-            return bool(self._found[bound][state] >= 0)
+            return bool(self._by_mask[bound][state] >= 0)
         return bool(self._language.completable[state]) and all(
-            one.has(state, 0) for index, one in enumerate(self._single) if not bound >> index & 1
+            alone.has(state, 0) for index, alone in enumerate(self._single) if not bound >> index & 1
         )
 
     def distance(self, state: int, bound: int) -> int:
         """A lower bound of the number of events until the next atom is bound, or until the trace may end."""
-        return int(self._found[bound][state]) if self._is_whole else 0
+        return int(self._by_mask[bound][state]) if self._is_whole else 0
 
     def _reachable(self, limit: int) -> set[int] | None:
         """All sets of atoms that can be bound at some time; None if there are more than ``limit``."""
-        found, waiting = {0}, [0]
+        masks, waiting = {0}, [0]
         while waiting:
             mask = waiting.pop()
             for after in (mask | 1 << atom for atom in self._enabled(mask)):
-                if after not in found:
-                    found.add(after)
+                if after not in masks:
+                    masks.add(after)
                     waiting.append(after)
-            if len(found) > limit:
+            if len(masks) > limit:
                 return None
-        return found
+        return masks
 
     def _enabled(self, mask: int) -> Iterator[int]:
         for atom, needed in enumerate(self._needed):
@@ -219,11 +219,11 @@ class Completions:
             good = np.zeros(len(language.automaton), np.bool_)
             for atom in self._enabled(mask):
                 good |= self._after_binding(mask, atom, gaps)
-        found = language.distances(good, forbidden)
+        distances = language.distances(good, forbidden)
         for gap in gaps:
             if gap.since is None and gap.type in self._leading:
-                found[self._leading[gap.type]] = -1
-        return found
+                distances[self._leading[gap.type]] = -1
+        return distances
 
     def _after_binding(self, mask: int, atom: int, gaps: list[Gap]) -> Vector:
         """The states from which the next event can bind an atom and the rest can complete after it."""
@@ -240,12 +240,12 @@ class Completions:
                 good |= language.accepting
         return good
 
-    def _apart(self, bound: int) -> Vector:
+    def _alone(self, bound: int) -> Vector:
         """The states from which every unbound atom can still come, if each is considered alone."""
         good = self._language.completable.copy()
-        for index, one in enumerate(self._single):
+        for index, alone in enumerate(self._single):
             if not bound >> index & 1:
-                good &= one.of(0)
+                good &= alone.of(0)
         return good
 
 

@@ -45,7 +45,7 @@ def find_clash(
 ) -> Clash | None:
     """A minimal reason why ``remainder`` cannot complete after ``seen``; None if it can.
 
-    Arguments are those of ``Reasoner.is_alive`` as names, and the set's reasoner if available.
+    ``seen`` and ``settled`` are names; see ``Reasoner.is_alive``. ``reasoner`` is the set's reasoner, if available.
 
     Minimal reasons without gaps are preferred; then reasons with few steps from seen and needed names; then reasons
     about early atoms.
@@ -53,12 +53,12 @@ def find_clash(
     question = _Question(reasoner or Reasoner(constraint_set), constraint_set, seen, settled)
     if question.is_alive(None, remainder):
         return None
-    gaps = _minimal(remainder.gaps, lambda some: not question.is_alive(None, replace(remainder, gaps=tuple(some))))
+    gaps = _minimal(remainder.gaps, lambda subset: not question.is_alive(None, replace(remainder, gaps=tuple(subset))))
     forbidding = replace(remainder, gaps=tuple(gaps))
-    known = seen | question.needed(forbidding)
-    parts = _minimal(_nearest_first(constraint_set, known), lambda some: not question.is_alive(some, forbidding))
+    names = seen | question.needed(forbidding)
+    parts = _minimal(_nearest_first(constraint_set, names), lambda subset: not question.is_alive(subset, forbidding))
     indices = range(len(remainder.atoms))
-    atoms = _minimal(indices, lambda some: not question.is_alive(parts, forbidding.only(frozenset(some))))
+    atoms = _minimal(indices, lambda subset: not question.is_alive(parts, forbidding.only(frozenset(subset))))
     clashing, core = forbidding.only(frozenset(atoms)), constraint_set.of_parts(parts)
     least = replace(question, reasoner=question.reasoner.with_only(parts))
     reason = least.reason(clashing)
@@ -86,8 +86,8 @@ class _Question:
 
     def is_alive(self, parts: Iterable[Part] | None, remainder: Remainder) -> bool:
         """Whether the remainder is alive under some parts of the set (None: all parts)."""
-        some = self if parts is None else replace(self, reasoner=self.reasoner.with_only(parts))
-        return some.reason(remainder) is None
+        question = self if parts is None else replace(self, reasoner=self.reasoner.with_only(parts))
+        return question.reason(remainder) is None
 
     def reason(self, remainder: Remainder) -> Reason | None:
         reasoner = self.reasoner
@@ -99,9 +99,9 @@ class _Question:
 
     def without(self, name: str) -> _Question:
         """The question as if a name had not been seen."""
-        gone = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
-        settled = None if self.settled is None else self.settled - gone
-        return replace(self, seen=self.seen - gone, settled=settled)
+        names = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
+        settled = None if self.settled is None else self.settled - names
+        return replace(self, seen=self.seen - names, settled=settled)
 
 
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
@@ -110,64 +110,65 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
     ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
     kept items, first by doubling its length; its last item is always needed.
     """
-    kept: list[_Item] = []
+    needed: list[_Item] = []
     candidates = list(items)
 
     def reaches(size: int) -> bool:
-        return clashes([*candidates[:size], *kept])
+        return clashes([*candidates[:size], *needed])
 
-    while not clashes(kept):
+    while not clashes(needed):
         too_short, length = 0, 1
         while length < len(candidates) and not reaches(length):
             too_short, length = length, 2 * length
         length = min(length, len(candidates))
         length = too_short + 1 + bisect_left(range(too_short + 1, length), True, key=reaches)
-        kept.insert(0, candidates[length - 1])
+        needed.insert(0, candidates[length - 1])
         del candidates[length - 1 :]
-    return kept
+    return needed
 
 
-def _nearest_first(constraint_set: ConstraintSet, known: frozenset[str]) -> list[Part]:
-    """Constraints with all consequences of the names ``known``, sorted by the number of requirements that lead to each.
+def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list[Part]:
+    """Constraints with all consequences of the names ``names``, sorted by the number of requirements that lead to each.
 
     Each required name is derived once, in the fewest steps. At equal distance the simpler reason comes first: the trace
     is over, never, no longer.
     """
-    distances, derivation = _derivation(constraint_set, known)
-    others = [
+    distances, derivation = _derivation(constraint_set, names)
+    exclusions = [
         part
         for part in constraint_set.parts
         if not isinstance(part, Rule) and not _is_definite(part) and all(name in distances for name in part.names)
     ]
     return sorted(
-        [*derivation, *others], key=lambda part: (max(distances[name] for name in part.names), isinstance(part, Prior))
+        [*derivation, *exclusions],
+        key=lambda part: (max(distances[name] for name in part.names), isinstance(part, Prior)),
     )
 
 
-def _chained(core: ConstraintSet, known: frozenset[str]) -> tuple[Part, ...]:
+def _chained(core: ConstraintSet, names: frozenset[str]) -> tuple[Part, ...]:
     """The parts in reading order: requirements in the order of derivation, then the rest."""
-    _, derivation = _derivation(core, known)
+    _, derivation = _derivation(core, names)
     return (*derivation, *(part for part in core.parts if part not in derivation))
 
 
-def _derivation(constraint_set: ConstraintSet, known: frozenset[str]) -> tuple[dict[str, int], list[Part]]:
-    """The Horn closure of ``known``: the number of steps to each name, and one constraint for each derived name."""
-    distances = dict.fromkeys(constraint_set.shown_with(known), 0)
+def _derivation(constraint_set: ConstraintSet, names: frozenset[str]) -> tuple[dict[str, int], list[Part]]:
+    """The Horn closure of ``names``: the number of steps to each name, and one constraint for each derived name."""
+    distances = dict.fromkeys(constraint_set.shown_with(names), 0)
     derivation: list[Part] = []
     assumes_completion = constraint_set.settings.completion == "assumed"
     waiting = [part for part in constraint_set.constraints if assumes_completion and _is_definite(part)]
     is_growing = True
     while is_growing:
         waiting = [part for part in waiting if part.names[-1] not in distances]
-        found: dict[str, Part] = {}
+        derived: dict[str, Part] = {}
         for part in waiting:
             if all(name in distances for name in part.names[:-1]):
-                found.setdefault(part.names[-1], part)
+                derived.setdefault(part.names[-1], part)
         step = 1 + max(distances.values(), default=0)
-        for name in constraint_set.shown_with(found):
+        for name in constraint_set.shown_with(derived):
             distances.setdefault(name, step)
-        derivation.extend(found.values())
-        is_growing = bool(found)
+        derivation.extend(derived.values())
+        is_growing = bool(derived)
     return distances, derivation
 
 

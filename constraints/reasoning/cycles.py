@@ -20,21 +20,21 @@ class PriorCycle:
 def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
     """The shortest cycle through each type, without repetitions, sorted.
 
-    Cycles are left out if another constraint keeps two of their types apart anyway: an exclusion, or that a trace has
-    one end; also cycles through symbols of a single type, because one event can show all of them.
+    Cycles are left out if two of their types never occur together, because of an exclusion or as two ends; also cycles
+    through symbols of a single type, because one event can show all of them.
     """
     types = sorted(constraint_set.end_events.union(*(part.names for part in constraint_set.constraints)))
     successors = {
         name: [other for other in types if other != name and constraint_set.comes_before(name, other)] for name in types
     }
     apart = {frozenset(clause.body) for clause in constraint_set.clauses if clause.head is None}
-    apart |= {frozenset({one, other}) for one in constraint_set.end_events for other in constraint_set.end_events}
-    found = {cycle for name in types if (cycle := _shortest_cycle(name, successors))}
+    apart |= {frozenset({first, second}) for first in constraint_set.end_events for second in constraint_set.end_events}
+    cycles = {cycle for name in types if (cycle := _shortest_cycle(name, successors))}
     return tuple(
         PriorCycle(
             cycle, tuple(_order(constraint_set, *pair) for pair in zip(cycle, cycle[1:] + cycle[:1], strict=True))
         )
-        for cycle in sorted(found)
+        for cycle in sorted(cycles)
         if len(set(map(constraint_set.type_of, cycle))) > 1
         and not any(pair <= frozenset(cycle) for pair in apart if len(pair) > 1)
     )

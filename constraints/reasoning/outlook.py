@@ -41,17 +41,17 @@ class Outlook:
         self._nothing = self.reasoner.goal(NOTHING)
         self._impossible: dict[tuple[frozenset[str], frozenset[str] | None], frozenset[str]] = {}
 
-    def shown(self, event: EventClass) -> frozenset[str]:
+    def names_of(self, event: EventClass) -> frozenset[str]:
         """The names that an event shows, including implied ones."""
         return self.constraint_set.shown_with(({event.type} | event.symbols) & self._names)
 
     def advance(self, state: MonitorState, event: EventClass) -> MonitorState:
         """The state after one more event, even if the event breaks constraints."""
-        shown = self.shown(event)
+        names = self.names_of(event)
         return MonitorState(
-            seen=state.seen | self.constraint_set.shown_with(shown & self._remembered),
+            seen=state.seen | self.constraint_set.shown_with(names & self._remembered),
             settled=state.seen if event.is_later and state.settled is not None else state.settled,
-            places=self.rules.step(state.places, shown),
+            places=self.rules.step(state.places, names),
         )
 
     def moved(self, state: MonitorState, event: EventClass) -> MonitorState | None:
@@ -69,7 +69,7 @@ class Outlook:
         if past & self.constraint_set.closing_ends:
             return True
         reasoner = self.reasoner
-        return bool(reasoner.mask(self.shown(event)) & reasoner.blocked(reasoner.mask(past)))
+        return bool(reasoner.mask(self.names_of(event)) & reasoner.blocked(reasoner.mask(past)))
 
     def is_unknown(self, event: EventClass) -> bool:
         """Whether no conforming trace has an event of the type."""
@@ -83,7 +83,7 @@ class Outlook:
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
-        """Whether some conforming continuation completes a remainder, perhaps known as a ``goal`` of the reasoner."""
+        """Whether some conforming continuation completes a remainder; ``goal`` is its goal, if already computed."""
         return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
             self.keeps_rules(state, remainder)
         )
@@ -119,26 +119,26 @@ class Outlook:
             if not remainder.atoms
             else frozenset[str]().union(*(self.constraint_set.shown_by(atom) for atom in remainder.atoms))
         )
-        found = set()
+        incompatible = set()
         for name in self._ruled - needed:
             step = single(name, self.constraint_set.symbols)
-            both = replace(remainder, atoms=(*remainder.atoms, *step.atoms), before=(*remainder.before, frozenset()))
-            if not self.keeps_constraints(state, self.reasoner.goal(both)):
-                found.add(name)
-        return frozenset(found)
+            joint = replace(remainder, atoms=(*remainder.atoms, *step.atoms), before=(*remainder.before, frozenset()))
+            if not self.keeps_constraints(state, self.reasoner.goal(joint)):
+                incompatible.add(name)
+        return frozenset(incompatible)
 
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
         """The remainder with an atom for each name that its atoms and the trace still require.
 
         Nothing, if no name is required, there would be more than ``MAX_JOINT`` atoms, or the outlook is not exact.
         """
-        known, needed = self.constraint_set, remainder.types
-        required = sorted(known.horn_closure(state.seen | needed) - state.seen - needed)
+        constraint_set, needed = self.constraint_set, remainder.types
+        required = sorted(constraint_set.horn_closure(state.seen | needed) - state.seen - needed)
         size = len(remainder.atoms)
         if self.is_exact and required and size + len(required) <= MAX_JOINT:
             steps = [Atom((name,), name) for name in required]
             joint = Remainder((*remainder.atoms, *steps), (*remainder.before, *(frozenset[int]() for _ in steps)))
-            yield _ordered(known, joint)
+            yield _ordered(constraint_set, joint)
 
     def impossible(self, state: MonitorState) -> frozenset[str] | None:
         """The names that no coming event shows, by order and occurrence; None if no more events can come."""
@@ -152,12 +152,12 @@ class Outlook:
         return self._impossible[key]
 
 
-def _ordered(known: ConstraintSet, remainder: Remainder) -> Remainder:
+def _ordered(constraint_set: ConstraintSet, remainder: Remainder) -> Remainder:
     """The remainder with its atoms additionally ordered by constraints."""
     before = [set(earlier) for earlier in remainder.before]
     for late, later in enumerate(remainder.atoms):
         for early, earlier in enumerate(remainder.atoms):
-            if early != late and known.comes_before(earlier.type, later.type):
+            if early != late and constraint_set.comes_before(earlier.type, later.type):
                 before[late].add(early)
     for _ in before:
         before = [earlier.union(*(before[index] for index in earlier)) for earlier in before]

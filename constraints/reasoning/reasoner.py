@@ -21,8 +21,8 @@ ALL_NAMES = -1  # as a mask: every bit is set
 MAX_CHOICES = 256  # ways to place the events that gaps forbid; if there are more, all are assumed to fit
 
 Reason: TypeAlias = Literal["occurrence", "blocked", "order", "absence"]
-"""Why no conforming trace completes a remainder: a clause excludes the needed types, the last chance of a needed type
-has passed, they cannot be ordered, or they can, but not without a forbidden event."""
+"""Why no conforming trace completes a remainder: a clause excludes the needed types; the last chance of a needed type
+has passed; the types cannot be ordered; or they can be ordered only with a forbidden event in a gap."""
 
 _Masks: TypeAlias = tuple[str, int, int]
 
@@ -43,7 +43,7 @@ class _Gap(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A remainder on masks; made by ``Reasoner.goal``."""
+    """A remainder as masks, built by ``Reasoner.goal``."""
 
     needed: int
     nodes: tuple[_Node, ...]
@@ -51,7 +51,7 @@ class Goal(NamedTuple):
 
 
 class Reasoner:
-    """Decides what conforming traces allow under one constraint set; what depends on the set alone is computed once."""
+    """Decides which continuations conform to one constraint set; values of the set alone are computed once."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self._set = constraint_set
@@ -62,17 +62,17 @@ class Reasoner:
         self._type: dict[int, int] = {}  # event types of the symbols
         self._impossible: dict[int, Goal] = {}
         for name, implied in constraint_set.implied.items():
-            one = self._bit(name)
-            self._type[one] = self._bit(constraint_set.type_of(name))
-            self._shows[one] = one | self.mask(implied)
+            symbol_bit = self._bit(name)
+            self._type[symbol_bit] = self._bit(constraint_set.type_of(name))
+            self._shows[symbol_bit] = symbol_bit | self.mask(implied)
         self._read(constraint_set.parts)
 
     def with_only(self, parts: Iterable[Part]) -> Reasoner:
         """A reasoner for some of the set's parts; masks and goals have the same meaning in both."""
-        other = copy(self)
-        other._impossible = {}
-        other._read(parts)
-        return other
+        reasoner = copy(self)
+        reasoner._impossible = {}
+        reasoner._read(parts)
+        return reasoner
 
     def _read(self, parts: Iterable[Part]) -> None:
         self._earlier: dict[int, int] = {}
@@ -83,18 +83,18 @@ class Reasoner:
         self._ends = 0
         definite: list[tuple[int, int]] = []
         for part in parts:
-            kind, mask, other = self._masks_of(part)
+            kind, mask, second_mask = self._masks_of(part)
             if kind == "prior":
-                self._earlier[other] = self._earlier.get(other, 0) | mask
+                self._earlier[second_mask] = self._earlier.get(second_mask, 0) | mask
             elif kind == "end":
                 self._ends |= mask
             elif kind == "require":
-                self._direct[mask] = self._direct.get(mask, 0) | other
+                self._direct[mask] = self._direct.get(mask, 0) | second_mask
             elif kind == "implication":
-                definite.append((mask, other))
+                definite.append((mask, second_mask))
             elif kind == "exclusive":
-                for one in _bits(mask):
-                    self._excluded[one] = self._excluded.get(one, 0) | (mask & ~one or one)
+                for bit in _bits(mask):
+                    self._excluded[bit] = self._excluded.get(bit, 0) | (mask & ~bit or bit)
             elif kind == "not_together":
                 self._forbidden.append(mask)
         for end in _bits(self._ends):
@@ -115,8 +115,8 @@ class Reasoner:
         if isinstance(part, End):
             if part.type in self._set.closing_ends:
                 return "end", self._bit(part.type), 0
-            known = frozenset({part.type}) if self._set.process is None else self._set.process.types
-            return "prior", self.mask(known), self._bit(part.type)
+            types = frozenset({part.type}) if self._set.process is None else self._set.process.types
+            return "prior", self.mask(types), self._bit(part.type)
         clause = clause_of(part, assumes_completion=self._set.settings.completion == "assumed")
         if clause is None:
             return "", 0, 0
@@ -125,12 +125,12 @@ class Reasoner:
             return "require" if len(clause.body) == 1 else "implication", body, self._bit(clause.head)
         return "exclusive" if len(clause.body) <= 2 else "not_together", body, 0
 
-    def _implied_by(self, one: int) -> int:
-        if one not in self._direct:
-            return one
-        if one not in self._implied:
-            self._implied[one] = _reachable(one, self._direct)
-        return self._implied[one]
+    def _implied_by(self, bit: int) -> int:
+        if bit not in self._direct:
+            return bit
+        if bit not in self._implied:
+            self._implied[bit] = _reachable(bit, self._direct)
+        return self._implied[bit]
 
     def _bit(self, name: str) -> int:
         return self._bits.setdefault(name, 1 << len(self._bits))
@@ -143,7 +143,7 @@ class Reasoner:
         return mask
 
     def names(self, mask: int) -> frozenset[str]:
-        return frozenset(name for name, one in self._bits.items() if one & mask)
+        return frozenset(name for name, bit in self._bits.items() if bit & mask)
 
     def goal(self, remainder: Remainder) -> Goal:
         nodes = tuple(
@@ -163,7 +163,7 @@ class Reasoner:
     def _gap(self, gap: Gap, remainder: Remainder) -> _Gap:
         since = gap.since or frozenset()
         last = since.difference(*(remainder.before[other] for other in since))
-        first = frozenset(one for one in gap.until if not remainder.before[one] & gap.until)
+        first = frozenset(atom for atom in gap.until if not remainder.before[atom] & gap.until)
         return _Gap(self._bit(gap.type), bits_of(last), bits_of(first), bits_of(gap.edges), gap.since is None)
 
     def blocked(self, seen: int) -> int:
@@ -171,8 +171,8 @@ class Reasoner:
         if seen & self._ends:
             return ALL_NAMES
         blocked = 0
-        for one in _bits(seen):
-            blocked |= self._earlier.get(one, 0)
+        for bit in _bits(seen):
+            blocked |= self._earlier.get(bit, 0)
         return blocked
 
     def is_alive(self, seen: int, goal: Goal, settled: int | None = None) -> bool:
@@ -206,23 +206,23 @@ class Reasoner:
         """The names of the set that no coming event shows."""
         impossible = 0
         for name in self._set.names:
-            one = self._bit(name)
-            if one not in self._impossible:
-                self._impossible[one] = self.goal(single(name, self._set.symbols))
-            if not self.is_alive(seen, self._impossible[one], settled):
-                impossible |= one
+            bit = self._bit(name)
+            if bit not in self._impossible:
+                self._impossible[bit] = self.goal(single(name, self._set.symbols))
+            if not self.is_alive(seen, self._impossible[bit], settled):
+                impossible |= bit
         return impossible
 
     def shown_with(self, mask: int) -> int:
         if self._shows:
-            for one in _bits(mask):
-                mask |= self._shows.get(one, 0)
+            for bit in _bits(mask):
+                mask |= self._shows.get(bit, 0)
         return mask
 
     def closure(self, mask: int) -> int:
         closed = mask
-        for one in _bits(mask):
-            closed |= self._implied_by(one)
+        for bit in _bits(mask):
+            closed |= self._implied_by(bit)
         is_growing = bool(self._long)
         while is_growing:
             grown = closed
@@ -234,14 +234,14 @@ class Reasoner:
         return closed
 
     def _is_ruled_out(self, occurring: int) -> bool:
-        pairs = any(self._excluded.get(one, 0) & occurring for one in _bits(occurring))
+        pairs = any(self._excluded.get(bit, 0) & occurring for bit in _bits(occurring))
         return pairs or any(body & ~occurring == 0 for body in self._forbidden)
 
     def can_be_ordered(self, goal: Goal, required: int, *, is_log: bool = True) -> bool:
         """Whether the goal's atoms and one event for each required name can be ordered so that the gaps stay free."""
         nodes = [
             *goal.nodes,
-            *(_Node(self._shows.get(one, one), self._type.get(one, one), 0, 0) for one in _bits(required)),
+            *(_Node(self._shows.get(bit, bit), self._type.get(bit, bit), 0, 0) for bit in _bits(required)),
         ]
         return self._fit(nodes, goal.gaps, is_log)
 
@@ -252,11 +252,13 @@ class Reasoner:
         choices = list(_choices(nodes, gaps, is_log))
         if prod(len(choice) for choice in choices if len(choice) > 1) > MAX_CHOICES:
             choices = [choice for choice in choices if len(choice) == 1]
-        for chosen in product(*choices):
+        for placement in product(*choices):
             before = list(ordered)
-            for place, earlier in chosen:
+            for place, earlier in placement:
                 before[place] |= earlier
-            if _is_row([one | other for one, other in zip(strict, before, strict=True)], strict, is_log):
+            if _is_row(
+                [fixed | constrained for fixed, constrained in zip(strict, before, strict=True)], strict, is_log
+            ):
                 return True
         return False
 
@@ -271,21 +273,22 @@ class Reasoner:
             of_type[node.type] = of_type.get(node.type, 0) | 1 << place
             for name in _bits(node.shows):
                 showing[name] = showing.get(name, 0) | 1 << place
-        found = []
-        named = before = 0  # names, and the nodes that show them; often, the next node has the same names and some more
+        orders = []
+        # Names, and the nodes that show them; often, the next node has the same names and some more.
+        blocking = before = 0
         for place, node in enumerate(nodes):
             earlier = 0
             for name in _bits(node.shows):
                 earlier |= self._earlier.get(name, 0)
             earlier &= present
-            if named & ~earlier:
-                named = before = 0
-            for name in _bits(earlier & ~named):
+            if blocking & ~earlier:
+                blocking = before = 0
+            for name in _bits(earlier & ~blocking):
                 before |= showing[name]
-            named = earlier
+            blocking = earlier
             maybe_same = of_type[node.type] & ~(served if node.atom else 0) | 1 << place
-            found.append(before & ~maybe_same)
-        return found
+            orders.append(before & ~maybe_same)
+        return orders
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
@@ -302,16 +305,16 @@ def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iter
             for place, node in enumerate(nodes):
                 is_taken = not node.atom and node.type & served
                 if node.type == gap.type and not is_taken and not node.atom & gap.edges:
-                    leaving = [(one.bit_length() - 1, 1 << place) for one in _bits(gap.since)]
-                    yield leaving + [(place, one) for one in _bits(gap.until)]
+                    leaving = [(bit.bit_length() - 1, 1 << place) for bit in _bits(gap.since)]
+                    yield leaving + [(place, bit) for bit in _bits(gap.until)]
 
 
 def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
     """Whether no strict edge lies on a cycle; in the order of the log all edges are strict."""
     if not is_log:
-        behind = _transitive(before)
+        earlier = _transitive(before)
         return not any(
-            behind[one.bit_length() - 1] >> node & 1 for node, row in enumerate(strict) for one in _bits(row)
+            earlier[bit.bit_length() - 1] >> node & 1 for node, row in enumerate(strict) for bit in _bits(row)
         )
     done = 0
     for start in range(len(before)):
@@ -333,26 +336,26 @@ def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
 
 def _transitive(before: Sequence[int]) -> list[int]:
     closed = list(before)
-    for middle, one in enumerate(1 << node for node in range(len(closed))):
+    for middle, middle_bit in enumerate(1 << node for node in range(len(closed))):
         for node, row in enumerate(closed):
-            if row & one:
+            if row & middle_bit:
                 closed[node] = row | closed[middle]
     return closed
 
 
 def _bits(mask: int) -> Iterator[int]:
     while mask:
-        one = mask & -mask
-        yield one
-        mask ^= one
+        lowest = mask & -mask
+        yield lowest
+        mask ^= lowest
 
 
 def _reachable(start: int, direct: dict[int, int]) -> int:
     reached, new = start, start
     while new:
-        found = 0
-        for one in _bits(new):
-            found |= direct.get(one, 0)
-        new = found & ~reached
+        targets = 0
+        for bit in _bits(new):
+            targets |= direct.get(bit, 0)
+        new = targets & ~reached
         reached |= new
     return reached

@@ -39,19 +39,19 @@ def event_kinds(
     symbols: dict[str, list[str]] = {}
     for name in names & constraint_set.symbols.keys():
         symbols.setdefault(constraint_set.type_of(name), []).append(name)
-    if any(len(found) > MAX_SYMBOLS for found in symbols.values()):
+    if any(len(of_type) > MAX_SYMBOLS for of_type in symbols.values()):
         return None
     types = {constraint_set.type_of(name) for name in names}.union(
         (gap.type for gap in remainder.gaps), *(atom.types for atom in remainder.atoms if not atom.is_any_type)
     )
-    found = {
-        _kind(constraint_set, name, shown, names, remainder)
+    kinds = {
+        _kind(constraint_set, name, combination, names, remainder)
         for name in types - impossible
-        for shown in _combinations(constraint_set, sorted(symbols.get(name, ())), impossible)
+        for combination in _combinations(constraint_set, sorted(symbols.get(name, ())), impossible)
     }
     if _has_others(constraint_set, impossible | types):
-        found.add(_kind(constraint_set, OTHER, frozenset(), names, remainder))
-    return frozenset(found)
+        kinds.add(_kind(constraint_set, OTHER, frozenset(), names, remainder))
+    return frozenset(kinds)
 
 
 def _combinations(
@@ -59,24 +59,24 @@ def _combinations(
 ) -> Iterator[frozenset[str]]:
     distinguished = frozenset(symbols)
     for size in range(len(symbols) + 1):
-        for chosen in combinations(symbols, size):
-            shown = frozenset(chosen)
-            implied = constraint_set.shown_with(shown)
-            if implied & distinguished <= shown and not implied & impossible:
-                yield shown
+        for selection in combinations(symbols, size):
+            combination = frozenset(selection)
+            implied = constraint_set.shown_with(combination)
+            if implied & distinguished <= combination and not implied & impossible:
+                yield combination
 
 
 def _kind(
-    constraint_set: ConstraintSet, name: str, shown: frozenset[str], names: frozenset[str], remainder: Remainder
+    constraint_set: ConstraintSet, name: str, combination: frozenset[str], names: frozenset[str], remainder: Remainder
 ) -> EventKind:
     binds = frozenset(
         index
         for index, atom in enumerate(remainder.atoms)
-        if atom.is_any_type or (name in atom.types and constraint_set.shown_by(atom) & names <= shown | {name})
+        if atom.is_any_type or (name in atom.types and constraint_set.shown_by(atom) & names <= combination | {name})
     )
-    return EventKind(name, (shown | {name}) & names, binds, name in constraint_set.closing_ends)
+    return EventKind(name, (combination | {name}) & names, binds, name in constraint_set.closing_ends)
 
 
-def _has_others(constraint_set: ConstraintSet, named: frozenset[str]) -> bool:
+def _has_others(constraint_set: ConstraintSet, types: frozenset[str]) -> bool:
     settings = constraint_set.settings
-    return settings.unknown_types == "ignore" or not constraint_set.types | settings.types <= named
+    return settings.unknown_types == "ignore" or not constraint_set.types | settings.types <= types

@@ -61,16 +61,16 @@ class RuleAutomaton:
         """Whether an event that shows none of its names can move it, as with ``chain response``."""
         return any(row[0] != place for place, row in enumerate(self.table))
 
-    def letter(self, shown: frozenset[str]) -> int:
-        return sum(1 << index for index, name in enumerate(self.rule.names) if name in shown)
+    def letter(self, event_names: frozenset[str]) -> int:
+        return sum(1 << index for index, name in enumerate(self.rule.names) if name in event_names)
 
-    def step(self, place: int, shown: frozenset[str]) -> int:
+    def step(self, place: int, event_names: frozenset[str]) -> int:
         """The place after an event that shows some names: its type and symbols."""
-        return self.table[place][self.letter(shown)]
+        return self.table[place][self.letter(event_names)]
 
-    def leading_to(self, wanted: frozenset[int], letters: Iterable[int]) -> frozenset[int]:
+    def leading_to(self, targets: frozenset[int], letters: Iterable[int]) -> frozenset[int]:
         """Places from which some word of ``letters``, possibly empty, leads to a wanted place."""
-        usable, reached = tuple(letters), set(wanted)
+        usable, reached = tuple(letters), set(targets)
         is_growing = True
         while is_growing:
             new = {

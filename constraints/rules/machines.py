@@ -68,8 +68,8 @@ def _not_chain_succession(is_forbidden: int, letter: int) -> int:
     return BROKEN if letter & SECOND and is_forbidden else letter & FIRST
 
 
-def _met(shown: int, letter: int) -> int:
-    return shown | letter
+def _met(place: int, letter: int) -> int:
+    return place | letter
 
 
 def _is_nothing_awaited(place: int) -> bool:
@@ -90,8 +90,8 @@ _MACHINES: Mapping[str, Machine] = {
     "chain response": Machine(0, _chain_response, _is_nothing_awaited),
     "chain precedence": Machine(0, _chain_precedence, _is_kept),
     "not chain succession": Machine(0, _not_chain_succession, _is_kept),
-    "choice": Machine(0, _met, lambda shown: shown > 0),
-    "exclusive choice": Machine(0, _met, lambda shown: shown in (FIRST, SECOND)),
+    "choice": Machine(0, _met, lambda state: state > 0),
+    "exclusive choice": Machine(0, _met, lambda state: state in (FIRST, SECOND)),
 }
 _CONJUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "succession": ("response", "precedence"),
@@ -99,9 +99,9 @@ _CONJUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "chain succession": ("chain response", "chain precedence"),
 }
 _COUNTS: Mapping[str, Callable[[int, int], bool]] = {
-    "existence": lambda shown, count: shown >= count,
-    "absence": lambda shown, count: shown < count,
-    "exactly": lambda shown, count: shown == count,
+    "existence": lambda state, count: state >= count,
+    "absence": lambda state, count: state < count,
+    "exactly": lambda state, count: state == count,
 }
 
 RULE_KINDS = frozenset([*_MACHINES, *_CONJUNCTIONS, *_COUNTS])
@@ -116,6 +116,6 @@ def machines_of(kind: str, count: int | None) -> tuple[Machine, ...]:
     is_enough, most = _COUNTS[kind], count + 1
     return (
         Machine(
-            0, lambda shown, letter: min(shown + (letter & FIRST), most), lambda shown: bool(is_enough(shown, most - 1))
+            0, lambda place, letter: min(place + (letter & FIRST), most), lambda place: bool(is_enough(place, most - 1))
         ),
     )

@@ -1,4 +1,4 @@
-"""All rules of a constraint set together: their places, and whether they can still be kept, with a remainder."""
+"""The rules of a constraint set together: their places, and whether they still allow a remainder to complete."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class RuleProduct:
     def start(self) -> Places:
         return tuple(automaton.start for automaton in self.automata)
 
-    def step(self, places: Places, shown: frozenset[str]) -> Places:
-        moved = set(self._always).union(*(self._naming.get(name, ()) for name in shown))
+    def step(self, places: Places, event_names: frozenset[str]) -> Places:
+        moved = set(self._always).union(*(self._naming.get(name, ()) for name in event_names))
         if not moved:
             return places
         after = list(places)
         for index in moved:
-            after[index] = self.automata[index].step(places[index], shown)
+            after[index] = self.automata[index].step(places[index], event_names)
         return tuple(after)
 
     def can_complete(
@@ -81,18 +81,18 @@ class RuleProduct:
     def _search(self, question: _Question) -> bool:
         indices, here, remainder, impossible, assumes_completion = question
         automata = [self.automata[index] for index in indices]
-        wanted = [
+        end_places = [
             automaton.accepting if assumes_completion else automaton.places - automaton.traps for automaton in automata
         ]
         if impossible is None:
-            return not remainder.atoms and all(map(frozenset.__contains__, wanted, here))
+            return not remainder.atoms and all(map(frozenset.__contains__, end_places, here))
         names = frozenset[str]().union(*(automaton.names for automaton in automata))
         kinds = event_kinds(self._constraint_set, names, remainder, impossible)
-        found = None
+        answer = None
         if kinds is not None:
-            found = WordSearch(automata, wanted, remainder, kinds).is_reachable(here, self._max_steps)
-        self.given_up += found is None
-        return found is not False
+            answer = WordSearch(automata, end_places, remainder, kinds).is_reachable(here, self._max_steps)
+        self.given_up += answer is None
+        return answer is not False
 
     def _active(self, places: Places, assumes_completion: bool) -> tuple[int, ...]:
         """The rules that can still be broken, or are broken."""

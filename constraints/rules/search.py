@@ -45,13 +45,13 @@ class WordSearch:
     def __init__(
         self,
         automata: Sequence[RuleAutomaton],
-        wanted: Sequence[frozenset[int]],
+        end_places: Sequence[frozenset[int]],
         remainder: Remainder,
         kinds: Collection[EventKind],
         company: Company | None = None,
     ) -> None:
         self._steps = 0
-        self._wanted = wanted
+        self._end_places = end_places
         self._company = company
         self._all_bound = (1 << len(remainder.atoms)) - 1
         self._needed = list(map(bits_of, remainder.before))
@@ -63,7 +63,7 @@ class WordSearch:
         self._tables = [automaton.table for automaton in automata]
         self._hopeful = [
             automaton.leading_to(places, {letters[index] for letters, _ in self._moves})
-            for index, (automaton, places) in enumerate(zip(automata, wanted, strict=True))
+            for index, (automaton, places) in enumerate(zip(automata, end_places, strict=True))
         ]
 
     def is_reachable(self, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
@@ -96,7 +96,7 @@ class WordSearch:
         places, beside, bound = state
         return (
             bound == self._all_bound
-            and all(map(frozenset.__contains__, self._wanted, places))
+            and all(map(frozenset.__contains__, self._end_places, places))
             and (self._company is None or self._company.is_wanted(beside))
         )
 
@@ -109,7 +109,7 @@ class WordSearch:
     def _distance(self, state: _State) -> tuple[int, int]:
         """The number of unbound atoms and unfinished rules, then the company's distance."""
         places, beside, bound = state
-        missing = sum(place not in wanted for place, wanted in zip(places, self._wanted, strict=True))
+        missing = sum(place not in end_places for place, end_places in zip(places, self._end_places, strict=True))
         missing += (self._all_bound ^ bound).bit_count()
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 

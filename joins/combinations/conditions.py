@@ -75,7 +75,7 @@ class Conditional:
         return cls(body, condition) if before is None else cls(body, condition, before.left_out)
 
     def judged(
-        self, found: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
+        self, results: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
         """The results with their cuts, and the mask of the results to keep.
 
@@ -83,30 +83,30 @@ class Conditional:
         that have joined something for good are marked in ``held``; ``retractions`` know events whose combinations may
         be retracted. One event completes at most ``most`` kept combinations; the others are cut.
         """
-        is_whole = np.all(found.members >= 0, axis=1)
-        whole, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
+        is_whole = np.all(results.members >= 0, axis=1)
+        combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
         is_kept = np.ones(len(is_whole), np.bool_)
-        is_kept[whole] = self._holds(found.members[whole], held)
-        joined = np.unique(found.members[whole[is_kept[whole]]])
+        is_kept[combinations] = self._holds(results.members[combinations], held)
+        joined = np.unique(results.members[combinations[is_kept[combinations]]])
         if len(alone):
-            sequences = found.members[alone].max(axis=1)
+            sequences = results.members[alone].max(axis=1)
             rows = held.rows_of(sequences)
             is_joined = np.isin(sequences, joined) | held.is_counted(rows)
             if retractions is not None:
                 others = {key: retractions.ledger.others(key) for key in set(held.hashes(rows).tolist())}
                 pairs = zip(held.hashes(rows).tolist(), sequences.tolist(), strict=True)
-                is_joined |= np.array([one in others[key] for key, one in pairs], np.bool_)
+                is_joined |= np.array([sequence in others[key] for key, sequence in pairs], np.bool_)
             is_kept[alone] = ~is_joined
         if retractions is None and self.body.emit == "each" and self.body.reporting:
             held.count(held.rows_of(joined))
-        self.left_out[0] += int(np.count_nonzero(~is_kept[whole]))
+        self.left_out[0] += int(np.count_nonzero(~is_kept[combinations]))
         self.left_out[1] += int(np.count_nonzero(~is_kept[alone]))
-        held_in = whole[is_kept[whole]]
-        items = found.result_items[held_in]
+        held_in = combinations[is_kept[combinations]]
+        items = results.result_items[held_in]
         ranks = np.arange(len(held_in)) - np.searchsorted(items, items)
         is_kept[held_in[ranks >= most]] = False
         self.left_out[2] += int(np.count_nonzero(ranks >= most))
-        return replace(found, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
+        return replace(results, cuts=held_in[np.flatnonzero(ranks == most) - 1]), is_kept
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
         """The counts of a join, less the results that the condition leaves out."""
@@ -123,7 +123,7 @@ class Conditional:
         return np.concatenate([np.zeros(0, np.bool_), *parts])
 
     def _holds_in(self, members: NDArray[np.int64], held: HeldEvents) -> NDArray[np.bool_]:
-        aliases = [one.alias for one in self.body.inputs]
+        aliases = [join_input.alias for join_input in self.body.inputs]
         events = {
             alias: MemberEvents(held, held.rows_of(members[:, aliases.index(alias)]))
             for alias in {column.alias for column in self.condition.reads}

@@ -23,7 +23,9 @@ FIGURE = ":"
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
     """Mask of the inputs whose event can be a combination alone, because all other inputs may be absent."""
-    lone = [all(other.alias in body.outer for other in body.inputs if other is not one) for one in body.inputs]
+    lone = [
+        all(other.alias in body.outer for other in body.inputs if other is not join_input) for join_input in body.inputs
+    ]
     return np.array(lone, np.bool_)
 
 
@@ -31,7 +33,7 @@ class UnkeyedEvents:
     """Counts a join's events without a usable key, by input; ``counts``: the numbers so far (None: all 0)."""
 
     def __init__(self, body: JoinBody, counts: Sequence[int] | None = None) -> None:
-        self._aliases = [one.alias for one in body.inputs]
+        self._aliases = [join_input.alias for join_input in body.inputs]
         self._is_lone = lone_inputs(body)
         self._counts = np.array([0] * len(body.inputs) if counts is None else counts, np.int64)
 
@@ -41,10 +43,10 @@ class UnkeyedEvents:
         counts: list[int] = self._counts.tolist() if self._counts.any() else []
         return counts
 
-    def reported(self, found: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
+    def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
         """Count the events without a usable key among some items, and add them to the results (``with_lone``)."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
-        return with_lone(found, items, self._is_lone, first, now_us)
+        return with_lone(results, items, self._is_lone, first, now_us)
 
     def measures(self) -> dict[str, int]:
         """The number of events without a usable key: in total, and for each input that had some."""
@@ -55,46 +57,48 @@ class UnkeyedEvents:
 
 
 def with_lone(
-    found: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
+    joined: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
     """Add to the results of some items the events without a usable key that are reported alone, and end their keys.
 
-    ``found`` are the results of the other items, ``is_lone`` is the mask of the inputs whose events may be reported
+    ``joined`` are the results of the other items, ``is_lone`` is the mask of the inputs whose events may be reported
     alone, ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.
     """
-    chosen = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
-    if not len(chosen):
-        return found
+    lone_items = np.flatnonzero(are_unkeyed(items) & is_lone[items.inputs])
+    if not len(lone_items):
+        return joined
     times_us = np.maximum.accumulate(items.times_us)
-    times_us = (times_us if now_us is None else np.maximum(times_us, now_us))[chosen]
-    members = np.full((len(chosen), found.members.shape[1]), UNKEYED, np.int64)
-    members[np.arange(len(chosen)), items.inputs[chosen]] = first + np.cumsum(are_events(items))[chosen] - 1
-    order = _order([found.result_items, chosen])
-    ends = _order([found.closing_items, chosen])
-    before = np.searchsorted(chosen, found.closing_items)  # for each closing, the lone events reported before it
-    own = np.searchsorted(found.result_items, chosen, side="right") + np.arange(1, len(chosen) + 1)
-    behind = np.searchsorted(
-        chosen, found.result_items[found.cuts]
+    times_us = (times_us if now_us is None else np.maximum(times_us, now_us))[lone_items]
+    members = np.full((len(lone_items), joined.members.shape[1]), UNKEYED, np.int64)
+    members[np.arange(len(lone_items)), items.inputs[lone_items]] = first + np.cumsum(are_events(items))[lone_items] - 1
+    order = _order([joined.result_items, lone_items])
+    ends = _order([joined.closing_items, lone_items])
+    lone_before_closings = np.searchsorted(
+        lone_items, joined.closing_items
+    )  # for each closing, the lone events reported before it
+    lone_places = np.searchsorted(joined.result_items, lone_items, side="right") + np.arange(1, len(lone_items) + 1)
+    lone_before_cuts = np.searchsorted(
+        lone_items, joined.result_items[joined.cuts]
     )  # for each cut, the lone events that are reported before it
 
-    def results(some: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([some, more.astype(some.dtype)])[order]
+    def results(values: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([values, more.astype(values.dtype)])[order]
 
-    def closings(some: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([some, more.astype(some.dtype)])[ends]
+    def closings(values: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([values, more.astype(values.dtype)])[ends]
 
     return JoinedColumns(
-        members=results(found.members, members),
-        result_times_us=results(found.result_times_us, times_us),
-        result_items=results(found.result_items, chosen),
-        result_whys=results(found.result_whys, np.full(len(chosen), Why.NO_KEY)),
-        closing_keys=closings(found.closing_keys, items.keys[chosen]),
-        closing_causes=closings(found.closing_causes, np.full(len(chosen), Cause.IMMEDIATE)),
-        closing_times_us=closings(found.closing_times_us, times_us),
-        closing_items=closings(found.closing_items, chosen),
-        closing_places=closings(found.closing_places + before, own),
-        violations=found.violations,
-        cuts=found.cuts + behind,
+        members=results(joined.members, members),
+        result_times_us=results(joined.result_times_us, times_us),
+        result_items=results(joined.result_items, lone_items),
+        result_whys=results(joined.result_whys, np.full(len(lone_items), Why.NO_KEY)),
+        closing_keys=closings(joined.closing_keys, items.keys[lone_items]),
+        closing_causes=closings(joined.closing_causes, np.full(len(lone_items), Cause.IMMEDIATE)),
+        closing_times_us=closings(joined.closing_times_us, times_us),
+        closing_items=closings(joined.closing_items, lone_items),
+        closing_places=closings(joined.closing_places + lone_before_closings, lone_places),
+        violations=joined.violations,
+        cuts=joined.cuts + lone_before_cuts,
     )
 
 

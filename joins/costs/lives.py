@@ -73,10 +73,10 @@ class SeenKey:
             yield number, _record(self, number, useless, windows[number])
 
 
-def _record(seen: SeenKey, number: int, useless_us: float, window: float) -> KeyRecord:
-    first, closed = seen.first[number], seen.closed[number]
-    life = max((seen.last[number] if math.isinf(closed) else closed) - first, 1.0)
+def _record(seen_key: SeenKey, number: int, useless_us: float, window: float) -> KeyRecord:
+    first, closed = seen_key.first[number], seen_key.closed[number]
+    life = max((seen_key.last[number] if math.isinf(closed) else closed) - first, 1.0)
     lag = (useless_us - first) / life
     is_unbounded = math.isinf(lag) and lag > 0 and math.isinf(window)
     stay = math.inf if is_unbounded else mean_stay_us(life, lag, window)
-    return KeyRecord(seen.events[number], life, lag, stay)
+    return KeyRecord(seen_key.events[number], life, lag, stay)

@@ -49,7 +49,11 @@ class StateObserver:
     @classmethod
     def of(cls, body: JoinBody) -> StateObserver:
         """The observer of a join."""
-        return cls([one.window for one in body.inputs], [one.closes for one in body.inputs], body.optional)
+        return cls(
+            [join_input.window for join_input in body.inputs],
+            [join_input.closes for join_input in body.inputs],
+            body.optional,
+        )
 
     def observe(self, items: ItemColumns) -> None:
         """Note items, in their order."""
@@ -105,11 +109,11 @@ class StateObserver:
             rows = self._rows(items, is_of_key)
         columns = (items.kinds[rows], items.inputs[rows], items.keys[rows], items.times_us[rows])
         for kind, number, key, time_us in zip(*(column.tolist() for column in columns), strict=True):
-            seen = self._open.get(key)
-            if seen is None:
-                seen = self._open[key] = SeenKey.of(len(self._windows))
-            seen.see(kind, number, time_us)
-            if kind == Item.CLOSING and self._is_over(seen):
+            seen_key = self._open.get(key)
+            if seen_key is None:
+                seen_key = self._open[key] = SeenKey.of(len(self._windows))
+            seen_key.see(kind, number, time_us)
+            if kind == Item.CLOSING and self._is_over(seen_key):
                 self._finish(key)
         self._forget()
 
@@ -122,10 +126,10 @@ class StateObserver:
         """Halve the sample of keys."""
         self._bits += 1
         mask = (1 << self._bits) - 1
-        self._open = {key: seen for key, seen in self._open.items() if not (key >> int(_FIRST_BIT)) & mask}
+        self._open = {key: seen_key for key, seen_key in self._open.items() if not (key >> int(_FIRST_BIT)) & mask}
 
-    def _is_over(self, seen: SeenKey) -> bool:
-        closed = zip(self._closes, seen.closed, strict=True)
+    def _is_over(self, seen_key: SeenKey) -> bool:
+        closed = zip(self._closes, seen_key.closed, strict=True)
         return not any(closes and math.isinf(at_us) for closes, at_us in closed)
 
     def _finish(self, key: int) -> None:

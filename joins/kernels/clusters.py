@@ -32,8 +32,8 @@ from joins.kernels.tables import (
     SEQUENCE,
     VIOLATIONS,
     WINDOW_ASSISTED,
-    Found,
     JoinState,
+    Output,
     Rules,
 )
 from streams.kernels.borrowing import borrowed
@@ -81,13 +81,13 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 
 @inlined
-def has_room(lent: JoinState, found: Found, results: np.int64) -> bool:
+def has_room(lent: JoinState, output: Output, results: np.int64) -> bool:
     """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
     lent.counters[NEEDED] = results
     has: bool = (
-        found.filled[0] + results <= found.result_times_us.shape[0]
-        and found.filled[1] + 2 <= found.closing_times_us.shape[0]
-        and found.filled[2] < found.violations.shape[0]
+        output.filled[0] + results <= output.result_times_us.shape[0]
+        and output.filled[1] + 2 <= output.closing_times_us.shape[0]
+        and output.filled[2] < output.violations.shape[0]
     )
     return has
 
@@ -101,20 +101,20 @@ def touch(lent: JoinState, cluster: np.int64) -> None:
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
     """The next event to leave its window of time: its time and input; ``_FOREVER`` and NIL: none."""
-    due, who = _FOREVER, np.int64(NIL)
+    due, due_input = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
         if rules.spans_us[number] > 0 and first != NIL and lent.nodes[first]["time"] + rules.spans_us[number] < due:
-            due, who = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
-    return due, who
+            due, due_input = lent.nodes[first]["time"] + rules.spans_us[number], np.int64(number)
+    return due, due_input
 
 
 @inlined
-def take_head(lent: JoinState, cluster: np.int64, number: np.int64, behind: np.int64) -> bool:
-    """Remove the oldest event from a key's list; returns whether the list is empty. ``behind`` is the next event."""
-    lent.lists[cluster, number]["head"] = behind
+def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: np.int64) -> bool:
+    """Remove the oldest event from a key's list; returns whether the list is empty. ``next_node``: its new head."""
+    lent.lists[cluster, number]["head"] = next_node
     lent.lists[cluster, number]["live"] -= 1
-    if behind != NIL:
+    if next_node != NIL:
         return False
     lent.lists[cluster, number]["tail"] = NIL
     lent.keyed[cluster]["filled"] -= 1
@@ -179,15 +179,15 @@ def enter_dead(lent: JoinState, cluster: np.int64) -> None:
 def leave_dead(lent: JoinState, cluster: np.int64) -> None:
     """Remove a key from the list of closed and remembered keys."""
     counters = lent.counters
-    before, behind = lent.keyed[cluster]["before"], lent.keyed[cluster]["behind"]
+    before, next_cluster = lent.keyed[cluster]["before"], lent.keyed[cluster]["behind"]
     if before == NIL:
-        counters[OLDEST_DEAD] = behind
+        counters[OLDEST_DEAD] = next_cluster
     else:
-        lent.keyed[before]["behind"] = behind
-    if behind == NIL:
+        lent.keyed[before]["behind"] = next_cluster
+    if next_cluster == NIL:
         counters[NEWEST_DEAD] = before
     else:
-        lent.keyed[behind]["before"] = before
+        lent.keyed[next_cluster]["before"] = before
     lent.keyed[cluster]["ends"] = 0
     counters[DEAD] -= 1
 
@@ -224,15 +224,15 @@ def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.
 def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
     """Remove a node from its input's list and free it."""
     counters = lent.counters
-    before, behind = lent.nodes[node]["input_before"], lent.nodes[node]["of_input"]
+    before, next_node = lent.nodes[node]["input_before"], lent.nodes[node]["of_input"]
     if before == NIL:
-        lent.sides[number]["first"] = behind
+        lent.sides[number]["first"] = next_node
     else:
-        lent.nodes[before]["of_input"] = behind
-    if behind == NIL:
+        lent.nodes[before]["of_input"] = next_node
+    if next_node == NIL:
         lent.sides[number]["last"] = before
     else:
-        lent.nodes[behind]["input_before"] = before
+        lent.nodes[next_node]["input_before"] = before
     lent.sides[number]["size"] -= 1
     lent.nodes[node]["flags"] = 0
     lent.free_nodes[counters[FREE_NODES]] = node
@@ -258,17 +258,17 @@ def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int
 
 @routine
 def report_absent(
-    lent: JoinState, found: Found, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
+    lent: JoinState, output: Output, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
 ) -> None:
     """Report an event (its input and sequence) that joined nothing and can no longer join."""
-    place, (number, sequence) = found.filled[0], event
-    for other in range(found.members.shape[1]):
-        found.members[place, other] = NIL
-    found.members[place, number] = sequence
-    found.result_times_us[place] = time_us
-    found.result_items[place] = item
-    found.result_whys[place] = why
-    found.filled[0] += 1
+    place, (number, sequence) = output.filled[0], event
+    for other in range(output.members.shape[1]):
+        output.members[place, other] = NIL
+    output.members[place, number] = sequence
+    output.result_times_us[place] = time_us
+    output.result_items[place] = item
+    output.result_whys[place] = why
+    output.filled[0] += 1
     lent.counters[ABSENTS] += 1
     lent.counters[RESULTS] += 1
 
@@ -277,28 +277,28 @@ def report_absent(
 def purge_list(
     lent: JoinState,
     rules: Rules,
-    found: Found,
-    of: tuple[np.int64, np.int64],
+    output: Output,
+    key: tuple[np.int64, np.int64],
     time_us: np.int64,
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
     """Remove all events of a key in one input and return their number; windows that count events keep their places."""
-    cluster, number = of
+    cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:
         return np.int64(0)
     purged = np.int64(lent.lists[cluster, number]["live"])
     while node != NIL:
-        behind = np.int64(lent.nodes[node]["of_key"])
+        next_node = np.int64(lent.nodes[node]["of_key"])
         if rules.reports_absent[number] and lent.nodes[node]["flags"] & JOINED == 0:
             event = (number, np.int64(lent.nodes[node]["sequence"]))
-            report_absent(borrowed(lent), borrowed(found), event, time_us, item, why)
+            report_absent(borrowed(lent), borrowed(output), event, time_us, item, why)
         lent.nodes[node]["flags"] = 0
         lent.nodes[node]["cluster"] = NIL
         if rules.counts[number] < 0:
             remove_node(borrowed(lent), number, node)
-        node = behind
+        node = next_node
     lent.lists[cluster, number]["head"] = NIL
     lent.lists[cluster, number]["tail"] = NIL
     lent.lists[cluster, number]["live"] = 0
@@ -308,38 +308,40 @@ def purge_list(
 
 
 @routine
-def say_over(lent: JoinState, rules: Rules, found: Found, cluster: np.int64, time_us: np.int64, item: np.int64) -> None:
+def report_over(
+    lent: JoinState, rules: Rules, output: Output, cluster: np.int64, time_us: np.int64, item: np.int64
+) -> None:
     """Report a key that is closed for good, once it can have no more results."""
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):
         return
-    place = found.filled[1]
-    found.closing_keys[place] = lent.keyed[cluster]["key"]
-    found.closing_causes[place] = lent.keyed[cluster]["cause"]
-    found.closing_times_us[place] = time_us
-    found.closing_items[place] = item
-    found.closing_places[place] = found.filled[0]
-    found.filled[1] += 1
+    place = output.filled[1]
+    output.closing_keys[place] = lent.keyed[cluster]["key"]
+    output.closing_causes[place] = lent.keyed[cluster]["cause"]
+    output.closing_times_us[place] = time_us
+    output.closing_items[place] = item
+    output.closing_places[place] = output.filled[0]
+    output.filled[1] += 1
     lent.keyed[cluster]["ends"] |= REPORTED_OVER
     lent.counters[CLOSINGS] += 1
 
 
 @routine
 def close_key(
-    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, output: Output, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
     """Close a key for good and remove its events; remember the key as long as an input may bring events of it."""
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
-        of = (cluster, np.int64(number))
-        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(found), of, time_us, item, why)
+        key = (cluster, np.int64(number))
+        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(output), key, time_us, item, why)
     is_known = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
     if not is_known or may_lack(lent, rules):
         lent.keyed[cluster]["cause"] = cause
     if not is_known:
         enter_dead(borrowed(lent), cluster)
-    say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
+    report_over(borrowed(lent), borrowed(rules), borrowed(output), cluster, time_us, item)
     if lent.keyed[cluster]["closed"] == every_input(lent):
         remove_cluster(borrowed(lent), cluster)
     else:
@@ -355,15 +357,15 @@ def forget_oldest(lent: JoinState, rules: Rules) -> None:
 
 
 @inlined
-def note_violation(lent: JoinState, found: Found, item: np.int64) -> None:
+def note_violation(lent: JoinState, output: Output, item: np.int64) -> None:
     """Note an event of a key that its input has closed."""
-    found.violations[found.filled[2]] = item
-    found.filled[2] += 1
+    output.violations[output.filled[2]] = item
+    output.filled[2] += 1
     lent.counters[VIOLATIONS] += 1
 
 
 @inlined
 def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
-    """Let an event that is not stored take a place in a window of a number of events."""
+    """Add a place for an event that is not stored, if the window of its input counts events."""
     if rules.counts[number] > 0:
         add_node(borrowed(lent), number, time_us, np.int64(NIL))

@@ -37,11 +37,11 @@ def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int6
 
     Values of ``seen`` are only compared with the sequences of stored events, so these bits contain all that matters.
     """
-    found = np.int64(0)
+    bits = np.int64(0)
     for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):
         if sequence < lent.seen[cluster, number]:
-            found |= SEEN << number
-    return found
+            bits |= SEEN << number
+    return bits
 
 
 @kernel
@@ -66,9 +66,9 @@ def take_keys(state: JoinState, keys: NDArray[np.void], rows: NDArray[np.void]) 
                 )
                 rows[filled]["owner"] = place
                 filled += 1
-                behind = np.int64(lent.nodes[node]["of_key"])
+                next_node = np.int64(lent.nodes[node]["of_key"])
                 remove_node(lent, np.int64(number), node)
-                node = behind
+                node = next_node
         keys[place]["closed"] = lent.keyed[cluster]["closed"]
         keys[place]["rows"] = filled - first
         remove_cluster(lent, cluster)
@@ -85,18 +85,18 @@ def move_node(lent: JoinState, number: np.int64, node: np.int64, before: np.int6
     lent.nodes[last_but_one]["of_input"] = NIL
     lent.sides[number]["last"] = last_but_one
     if before == NIL:
-        behind = np.int64(lent.sides[number]["first"])
+        next_node = np.int64(lent.sides[number]["first"])
         lent.sides[number]["first"] = node
     else:
-        behind = np.int64(lent.nodes[before]["of_input"])
+        next_node = np.int64(lent.nodes[before]["of_input"])
         lent.nodes[before]["of_input"] = node
     lent.nodes[node]["input_before"] = before
-    lent.nodes[node]["of_input"] = behind
-    lent.nodes[behind]["input_before"] = node
+    lent.nodes[node]["of_input"] = next_node
+    lent.nodes[next_node]["input_before"] = node
 
 
 @inlined
-def behind_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
+def successor_of(lent: JoinState, number: np.int64, node: np.int64) -> np.int64:
     """The node that follows a node in an input's list: the first node for NIL, NIL for the last node."""
     return np.int64(lent.sides[number]["first"]) if node == NIL else np.int64(lent.nodes[node]["of_input"])
 
@@ -125,9 +125,9 @@ def put_keys(
         node = add_node(lent, number, np.int64(rows[place]["time"]), np.int64(sequence))
         if rules.spans_us[number] > 0:
             before = np.int64(cursors[number])
-            behind = behind_of(lent, number, before)
-            while behind != node and lent.nodes[behind]["sequence"] < sequence:
-                before, behind = behind, behind_of(lent, number, behind)
+            next_node = successor_of(lent, number, before)
+            while next_node != node and lent.nodes[next_node]["sequence"] < sequence:
+                before, next_node = next_node, successor_of(lent, number, next_node)
             move_node(lent, number, node, before)
             cursors[number] = node
         cluster = np.int64(keys[rows[place]["owner"]]["cluster"])

@@ -14,8 +14,8 @@ from joins.kernels.tables import (
     OPEN_NODES,
     OUTPUT_FULL,
     REPORTED_OVER,
-    Found,
     JoinState,
+    Output,
     Rules,
 )
 from streams.kernels.borrowing import borrowed
@@ -24,9 +24,9 @@ from streams.kernels.slots import find_slot
 
 
 @routine
-def place_in_list(lent: JoinState, of: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
+def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
     """The node of an event of a key in one input, and the node before it; NIL: the event is not stored."""
-    cluster, number = of
+    cluster, number = entry
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)
     while node != NIL and lent.nodes[node]["sequence"] != sequence:
@@ -38,8 +38,8 @@ def place_in_list(lent: JoinState, of: tuple[np.int64, np.int64], sequence: np.i
 def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -> bool:
     """Mark a stored event of a key as unjoined; returns whether it is stored."""
     lent = borrowed(state)
-    of = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
-    node, _ = place_in_list(lent, of, np.int64(sequence))
+    entry = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
+    node, _ = place_in_list(lent, entry, np.int64(sequence))
     if node == NIL:
         return False
     lent.nodes[node]["flags"] &= ~np.int32(JOINED)
@@ -47,36 +47,36 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 
 @kernel
-def retract_event(rules: Rules, state: JoinState, found: Found, key: np.uint64, number: int, sequence: int) -> int:
+def retract_event(rules: Rules, state: JoinState, output: Output, key: np.uint64, number: int, sequence: int) -> int:
     """Remove a stored event of a key, as if it had never come; in a window of a number of events it keeps its place.
 
     If the event was the last one of an input that has closed the key, no combination of the key can come any more.
     Returns a status; if there is no room, nothing has changed.
     """
-    lent, law, written = borrowed(state), borrowed(rules), borrowed(found)
+    lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(output)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
     node, before = place_in_list(lent, (cluster, side), np.int64(sequence))
     if node == NIL:
         return DONE
-    if not has_room(lent, written, stored(lent, cluster)):
+    if not has_room(lent, lent_output, stored(lent, cluster)):
         return OUTPUT_FULL
-    behind = lent.nodes[node]["of_key"]
+    next_node = lent.nodes[node]["of_key"]
     if before == NIL:
-        lent.lists[cluster, side]["head"] = behind
+        lent.lists[cluster, side]["head"] = next_node
     else:
-        lent.nodes[before]["of_key"] = behind
-    if behind == NIL:
+        lent.nodes[before]["of_key"] = next_node
+    if next_node == NIL:
         lent.lists[cluster, side]["tail"] = before
     lent.lists[cluster, side]["live"] -= 1
     lent.counters[OPEN_NODES] -= 1
     lent.nodes[node]["flags"] = 0
     lent.nodes[node]["cluster"] = NIL
-    if law.counts[side] < 0:
+    if lent_rules.counts[side] < 0:
         remove_node(lent, side, node)
     if lent.lists[cluster, side]["live"] == 0:
         lent.keyed[cluster]["filled"] -= 1
         if has_closed(lent, cluster, side):
-            close_key(lent, law, written, cluster, np.uint8(IMMEDIATE), lent.counters[NOW], np.int64(0))
+            close_key(lent, lent_rules, lent_output, cluster, np.uint8(IMMEDIATE), lent.counters[NOW], np.int64(0))
         elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
             remove_cluster(lent, cluster)
     return DONE

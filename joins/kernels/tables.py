@@ -21,7 +21,7 @@ EVENT = 0  # an event with a key
 CLOSING = 1  # no more events of the key come on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
 TIME = 3  # no item before its time comes any more; its input and key mean nothing
-REMINDER = 4  # as a closing, by a range that was closed before; it does not count as a duplicate
+REMINDER = 4  # a closing of a key in a range that was closed before; does not count as a duplicate
 
 # Statuses that kernels return: done, or stopped before an item because there was no room.
 DONE = 0
@@ -149,7 +149,7 @@ class Items(NamedTuple):
     times: NDArray[np.int64]
 
 
-class Found(NamedTuple):
+class Output(NamedTuple):
     """The output of a batch; items are identified by their places in the batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent

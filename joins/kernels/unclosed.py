@@ -1,9 +1,9 @@
 """A windowed join while no key is closed: the hash window join, over the tables of the general join.
 
 Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins: inputs without punctuations do not
-pay for them. It applies to windows of time, or none, where unjoined events are not reported. Then the order in which
-events leave has no effect on the output, no list has places, and only results are written. The state afterwards is the
-same as after ``take_item``.
+pay for them. This join applies to windows of time, or none, where unjoined events are not reported. Then the order in
+which events leave has no effect on the output, no list has places, and only results are written. The state afterwards
+is the same as after ``take_item``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from joins.kernels.tables import (
     OPEN_NODES,
     RESULTS,
     SEQUENCE,
-    Found,
     Items,
     JoinState,
+    Output,
     Rules,
 )
 from streams.kernels.borrowing import borrowed
@@ -38,32 +38,32 @@ from streams.kernels.slots import find_slot
 @routine
 def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
     """Remove the events of an input up to a time, which have left their window."""
-    counters, node, gone = lent.counters, np.int64(lent.sides[number]["first"]), np.int64(0)
+    counters, node, freed = lent.counters, np.int64(lent.sides[number]["first"]), np.int64(0)
     while node != NIL and lent.nodes[node]["time"] <= due_us:
-        cluster, behind = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
+        cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
         lent.nodes[node]["flags"] = 0
-        lent.free_nodes[counters[FREE_NODES] + gone] = node
-        gone += 1
+        lent.free_nodes[counters[FREE_NODES] + freed] = node
+        freed += 1
         node = np.int64(lent.nodes[node]["of_input"])
-        lent.lists[cluster, number]["head"] = behind
+        lent.lists[cluster, number]["head"] = next_node
         lent.lists[cluster, number]["live"] -= 1
-        if behind == NIL:
+        if next_node == NIL:
             lent.lists[cluster, number]["tail"] = NIL
             lent.keyed[cluster]["filled"] -= 1
             if lent.keyed[cluster]["filled"] == 0:
                 remove_cluster(borrowed(lent), cluster)
-    if gone == 0:
+    if freed == 0:
         return
     lent.sides[number]["first"] = node
-    lent.sides[number]["size"] -= gone
+    lent.sides[number]["size"] -= freed
     if node == NIL:
         lent.sides[number]["last"] = NIL
     else:
         lent.nodes[node]["input_before"] = NIL
-    counters[FREE_NODES] += gone
-    counters[NODES] -= gone
-    counters[OPEN_NODES] -= gone
-    counters[EXPIRED] += gone
+    counters[FREE_NODES] += freed
+    counters[NODES] -= freed
+    counters[OPEN_NODES] -= freed
+    counters[EXPIRED] += freed
 
 
 @inlined
@@ -90,39 +90,39 @@ def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64,
 
 @inlined
 def write_result(
-    lent: JoinState, found: Found, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
+    lent: JoinState, output: Output, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
 ) -> None:
     """Write the combination of the new event with the events at the cursors."""
     for other in range(lent.lists.shape[1]):
         if other == number:
-            found.members[place, other] = lent.counters[SEQUENCE]
+            output.members[place, other] = lent.counters[SEQUENCE]
         else:
-            found.members[place, other] = lent.nodes[found.cursors[other]]["sequence"]
-    found.result_times_us[place] = time_us
-    found.result_items[place] = item
-    found.result_whys[place] = LAST_EVENT
+            output.members[place, other] = lent.nodes[output.cursors[other]]["sequence"]
+    output.result_times_us[place] = time_us
+    output.result_items[place] = item
+    output.result_whys[place] = LAST_EVENT
 
 
 @inlined
-def note_cut(found: Found, place: np.int64) -> None:
+def note_cut(output: Output, place: np.int64) -> None:
     """Note that the result before a place is the last written result of its event, although there are more."""
-    found.cut_places[found.filled[4]] = place - 1
-    found.filled[4] += 1
+    output.cut_places[output.filled[4]] = place - 1
+    output.filled[4] += 1
 
 
 @routine
 def write_cover(
-    lent: JoinState, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, output: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write combinations of the new event until each event has at least one.
 
     A combination is written if it is the first, in their order, that contains some event. Events without a combination
     are the newest of their input, so once the newest event is in a combination, all events are.
     """
-    inputs, cursors, place = lent.lists.shape[1], found.cursors, found.filled[0]
+    inputs, cursors, place = lent.lists.shape[1], output.cursors, output.filled[0]
     for other in range(inputs):
         cursors[other] = lent.lists[cluster, other]["head"]
-    write_result(borrowed(lent), borrowed(found), number, time_us, item, place)
+    write_result(borrowed(lent), borrowed(output), number, time_us, item, place)
     place += 1
     for back in range(inputs):
         other = inputs - 1 - back
@@ -133,20 +133,20 @@ def write_cover(
         while node != NIL:
             if node != head and lent.nodes[node]["flags"] & JOINED == 0:
                 cursors[other] = node
-                write_result(borrowed(lent), borrowed(found), number, time_us, item, place)
+                write_result(borrowed(lent), borrowed(output), number, time_us, item, place)
                 place += 1
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
         cursors[other] = head
-    lent.counters[RESULTS] += place - found.filled[0]
-    found.filled[0] = place
+    lent.counters[RESULTS] += place - output.filled[0]
+    output.filled[0] = place
 
 
 @routine
 def write_results(
     lent: JoinState,
     rules: Rules,
-    found: Found,
+    output: Output,
     cluster: np.int64,
     number: np.int64,
     time_us: np.int64,
@@ -154,18 +154,18 @@ def write_results(
 ) -> None:
     """Write each combination of the new event with one event of every other input, up to the limit."""
     if rules.covers[0]:
-        write_cover(borrowed(lent), borrowed(found), cluster, number, time_us, item)
+        write_cover(borrowed(lent), borrowed(output), cluster, number, time_us, item)
         return
-    inputs, cursors, place = lent.lists.shape[1], found.cursors, found.filled[0]
+    inputs, cursors, place = lent.lists.shape[1], output.cursors, output.filled[0]
     end = place + rules.most[0]
     for other in range(inputs):
         cursors[other] = lent.lists[cluster, other]["head"]
     last = 0
     while last >= 0:
         if place == end:
-            note_cut(borrowed(found), place)
+            note_cut(borrowed(output), place)
             break
-        write_result(borrowed(lent), borrowed(found), number, time_us, item, place)
+        write_result(borrowed(lent), borrowed(output), number, time_us, item, place)
         place += 1
         last = inputs - 1
         while last >= 0:
@@ -175,13 +175,13 @@ def write_results(
                     break
                 cursors[last] = lent.lists[cluster, last]["head"]
             last -= 1
-    lent.counters[RESULTS] += place - found.filled[0]
-    found.filled[0] = place
+    lent.counters[RESULTS] += place - output.filled[0]
+    output.filled[0] = place
 
 
 @apart
-def take_unclosed(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64) -> bool:
-    """Take an event in; False if there is no room for its results, with only the time and expired events changed."""
+def take_unclosed(lent: JoinState, rules: Rules, output: Output, items: Items, item: np.int64) -> bool:
+    """Add an event; False if there is no room for its results, with only the time and expired events changed."""
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
     counters[NOW] = now
@@ -197,10 +197,10 @@ def take_unclosed(lent: JoinState, rules: Rules, found: Found, items: Items, ite
         count = completed(lent, cluster, number)
         if count > 0:
             room = room_for(lent, rules, cluster, number, count)
-            if found.filled[0] + room > found.result_times_us.shape[0]:
+            if output.filled[0] + room > output.result_times_us.shape[0]:
                 counters[NEEDED] = room
                 return False
-            write_results(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, now, item)
+            write_results(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, now, item)
     node = add_node(borrowed(lent), number, now, counters[SEQUENCE])
     link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if count > 0 and rules.covers[0] else 0))
     counters[LOOKUPS] += 1

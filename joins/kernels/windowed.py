@@ -27,7 +27,7 @@ from joins.kernels.clusters import (
     remove_cluster,
     remove_node,
     report_absent,
-    say_over,
+    report_over,
     stored,
     take_head,
     touch,
@@ -65,9 +65,9 @@ from joins.kernels.tables import (
     SEQUENCE,
     TIME,
     WINDOW_ASSISTED,
-    Found,
     Items,
     JoinState,
+    Output,
     Rules,
 )
 from joins.kernels.unclosed import completed, room_for, take_unclosed, write_results
@@ -82,33 +82,41 @@ _MANY = 1 << 15  # slots from which rows are read ahead; smaller tables are in t
 
 @routine
 def expire(
-    lent: JoinState, rules: Rules, found: Found, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, output: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Let an event leave its window, the oldest of its key in its input."""
+    """Remove an event that leaves its window, the oldest of its key in its input."""
     cluster, flags, sequence = (
         np.int64(lent.nodes[node]["cluster"]),
         lent.nodes[node]["flags"],
         lent.nodes[node]["sequence"],
     )
-    behind = lent.nodes[node]["of_key"]
+    next_node = lent.nodes[node]["of_key"]
     remove_node(borrowed(lent), number, node)
     if flags & ALIVE == 0:
         return
     lent.counters[EXPIRED] += 1
     lent.counters[OPEN_NODES] -= 1
     if rules.reports_absent[number] and flags & JOINED == 0:
-        report_absent(borrowed(lent), borrowed(found), (number, np.int64(sequence)), time_us, item, np.uint8(BY_WINDOW))
-    if not take_head(lent, cluster, number, np.int64(behind)):
+        report_absent(
+            borrowed(lent), borrowed(output), (number, np.int64(sequence)), time_us, item, np.uint8(BY_WINDOW)
+        )
+    if not take_head(lent, cluster, number, np.int64(next_node)):
         return
     if has_closed(lent, cluster, number):
-        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
     elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
         remove_cluster(borrowed(lent), cluster)
 
 
 @routine
 def emit_all(
-    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState,
+    rules: Rules,
+    output: Output,
+    cluster: np.int64,
+    number: np.int64,
+    time_us: np.int64,
+    item: np.int64,
 ) -> None:
     """Write each combination of the new event, and mark the events that have joined."""
     for other in range(0 if rules.covers[0] else lent.lists.shape[1]):
@@ -116,7 +124,7 @@ def emit_all(
         while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
-    write_results(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
+    write_results(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, time_us, item)
 
 
 @routine
@@ -129,16 +137,22 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 
 @routine
 def refuse_event(
-    lent: JoinState, rules: Rules, found: Found, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState,
+    rules: Rules,
+    output: Output,
+    cluster: np.int64,
+    number: np.int64,
+    time_us: np.int64,
+    item: np.int64,
 ) -> None:
     """Reject an event of a key that its input has closed (a violation), or that is closed for good."""
     if has_closed(lent, cluster, number):
-        note_violation(lent, found, item)
+        note_violation(lent, output, item)
     else:
         lent.counters[DROPPED] += 1
         if rules.reports_absent[number]:
             event = (number, np.int64(lent.counters[SEQUENCE]))
-            report_absent(borrowed(lent), borrowed(found), event, time_us, item, np.uint8(BY_CLOSING))
+            report_absent(borrowed(lent), borrowed(output), event, time_us, item, np.uint8(BY_CLOSING))
     hold_place(borrowed(lent), borrowed(rules), number, time_us)
 
 
@@ -146,31 +160,31 @@ def refuse_event(
 def take_event(
     lent: JoinState,
     rules: Rules,
-    found: Found,
+    output: Output,
     items: Items,
-    of: tuple[np.int64, np.uint64, np.int64],
+    entry: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
 ) -> None:
-    """Take an event in.
+    """Add an event, and write the combinations that it completes.
 
-    ``of``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
+    ``entry``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
     """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
-    cluster, slot, count = of
+    cluster, slot, count = entry
     if cluster != NIL:
         touch(lent, cluster)
         if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
-            refuse_event(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
+            refuse_event(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, time_us, item)
             return
         if count > 0:
-            emit_all(borrowed(lent), borrowed(rules), borrowed(found), cluster, number, time_us, item)
+            emit_all(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, time_us, item)
     is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
         if (count == 0 or rules.reports_all[0]) and rules.reports_absent[number]:
             why = np.uint8(BY_CLOSING if is_useless else BY_WINDOW)
             event = (number, np.int64(counters[SEQUENCE]))
-            report_absent(borrowed(lent), borrowed(found), event, time_us, item, why)
+            report_absent(borrowed(lent), borrowed(output), event, time_us, item, why)
         hold_place(borrowed(lent), borrowed(rules), number, time_us)
         return
     if cluster == NIL:
@@ -180,15 +194,15 @@ def take_event(
     link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if is_joined else 0))
     if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
         oldest = np.int64(lent.lists[cluster, number]["head"])
-        expire(borrowed(lent), borrowed(rules), borrowed(found), number, oldest, time_us, item)
+        expire(borrowed(lent), borrowed(rules), borrowed(output), number, oldest, time_us, item)
 
 
 @routine
 def take_closing(
-    lent: JoinState, rules: Rules, found: Found, items: Items, of: tuple[np.int64, np.uint64], item: np.int64
+    lent: JoinState, rules: Rules, output: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input. ``of``: the cluster of the key (NIL: the key is new) and its slot."""
-    counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), of
+    """Close a key by an input. ``entry``: the cluster of the key (NIL: the key is new) and its slot."""
+    counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
         cluster = add_cluster(borrowed(lent), slot, items.keys[item])
@@ -200,11 +214,11 @@ def take_closing(
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
     if lent.keyed[cluster]["closed"] == every_input(lent):
-        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(REGULAR), time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, np.uint8(REGULAR), time_us, item)
     elif is_dead:
-        say_over(borrowed(lent), borrowed(rules), borrowed(found), cluster, time_us, item)
+        report_over(borrowed(lent), borrowed(rules), borrowed(output), cluster, time_us, item)
     elif lent.lists[cluster, number]["live"] == 0:
-        close_key(borrowed(lent), borrowed(rules), borrowed(found), cluster, np.uint8(IMMEDIATE), time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, np.uint8(IMMEDIATE), time_us, item)
     else:
         for other in range(lent.lists.shape[1]):
             if lent.keyed[cluster]["closed"] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
@@ -212,7 +226,7 @@ def take_closing(
             ):
                 key, why = (cluster, np.int64(other)), np.uint8(BY_CLOSING)
                 counters[PURGED] += purge_list(
-                    borrowed(lent), borrowed(rules), borrowed(found), key, time_us, item, why
+                    borrowed(lent), borrowed(rules), borrowed(output), key, time_us, item, why
                 )
 
 
@@ -220,26 +234,26 @@ def take_closing(
 def leave_window(
     lent: JoinState,
     rules: Rules,
-    found: Found,
-    of: tuple[np.bool_, np.int64, np.int64],
+    output: Output,
+    event: tuple[np.bool_, np.int64, np.int64],
     time_us: np.int64,
     item: np.int64,
 ) -> None:
-    """Let an event leave its window, the oldest of its key in its input.
+    """Remove an event that leaves its window, the oldest of its key in its input.
 
-    ``of``: whether combinations may lack inputs, the input of the event, and its node.
+    ``event``: whether combinations may lack inputs, the input of the event, and its node.
     """
-    lacks, number, node = of
+    lacks, number, node = event
     if lacks:
-        leave(borrowed(lent), borrowed(rules), borrowed(found), number, node, time_us, item)
+        leave(borrowed(lent), borrowed(rules), borrowed(output), number, node, time_us, item)
     else:
-        expire(borrowed(lent), borrowed(rules), borrowed(found), number, node, time_us, item)
+        expire(borrowed(lent), borrowed(rules), borrowed(output), number, node, time_us, item)
 
 
 @inlined
-def owed_by(lent: JoinState, rules: Rules, of: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
-    """The most results of an event that leaves its window (``of`` as in ``leave_window``; the node may be NIL)."""
-    lacks, number, node = of
+def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.int64]) -> np.int64:
+    """The most results of an event that leaves its window (``event`` as in ``leave_window``; the node may be NIL)."""
+    lacks, number, node = event
     if node == NIL or lent.nodes[node]["flags"] & ALIVE == 0:
         return np.int64(0)
     cluster = np.int64(lent.nodes[node]["cluster"])
@@ -247,45 +261,45 @@ def owed_by(lent: JoinState, rules: Rules, of: tuple[np.bool_, np.int64, np.int6
 
 
 @inlined
-def advance_time(lent: JoinState, rules: Rules, found: Found, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
-    """Let events leave windows of time, in the order of their times; False if there is no room."""
+def advance_time(lent: JoinState, rules: Rules, output: Output, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
+    """Remove events that leave windows of time, in the order of their times; False if there is no room."""
     while True:
-        due, who = first_due(lent, rules)
+        due, number = first_due(lent, rules)
         if due > now:
             lent.counters[NOW] = now
             return True
-        of = lacks, who, np.int64(lent.sides[who]["first"])
-        if not has_room(lent, found, owed_by(lent, rules, of)):
+        event = lacks, number, np.int64(lent.sides[number]["first"])
+        if not has_room(lent, output, owed_by(lent, rules, event)):
             return False
-        leave_window(lent, rules, found, of, due, item)
+        leave_window(lent, rules, output, event, due, item)
 
 
 @inlined
 def results_of(
-    lent: JoinState, rules: Rules, of: tuple[np.bool_, np.int64, np.int64], is_event: bool
+    lent: JoinState, rules: Rules, entry: tuple[np.bool_, np.int64, np.int64], is_event: bool
 ) -> tuple[np.int64, np.int64]:
     """The number of combinations that an item completes, and its most results.
 
-    ``of``: whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
+    ``entry``: whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
     """
-    (lacks, number, cluster), own, most = of, np.int64(0), np.int64(2)
+    (lacks, number, cluster), count, most = entry, np.int64(0), np.int64(2)
     if cluster != NIL and lacks:
         most = 2 * product_of(borrowed(lent), borrowed(rules), cluster, number if is_event else np.int64(NIL))
     elif cluster != NIL and is_event:
-        own = combinations(borrowed(lent), cluster, number)
-        most = (room_for(lent, rules, cluster, number, own) if own > 0 else np.int64(1)) + 1
+        count = combinations(borrowed(lent), cluster, number)
+        most = (room_for(lent, rules, cluster, number, count) if count > 0 else np.int64(1)) + 1
     elif cluster != NIL:
         most = max(np.int64(1), stored(lent, cluster)) + 1
     if rules.counts[number] > 0 and lent.sides[number]["size"] >= rules.counts[number]:
         most += owed_by(lent, rules, (lacks, number, np.int64(lent.sides[number]["first"])))
-    return own, most
+    return count, most
 
 
 @inlined
-def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: np.int64, lacks: np.bool_) -> bool:
-    """Take an item in; False if there is no room, with nothing changed but the time."""
+def take_item(lent: JoinState, rules: Rules, output: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
+    """Process an item; False if there is no room for its results, with nothing changed but the time."""
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
-    if not advance_time(lent, rules, found, max(counters[NOW], items.times[item]), item, lacks):
+    if not advance_time(lent, rules, output, max(counters[NOW], items.times[item]), item, lacks):
         return False
     if kind == TIME:
         return True
@@ -293,17 +307,17 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
     if kind != PLACE:
         slot = find_slot(lent.slots, items.keys[item])
         cluster = np.int64(lent.slots[slot, 1]) - 1
-    own, most = results_of(lent, rules, (lacks, number, cluster), kind == EVENT)
-    if not has_room(lent, found, most):
+    count, most = results_of(lent, rules, (lacks, number, cluster), kind == EVENT)
+    if not has_room(lent, output, most):
         return False
     counters[LOOKUPS] += kind != PLACE
-    take_known(lent, rules, found, items, (cluster, slot, own), item, lacks)
+    take_known(lent, rules, output, items, (cluster, slot, count), item, lacks)
     if kind in (CLOSING, REMINDER):
         return True
     counters[SEQUENCE] += 1
     if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
-        of = lacks, number, np.int64(lent.sides[number]["first"])
-        leave_window(lent, rules, found, of, counters[NOW], item)
+        event = lacks, number, np.int64(lent.sides[number]["first"])
+        leave_window(lent, rules, output, event, counters[NOW], item)
     return True
 
 
@@ -311,25 +325,25 @@ def take_item(lent: JoinState, rules: Rules, found: Found, items: Items, item: n
 def take_known(
     lent: JoinState,
     rules: Rules,
-    found: Found,
+    output: Output,
     items: Items,
-    of: tuple[np.int64, np.uint64, np.int64],
+    entry: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Take in a closing, an event or a place.
+    """Process a closing, an event or a place.
 
-    ``of``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
+    ``entry``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
     """
-    kind, (cluster, slot, _) = items.kinds[item], of
+    kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER) and lacks:
-        close_input(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+        close_input(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), (cluster, slot), item)
     elif kind in (CLOSING, REMINDER):
-        take_closing(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+        take_closing(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), (cluster, slot), item)
     elif kind == EVENT and lacks:
-        take_part(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), (cluster, slot), item)
+        take_part(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), (cluster, slot), item)
     elif kind == EVENT:
-        take_event(borrowed(lent), borrowed(rules), borrowed(found), borrowed(items), of, item)
+        take_event(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), entry, item)
     else:
         hold_place(borrowed(lent), borrowed(rules), np.int64(items.inputs[item]), lent.counters[NOW])
 
@@ -341,53 +355,53 @@ def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
     The returned value depends on all rows read; otherwise the compiler would drop the reads.
     """
     last = min(first + _AHEAD, items.times.shape[0])
-    mask, seen = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)
+    mask, digest = np.uint64(lent.slots.shape[0] - 1), np.uint64(0)
     for item in range(first, last):
-        seen ^= lent.slots[(items.keys[item] >> HOME_BITS) & mask, 1]
+        digest ^= lent.slots[(items.keys[item] >> HOME_BITS) & mask, 1]
     for item in range(first, last):
         cluster = np.int64(lent.slots[(items.keys[item] >> HOME_BITS) & mask, 1]) - 1
         if cluster >= 0:
-            seen ^= lent.keyed[cluster]["closed"] ^ np.uint64(lent.lists[cluster, 0]["head"])
-    return np.int64(seen)
+            digest ^= lent.keyed[cluster]["closed"] ^ np.uint64(lent.lists[cluster, 0]["head"])
+    return np.int64(digest)
 
 
 @inlined
 def take_items(
-    lent: JoinState, rules: Rules, found: Found, items: Items, first: np.int64, lacks: np.bool_
+    lent: JoinState, rules: Rules, output: Output, items: Items, first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Take items in from a place on; returns a status and the place before which it stopped.
+    """Process items from a place on; returns a status and the place before which it stopped.
 
     ``lacks`` (combinations may lack inputs) is constant in each kernel: the code for the other case is dropped.
     """
     for item in range(first, items.times.shape[0]):
         if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
-            found.filled[3] = look_ahead(lent, items, np.int64(item))
+            output.filled[3] = look_ahead(lent, items, np.int64(item))
         if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
         if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
             return NODES_FULL, item
         if not lacks and rules.is_plain[0] and lent.counters[CLOSED_KEYS] == 0 and items.kinds[item] == EVENT:
-            is_taken = take_unclosed(lent, rules, found, items, np.int64(item))
+            is_taken = take_unclosed(lent, rules, output, items, np.int64(item))
         else:
-            is_taken = take_item(lent, rules, found, items, np.int64(item), lacks)
+            is_taken = take_item(lent, rules, output, items, np.int64(item), lacks)
         if not is_taken:
             return OUTPUT_FULL, item
     return DONE, items.times.shape[0]
 
 
 @kernel
-def join_batch(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
-    """Take items in from a place on; returns a status and the place before which it stopped."""
+def join_batch(rules: Rules, state: JoinState, items: Items, output: Output, first: int) -> tuple[int, int]:
+    """Process items from a place on; returns a status and the place before which it stopped."""
     return take_items(
-        borrowed(state), borrowed(rules), borrowed(found), borrowed(items), np.int64(first), np.bool_(False)
+        borrowed(state), borrowed(rules), borrowed(output), borrowed(items), np.int64(first), np.bool_(False)
     )
 
 
 @kernel
-def join_outer(rules: Rules, state: JoinState, items: Items, found: Found, first: int) -> tuple[int, int]:
-    """Take items in as ``join_batch`` does, where combinations may lack inputs."""
+def join_outer(rules: Rules, state: JoinState, items: Items, output: Output, first: int) -> tuple[int, int]:
+    """Process items as ``join_batch`` does, where combinations may lack inputs."""
     return take_items(
-        borrowed(state), borrowed(rules), borrowed(found), borrowed(items), np.int64(first), np.bool_(True)
+        borrowed(state), borrowed(rules), borrowed(output), borrowed(items), np.int64(first), np.bool_(True)
     )
 
 
@@ -401,10 +415,10 @@ def drop_keys(state: JoinState, keys: NDArray[np.uint64]) -> None:
             node = np.int64(lent.lists[cluster, number]["head"])
             lent.counters[OPEN_NODES] -= lent.lists[cluster, number]["live"]
             while node != NIL:
-                behind = np.int64(lent.nodes[node]["of_key"])
+                next_node = np.int64(lent.nodes[node]["of_key"])
                 lent.nodes[node]["flags"] = 0
                 remove_node(lent, np.int64(number), node)
-                node = behind
+                node = next_node
         remove_cluster(lent, cluster)
 
 
@@ -421,35 +435,35 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
 
 @inlined
 def let_leave(
-    lent: JoinState, rules: Rules, found: Found, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
+    lent: JoinState, rules: Rules, output: Output, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Let stored events leave windows that have become smaller; of each key and input, older events leave first.
+    """Remove stored events outside of windows that were made smaller, the older ones of each key and input first.
 
     ``leaving`` is (events, 2): nodes and their inputs; nodes that were removed with their key before are skipped. No
     event is stored meanwhile, so a freed node is not another event. Returns a status and the place before which it
     stopped.
     """
     for place in range(first, leaving.shape[0]):
-        of = lacks, leaving[place, 1], leaving[place, 0]
-        if lent.nodes[of[2]]["flags"] & ALIVE == 0:
+        event = lacks, leaving[place, 1], leaving[place, 0]
+        if lent.nodes[event[2]]["flags"] & ALIVE == 0:
             continue
-        if not has_room(lent, found, owed_by(lent, rules, of)):
+        if not has_room(lent, output, owed_by(lent, rules, event)):
             return OUTPUT_FULL, place
-        leave_window(lent, rules, found, of, lent.counters[NOW], np.int64(0))
+        leave_window(lent, rules, output, event, lent.counters[NOW], np.int64(0))
     return DONE, leaving.shape[0]
 
 
 @kernel
 def expire_nodes(
-    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+    rules: Rules, state: JoinState, output: Output, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Let stored events leave smaller windows (``let_leave``)."""
-    return let_leave(borrowed(state), borrowed(rules), borrowed(found), leaving, np.int64(first), np.bool_(False))
+    """Remove stored events outside of smaller windows (``let_leave``)."""
+    return let_leave(borrowed(state), borrowed(rules), borrowed(output), leaving, np.int64(first), np.bool_(False))
 
 
 @kernel
 def leave_nodes(
-    rules: Rules, state: JoinState, found: Found, leaving: NDArray[np.int64], first: int
+    rules: Rules, state: JoinState, output: Output, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
-    """Let stored events leave smaller windows (``let_leave``), where combinations may lack inputs."""
-    return let_leave(borrowed(state), borrowed(rules), borrowed(found), leaving, np.int64(first), np.bool_(True))
+    """Remove stored events outside of smaller windows (``let_leave``), where combinations may lack inputs."""
+    return let_leave(borrowed(state), borrowed(rules), borrowed(output), leaving, np.int64(first), np.bool_(True))

@@ -23,7 +23,7 @@ class BlockRows:
     Attributes:
         rows: ``ROW``; the owners have no meaning here.
         is_counted: Which events were already part of a result or total.
-        totals: For the first event of a key, the key's totals so far, as JSON (``Beside.pack``); else null.
+        totals: For the first event of a key, the key's totals so far, as JSON (``KeyState.pack``); else null.
     """
 
     rows: NDArray[np.void]
@@ -46,7 +46,7 @@ class BlockRows:
     def to_bytes(self, label: str) -> bytes:
         """The content of a file; the label distinguishes the rows of this join from equal rows of another join."""
         rows = self.rows
-        own = [
+        state_columns = [
             column_of(np.ascontiguousarray(rows["sequence"])),
             column_of(rows["input"].astype(np.uint8)),
             column_of(
@@ -60,7 +60,7 @@ class BlockRows:
         ]
         columns = self.events.columns
         batch = pa.RecordBatch.from_arrays(
-            [*columns.columns, *own], names=[*columns.schema.names, *_OWN, _ROW_TIME]
+            [*columns.columns, *state_columns], names=[*columns.schema.names, *_OWN, _ROW_TIME]
         ).replace_schema_metadata({"join": label})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -83,32 +83,32 @@ class KeysOnDisk:
 
     def rows_of(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The number of rows of each of some distinct keys; 0 for keys that are not on disk."""
-        found = np.zeros(len(keys), np.int64)
-        places, is_there = self._places(keys)
-        found[is_there] = self._away["rows"][places[is_there]]
-        return found
+        counts = np.zeros(len(keys), np.int64)
+        places, is_on_disk = self._places(keys)
+        counts[is_on_disk] = self._away["rows"][places[is_on_disk]]
+        return counts
 
-    def wanted(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """The places of keys that have to come back: given keys (distinct), and keys that lead to a result by a time.
+    def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
+        """The places of keys that have to come back: some distinct ``keys``, and keys that lead to a result by a time.
 
         All keys of a block come back if one of them is due, or if the block has to be read and few of its keys would be
         left.
         """
-        places, is_there = self._places(keys)
-        if self._next_due_us > until_us and not is_there.any():
+        places, is_on_disk = self._places(keys)
+        if self._next_due_us > until_us and not is_on_disk.any():
             return np.zeros(0, np.intp)
-        chosen = np.zeros(len(self._away), np.bool_)
-        chosen[places[is_there]] = True
-        touched, owners = np.unique(self._away["block"][chosen], return_inverse=True)
-        taken = np.bincount(owners, self._away["rows"][chosen], len(touched))
-        whole = [number for number, block in self._blocks.items() if block.due_us <= until_us]
-        for number, rows in zip(touched.tolist(), taken.tolist(), strict=True):
+        is_due = np.zeros(len(self._away), np.bool_)
+        is_due[places[is_on_disk]] = True
+        touched, owners = np.unique(self._away["block"][is_due], return_inverse=True)
+        row_counts = np.bincount(owners, self._away["rows"][is_due], len(touched))
+        whole_blocks = [number for number, block in self._blocks.items() if block.due_us <= until_us]
+        for number, rows in zip(touched.tolist(), row_counts.tolist(), strict=True):
             block = self._blocks[number]
             if (block.live - rows) * _SPARSE < block.rows:
-                whole.append(number)
-        if whole:
-            chosen |= np.isin(self._away["block"], np.array(whole, np.int32))
-        return np.flatnonzero(chosen)
+                whole_blocks.append(number)
+        if whole_blocks:
+            is_due |= np.isin(self._away["block"], np.array(whole_blocks, np.int32))
+        return np.flatnonzero(is_due)
 
     def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
         """Read the rows of some keys and remove the keys from the index.
@@ -116,20 +116,24 @@ class KeysOnDisk:
         Returns the keys (``AWAY``), and their rows; each row's owner is the place of its key among the keys. If a file
         is missing or damaged, ``StateLost`` is raised and nothing has changed.
         """
-        taken = self._away[places]
-        taken = taken[np.lexsort((taken["first"], taken["block"]))]
-        numbers, firsts = np.unique(taken["block"], return_index=True)
+        keys = self._away[places]
+        keys = keys[np.lexsort((keys["first"], keys["block"]))]
+        numbers, firsts = np.unique(keys["block"], return_index=True)
         parts = []
-        for number, some in zip(numbers.tolist(), np.split(taken, firsts[1:]), strict=True):
+        for number, block_keys in zip(numbers.tolist(), np.split(keys, firsts[1:]), strict=True):
             block = self._blocks[number]
             content = self._files.read(block.name, block.size_bytes)
-            rows = None if int(some["rows"].sum()) == block.rows else _ranges(some["first"], some["rows"])
+            rows = (
+                None
+                if int(block_keys["rows"].sum()) == block.rows
+                else _ranges(block_keys["first"], block_keys["rows"])
+            )
             parts.append(rows_in(content, rows))
-        found = BlockRows.joined(parts)
-        found.rows["owner"] = np.repeat(np.arange(len(taken)), taken["rows"])
-        self._leave(places)
-        self.rows_read += len(found)
-        return taken, found
+        block_rows = BlockRows.joined(parts)
+        block_rows.rows["owner"] = np.repeat(np.arange(len(keys)), keys["rows"])
+        self._remove(places)
+        self.rows_read += len(block_rows)
+        return keys, block_rows
 
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
         """Write the rows of keys that are not on disk (``AWAY``, in the order of their rows) as one block."""
@@ -141,8 +145,8 @@ class KeysOnDisk:
         self._blocks[number] = _Block(name, len(content), rows, rows, due_us, gone_us)
         added = keys.copy()
         added["block"], added["first"] = number, np.cumsum(keys["rows"]) - keys["rows"]
-        both = np.concatenate([self._away, added])
-        self._away = both[np.argsort(both["key"], kind="stable")]
+        merged = np.concatenate([self._away, added])
+        self._away = merged[np.argsort(merged["key"], kind="stable")]
         self._next_due_us, self._next_gone_us = min(self._next_due_us, due_us), min(self._next_gone_us, gone_us)
         self.rows_written += rows
 
@@ -156,23 +160,23 @@ class KeysOnDisk:
             return 0
         is_gone = self._away["gone"] <= now_us
         if not every:
-            gone = [number for number, block in self._blocks.items() if block.gone_us <= now_us]
-            is_gone &= np.isin(self._away["block"], np.array(gone, np.int32))
+            expired_blocks = [number for number, block in self._blocks.items() if block.gone_us <= now_us]
+            is_gone &= np.isin(self._away["block"], np.array(expired_blocks, np.int32))
         expired = int(self._away["rows"][is_gone].sum())
-        self._leave(np.flatnonzero(is_gone))
+        self._remove(np.flatnonzero(is_gone))
         return expired
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
         """Forget some distinct keys; keys that are not on disk are ignored."""
-        places, is_there = self._places(keys)
-        self._leave(places[is_there])
+        places, is_on_disk = self._places(keys)
+        self._remove(places[is_on_disk])
 
     def read_all(self) -> Iterator[BlockRows]:
         """The rows that are on disk, block by block."""
         for number, block in self._blocks.items():
-            some = np.sort(self._away[self._away["block"] == number], order="first")
+            block_keys = np.sort(self._away[self._away["block"] == number], order="first")
             content = self._files.read(block.name, block.size_bytes)
-            yield rows_in(content, _ranges(some["first"], some["rows"]))
+            yield rows_in(content, _ranges(block_keys["first"], block_keys["rows"]))
 
     def verify(self) -> None:
         """Compare the checksums of all files; ``StateLost`` names a file that is missing or damaged."""
@@ -196,7 +200,7 @@ class KeysOnDisk:
         self._next_block, self.rows_written, self.rows_read = head["next"], head["written"], head["read"]
         for block in self._blocks.values():
             self._files.use(block.name, block.size_bytes)
-        self._see_times()
+        self._update_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The places of keys in the index, and the mask of keys that it has."""
@@ -204,7 +208,7 @@ class KeysOnDisk:
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)
 
-    def _leave(self, places: NDArray[np.intp]) -> None:
+    def _remove(self, places: NDArray[np.intp]) -> None:
         """Remove keys from the index, and release files without remaining keys."""
         for number, rows in _sums(self._away["block"][places], self._away["rows"][places]):
             block = self._blocks[number]
@@ -212,9 +216,9 @@ class KeysOnDisk:
             if not block.live:
                 self._files.let_go(self._blocks.pop(number).name)
         self._away = np.delete(self._away, places)
-        self._see_times()
+        self._update_times()
 
-    def _see_times(self) -> None:
+    def _update_times(self) -> None:
         self._next_due_us = min((block.due_us for block in self._blocks.values()), default=FOREVER)
         self._next_gone_us = min((block.gone_us for block in self._blocks.values()), default=FOREVER)
 

@@ -19,7 +19,7 @@ from joins.kernels.paging import KEY
 from joins.kernels.tables import NEVER
 from joins.paging.blocks import BlockRows
 from joins.paging.index import AWAY, KeysOnDisk
-from joins.retracting import Beside
+from joins.retracting import KeyState
 from joins.windowed import WindowJoin
 from streams import SpilledFiles
 
@@ -50,11 +50,11 @@ class Pager:
         back = np.zeros(len(keys), np.int64)
         back[firsts] = self.disk.rows_of(distinct)
         parts = np.cumsum(back) // self._part_rows
-        found: list[int] = np.flatnonzero(np.diff(parts) > 0).tolist()
-        return [place + 1 for place in found]
+        borders: list[int] = np.flatnonzero(np.diff(parts) > 0).tolist()
+        return [place + 1 for place in borders]
 
     def bring_back(
-        self, join: WindowJoin, held: HeldEvents, beside: Beside, keys: NDArray[np.uint64], until_us: int
+        self, join: WindowJoin, held: HeldEvents, key_state: KeyState, keys: NDArray[np.uint64], until_us: int
     ) -> None:
         """Bring back the rows of some keys, and of keys that lead to a result by a time.
 
@@ -62,37 +62,37 @@ class Pager:
         """
         now_us = join.now_us
         self.expired += self.disk.expire(NEVER if now_us is None else now_us)
-        places = self.disk.wanted(np.unique(keys), until_us)
+        places = self.disk.due_places(np.unique(keys), until_us)
         if not len(places):
             return
-        away, found = self.disk.take(places)
-        order = np.argsort(found.rows["sequence"], kind="stable")
-        known = np.zeros(len(away), KEY)
-        known["key"], known["closed"] = away["key"], away["closed"]
-        join.put(known, found.rows[order])
-        held.restore(found.rows["sequence"][order], found.events.take(order), found.is_counted[order])
+        away, block_rows = self.disk.take(places)
+        order = np.argsort(block_rows.rows["sequence"], kind="stable")
+        key_rows = np.zeros(len(away), KEY)
+        key_rows["key"], key_rows["closed"] = away["key"], away["closed"]
+        join.put_back(key_rows, block_rows.rows[order])
+        held.restore(block_rows.rows["sequence"][order], block_rows.events.take(order), block_rows.is_counted[order])
         firsts = np.cumsum(away["rows"]) - away["rows"]
-        packed = found.totals.take(pa.array(firsts)).to_pylist()
-        beside.unpack(away["key"].tolist(), packed, found.rows, held)
+        packed = block_rows.totals.take(pa.array(firsts)).to_pylist()
+        key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
-    def send_away(self, join: WindowJoin, held: HeldEvents, beside: Beside) -> HeldEvents:
+    def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
         """Write the coldest keys until half the limit of rows remains, if it is exceeded; returns the held events."""
         if join.stored <= self._most:
             return held
-        known, rows = join.take(join.coldest(join.stored - self._most // 2))
-        due_us, gone_us = join.leaving(known, rows)
-        away = np.zeros(len(known), AWAY)
+        key_rows, rows = join.take(join.coldest(join.stored - self._most // 2))
+        due_us, gone_us = join.leaving(key_rows, rows)
+        away = np.zeros(len(key_rows), AWAY)
         for name in ("key", "closed", "rows"):
-            away[name] = known[name]
-        away["due"], away["gone"] = due_us, np.maximum(gone_us, beside.until_us(known["key"].tolist()))
-        ends = np.cumsum(known["rows"])
+            away[name] = key_rows[name]
+        away["due"], away["gone"] = due_us, np.maximum(gone_us, key_state.until_us(key_rows["key"].tolist()))
+        ends = np.cumsum(key_rows["rows"])
         blocks = (ends - 1) // self._block_rows
-        borders = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(known)]
+        borders = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(key_rows)]
         for first, last in pairwise(borders):
-            begin, end = int(ends[first] - known["rows"][first]), int(ends[last - 1])
-            content = self._rows(known["key"][first:last], rows[begin:end], held, beside)
+            begin, end = int(ends[first] - key_rows["rows"][first]), int(ends[last - 1])
+            content = self._rows(key_rows["key"][first:last], rows[begin:end], held, key_state)
             self.disk.add(away[first:last], content)
-        return held.only(beside.needed())
+        return held.only(key_state.needed())
 
     def expire(self, now_us: int) -> None:
         """Forget all keys whose rows are out of their windows."""
@@ -124,11 +124,11 @@ class Pager:
         self.expired = head["expired"]
 
     @staticmethod
-    def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, beside: Beside) -> BlockRows:
+    def _rows(keys: NDArray[np.uint64], rows: NDArray[np.void], held: HeldEvents, key_state: KeyState) -> BlockRows:
         """The rows of some keys as a block, with their events and other state."""
         places = held.rows_of(rows["sequence"])
         firsts = np.flatnonzero(np.diff(rows["owner"], prepend=-1))
         texts: list[bytes | None] = [None] * len(rows)
-        for place, packed in zip(firsts.tolist(), beside.pack(keys.tolist(), rows, held), strict=True):
+        for place, packed in zip(firsts.tolist(), key_state.pack(keys.tolist(), rows, held), strict=True):
             texts[place] = packed
         return BlockRows(rows, held.batch(places), held.is_counted(places), pa.array(texts, pa.binary()))

@@ -19,7 +19,7 @@ from joins.windowed import WindowJoin
 from streams import EventBatch, pieces_of, texts_of
 
 
-class Beside:
+class KeyState:
     """The state of one join's keys besides their rows; ``retractions`` is None if no event may be retracted."""
 
     def __init__(self, join: WindowJoin, totals: KeyTotals, retractions: Retractions | None) -> None:
@@ -27,16 +27,16 @@ class Beside:
 
     def pack(self, keys: Sequence[int], rows: NDArray[np.void], held: HeldEvents) -> list[bytes | None]:
         """Remove and return the state of keys, in the order of their ``rows`` (``ROW``), as bytes; None: no state."""
-        texts = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
+        totals = [[*self._totals.open.pop(key)] if key in self._totals.open else None for key in keys]
         if self._retractions is None:
-            return [None if known is None else packed_totals(known) for known in texts]
-        found: list[bytes | None] = []
+            return [None if total is None else packed_totals(total) for total in totals]
+        states: list[bytes | None] = []
         written = np.split(rows["sequence"], np.flatnonzero(np.diff(rows["owner"])) + 1)
-        for key, known, own in zip(keys, texts, written, strict=True):
-            part = self._part(self._retractions, key, own, held)
-            both = known if part is None else [*(known or (None, None)), part]
-            found.append(None if both is None else packed_totals(both))
-        return found
+        for key, total, key_sequences in zip(keys, totals, written, strict=True):
+            part = self._part(self._retractions, key, key_sequences, held)
+            state = total if part is None else [*(total or (None, None)), part]
+            states.append(None if state is None else packed_totals(state))
+        return states
 
     def texts(self, held: HeldEvents) -> dict[int, str]:
         """The texts of hashed keys with a total or with an event in memory that is still needed."""
@@ -105,6 +105,6 @@ class Beside:
                 texts_of(kinds).dictionary_encode(),
                 np.array(times_us, np.int64),
                 (texts_of(texts), np.full(len(texts), key, np.uint64)),
-                pieces_of([one.encode() for one in data], pa.binary()),
+                pieces_of([document.encode() for document in data], pa.binary()),
             )
             held.restore(np.array(sequences, np.int64), batch, np.array(counted, np.bool_))

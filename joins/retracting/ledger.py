@@ -95,17 +95,17 @@ class Ledger:
 
     def sequences(self) -> set[int]:
         """Events whose data may still be needed."""
-        return {one for key in self.keys for one in self.sequences_of(key)}
+        return {sequence for key in self.keys for sequence in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
         """Events of a hashed key whose data may still be needed."""
-        return {*self._of_key.get(key, ()), *(one for one in self.others(key) if one >= 0)}
+        return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
         """The time until which results of a hashed key may be retracted, unless the key is finished before."""
         if self.current(key) is not None and self._keeps_all:
             return FOREVER_US
-        return max((self._due_us(self._events[one]) for one in self._of_key.get(key, ())), default=0)
+        return max((self._due_us(self._events[sequence]) for sequence in self._of_key.get(key, ())), default=0)
 
     def add_event(self, sequence: int, event: Revocable) -> None:
         """Add an event that may be retracted."""
@@ -129,9 +129,9 @@ class Ledger:
         number, self._next = self._next, self._next + 1
         life.reported[number] = combination
         self._life_of[number] = key, life
-        for one in combination.members:
-            if one in self._events:
-                self._events[one].reported.add(number)
+        for member in combination.members:
+            if member in self._events:
+                self._events[member].reported.add(number)
 
     def current(self, key: int) -> Life | None:
         """The current life of a hashed key; None if its last life is over, or it has had none."""
@@ -146,11 +146,11 @@ class Ledger:
         life = self.current(key)
         if life is not None:
             life.is_over = True
-        found = []
+        removed = []
         for sequence in sorted(self._of_key.get(key, ())):
-            found += self.forget_over(sequence)
+            removed += self.forget_over(sequence)
         self.tidy(key)
-        return found
+        return removed
 
     def forget_over(self, sequence: int) -> list[ReportedCombination]:
         """Forget an event of a finished key, unless its input declares a time for retractions.
@@ -167,38 +167,38 @@ class Ledger:
     def take_back(self, sequence: int) -> list[tuple[Life, ReportedCombination]]:
         """Retract an event: remove and return the combinations that contain it."""
         event = self._events[sequence]
-        found = []
+        removed = []
         for number in sorted(event.reported):
             _, life = self._life_of.pop(number)
-            found.append((life, life.reported.pop(number)))
-        gone = set(event.reported)
-        for _, combination in found:
-            for one in combination.members:
-                if one in self._events:
-                    self._events[one].reported -= gone
+            removed.append((life, life.reported.pop(number)))
+        removed_numbers = set(event.reported)
+        for _, combination in removed:
+            for member in combination.members:
+                if member in self._events:
+                    self._events[member].reported -= removed_numbers
         self._remove(sequence)
-        return found
+        return removed
 
     def others(self, key: int) -> set[int]:
         """The members of all combinations of a hashed key in the ledger."""
         return {
-            one
+            member
             for life in self._lives.get(key, ())
             for combination in life.reported.values()
-            for one in combination.members
+            for member in combination.members
         }
 
     def pass_time(self, now_us: int) -> list[ReportedCombination]:
         """Advance time; returns removed combinations, which can no longer be retracted."""
-        found: list[ReportedCombination] = []
+        removed: list[ReportedCombination] = []
         while self._leaving and self._leaving[0][0] <= now_us:
             _, sequence = heapq.heappop(self._leaving)
             if sequence in self._events:
-                found += self._forget(sequence)
+                removed += self._forget(sequence)
         if len(self._leaving) > 2 * len(self._events) + _MOST_GONE:
-            self._leaving = [one for one in self._leaving if one[1] in self._events]
+            self._leaving = [entry for entry in self._leaving if entry[1] in self._events]
             heapq.heapify(self._leaving)
-        return found
+        return removed
 
     def drop(self, keys: Iterable[int]) -> None:
         """Forget some hashed keys."""
@@ -217,13 +217,19 @@ class Ledger:
             return None
         events = [(sequence, self._events[sequence]) for sequence in sequences]
         return {
-            "events": [[number, one.number, one.identity, one.came_us, sorted(one.reported)] for number, one in events],
+            "events": [
+                [number, event.number, event.identity, event.came_us, sorted(event.reported)]
+                for number, event in events
+            ],
             "lives": [
                 [
                     life.key,
                     life.is_over,
                     life.total,
-                    [[number, one.members, one.event_id, one.event_type] for number, one in life.reported.items()],
+                    [
+                        [number, combination.members, combination.event_id, combination.event_type]
+                        for number, combination in life.reported.items()
+                    ],
                 ]
                 for life in lives
             ],
@@ -234,10 +240,10 @@ class Ledger:
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))
-            for text, is_over, total, some in saved["lives"]:
+            for text, is_over, total, combinations in saved["lives"]:
                 life = Life(text, {}, is_over, None if total is None else (total[0], total[1]))
                 self._lives.setdefault(key, []).append(life)
-                for place, members, event_id, event_type in some:
+                for place, members, event_id, event_type in combinations:
                     life.reported[place] = ReportedCombination(tuple(members), event_id, event_type)
                     self._life_of[place] = key, life
         except (KeyError, TypeError, ValueError) as error:
@@ -255,15 +261,15 @@ class Ledger:
 
     def tidy(self, key: int) -> None:
         """Remove the finished lives of a key that can no longer be retracted, with their combinations."""
-        kept = []
+        remaining = []
         for life in self._lives.get(key, ()):
             if life.is_over and not any(map(self._is_revocable, life.reported.values())):
                 for number in life.reported:
                     del self._life_of[number]
             elif life.reported or life.is_over:
-                kept.append(life)
-        if kept:
-            self._lives[key] = kept
+                remaining.append(life)
+        if remaining:
+            self._lives[key] = remaining
         else:
             self._lives.pop(key, None)
 
@@ -278,19 +284,19 @@ class Ledger:
 
     def _forget(self, sequence: int) -> list[ReportedCombination]:
         """Forget an event that can no longer be retracted; returns the combinations that are removed with it."""
-        event, found = self._events[sequence], []
+        event, removed = self._events[sequence], []
         self._remove(sequence)
         for number in sorted(event.reported):
             _, life = self._life_of[number]
             combination = life.reported[number]
             if not self._keeps_all and not self._is_revocable(combination):
                 del life.reported[number], self._life_of[number]
-                found.append(combination)
+                removed.append(combination)
         self.tidy(event.key)
-        return found
+        return removed
 
     def _is_revocable(self, combination: ReportedCombination) -> bool:
-        return any(one in self._events for one in combination.members)
+        return any(member in self._events for member in combination.members)
 
     def _remove(self, sequence: int) -> None:
         event = self._events.pop(sequence)
@@ -303,4 +309,4 @@ class Ledger:
 
 def members_of(combinations: Iterable[ReportedCombination]) -> list[int]:
     """The sequence numbers of events that are in some combinations, ascending."""
-    return sorted({one for some in combinations for one in some.members if one >= 0})
+    return sorted({member for combination in combinations for member in combination.members if member >= 0})

@@ -63,17 +63,17 @@ class Retractions:
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
-        inputs = {f"{one.alias}{REVOCABLE}": number for number, one in enumerate(self._body.inputs)}
+        inputs = {f"{join_input.alias}{REVOCABLE}": number for number, join_input in enumerate(self._body.inputs)}
         numbers = [inputs.get(name[: name.find(REVOCABLE) + len(REVOCABLE)], -1) for name in batch.type_names]
         of_rows = np.array(numbers, np.int64)[batch.type_codes[rows]]
-        chosen = [place for place in np.flatnonzero(of_rows >= 0).tolist() if place not in broken]
-        if not chosen:
+        revocable = [place for place in np.flatnonzero(of_rows >= 0).tolist() if place not in broken]
+        if not revocable:
             return
         times_us = np.maximum(np.maximum.accumulate(batch.time_us), NEVER_US if came_us is None else came_us)
-        at = rows[chosen]
+        at = rows[revocable]
         events = zip(
-            chosen,
-            of_rows[chosen].tolist(),
+            revocable,
+            of_rows[revocable].tolist(),
             batch.key_hashes[at].tolist(),
             original_ids(batch.columns.column("id").take(column_of(at))).to_pylist(),
             times_us[at].tolist(),
@@ -83,12 +83,12 @@ class Retractions:
             self.ledger.add_event(first + place, Revocable(number, key, identity, time_us))
             self._fresh.append((first + place, key))
 
-    def note(self, found: JoinedColumns, made: EventBatch, held: HeldEvents) -> None:
+    def note(self, results: JoinedColumns, events: EventBatch, held: HeldEvents) -> None:
         """Add combinations and their derived events to the ledger, and finish keys, in their order."""
-        ids, texts = (made.columns.column(name).to_pylist() for name in ("id", "key"))
-        keys, members, done = made.key_hashes.tolist(), found.members.tolist(), 0
+        ids, texts = (events.columns.column(name).to_pylist() for name in ("id", "key"))
+        keys, members, done = events.key_hashes.tolist(), results.members.tolist(), 0
         fixed: list[ReportedCombination] = []
-        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
+        ends = zip(results.closing_places.tolist(), results.closing_keys.tolist(), strict=True)
         for place, closed in [*ends, (len(ids), None)]:
             for number in range(done, place):
                 combination = ReportedCombination(tuple(members[number]), ids[number], self._derived.event_type)
@@ -99,13 +99,13 @@ class Retractions:
                 fixed += self.ledger.finish(closed)
         self._fix(fixed, held)
 
-    def on_close(self, found: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
+    def on_close(self, results: JoinedColumns, held: HeldEvents) -> tuple[EventBatch, NDArray[np.int64]]:
         """Add combinations to the ledger, and emit the totals of keys that are over, as ``KeyTotals.on_close`` does."""
-        rows = held.rows_of(found.members.max(axis=1)) if len(found.members) else np.zeros(0, np.intp)
+        rows = held.rows_of(results.members.max(axis=1)) if len(results.members) else np.zeros(0, np.intp)
         keys, texts = held.hashes(rows).tolist(), held.keys(rows).to_pylist()
-        members, done = found.members.tolist(), 0
+        members, done = results.members.tolist(), 0
         over, lives = list[tuple[int, str, list[Any]]](), list[Life | None]()
-        ends = zip(found.closing_places.tolist(), found.closing_keys.tolist(), strict=True)
+        ends = zip(results.closing_places.tolist(), results.closing_keys.tolist(), strict=True)
         for number, (place, closed) in enumerate([*ends, (len(members), None)]):
             for result in range(done, place):
                 self.ledger.add_reported((keys[result], texts[result]), ReportedCombination(tuple(members[result])))
@@ -119,11 +119,11 @@ class Retractions:
                 over.append((number, text, total))
                 lives.append(life)
             self.ledger.finish(closed)
-        made, places = self._totals.made(over, found, self._derived)
-        for life, identity in zip(lives, made.columns.column("id").to_pylist(), strict=True):
+        events, places = self._totals.events_of(over, results, self._derived)
+        for life, identity in zip(lives, events.columns.column("id").to_pylist(), strict=True):
             if life is not None:
                 life.total = identity, self._derived.event_type
-        return made, places
+        return events, places
 
     def settle(self, held: HeldEvents) -> None:
         """Forget combinations that can no longer be retracted, and mark their events as joined for good."""
@@ -146,21 +146,25 @@ class Retractions:
         known, or no longer known.
         """
         (event,) = row.to_events()
-        number = next(n for n, one in enumerate(self._body.inputs) if event.type.startswith(f"{one.alias}."))
+        number = next(
+            n for n, join_input in enumerate(self._body.inputs) if event.type.startswith(f"{join_input.alias}.")
+        )
         original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
         sequence = ledger.find(number, key, str(original.data.get("retracts")))
         if sequence is None:
             return None
         now_us, removed = self._join.now_us or 0, ledger.take_back(sequence)
         alone = left_alone(ledger, self._join, held, self._body.reporting, (key, sequence), removed)
-        retracted = [(one.event_id, one.event_type) for _, one in removed if one.event_id]
-        made = [self._derived.of_retractions(retracted, original.id, event.key, now_us)]
-        made += self._reported_alone(key, alone, now_us, held)
-        made += self._corrected(removed, (key, original.id), now_us, held)
+        retracted = [
+            (combination.event_id, combination.event_type) for _, combination in removed if combination.event_id
+        ]
+        batches = [self._derived.of_retractions(retracted, original.id, event.key, now_us)]
+        batches += self._reported_alone(key, alone, now_us, held)
+        batches += self._corrected(removed, (key, original.id), now_us, held)
         is_over = bool(removed) and all(life.is_over for life, _ in removed)
         is_over = is_over and ledger.current(key) is None and self._join.is_over(key)
         ledger.tidy(key)
-        events = EventBatch.joined([one for one in made if len(one)] or [_NO_EVENTS])
+        events = EventBatch.joined([batch for batch in batches if len(batch)] or [_NO_EVENTS])
         passed_on = events
         if is_over and len(events):
             passed_on = EventBatch.joined([events, EventBatch.of_ended(row.key_hashes, np.array([now_us], np.int64))])
@@ -190,33 +194,35 @@ class Retractions:
         """Report events without a remaining combination; if totals are emitted, only add the events to the ledger."""
         if not alone:
             return
-        found = absences(alone, len(self._body.inputs), now_us)
-        made = self._derived.of_combinations(held, found) if self._body.emit == "each" else None
-        ids = [""] * len(alone) if made is None else made.columns.column("id").to_pylist()
-        for (life, _, _), members, identity in zip(alone, found.members.tolist(), ids, strict=True):
+        results = absences(alone, len(self._body.inputs), now_us)
+        events = self._derived.of_combinations(held, results) if self._body.emit == "each" else None
+        ids = [""] * len(alone) if events is None else events.columns.column("id").to_pylist()
+        for (life, _, _), members, identity in zip(alone, results.members.tolist(), ids, strict=True):
             self.ledger.append(life, key, ReportedCombination(tuple(members), identity, self._derived.event_type))
-        if made is not None:
-            yield made
+        if events is not None:
+            yield events
 
-    def _corrected(self, removed: Removed, of: tuple[int, str], now_us: int, held: HeldEvents) -> Iterator[EventBatch]:
+    def _corrected(
+        self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
+    ) -> Iterator[EventBatch]:
         """Retract the totals of finished lives, and emit new ones, for a hashed key and the id of a retraction."""
-        key, behind = of
+        key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
                 continue
-            before, life.total = life.total, None
-            yield self._derived.of_retractions([before], behind, life.key, now_us)
+            replaced, life.total = life.total, None
+            yield self._derived.of_retractions([replaced], cause_id, life.key, now_us)
             if life.reported:
                 total = total_of(life, None, held, self._totals, self._body)
                 keys = texts_of([life.key]), np.array([key], np.uint64)
                 values = self._totals.columns.values([total])
-                made = self._derived.of_keys(keys, np.array([now_us], np.int64), values, before[0])
-                life.total = made.columns.column("id").to_pylist()[0], self._derived.event_type
-                yield made
+                events = self._derived.of_keys(keys, np.array([now_us], np.int64), values, replaced[0])
+                life.total = events.columns.column("id").to_pylist()[0], self._derived.event_type
+                yield events
 
 
 def _spans_us(body: JoinBody) -> list[int | None]:
-    return [one.revocable_us for one in body.inputs]
+    return [join_input.revocable_us for join_input in body.inputs]
 
 
 Removed = Sequence[tuple[Life, ReportedCombination]]
@@ -224,35 +230,40 @@ Removed = Sequence[tuple[Life, ReportedCombination]]
 
 
 def left_alone(
-    ledger: Ledger, join: WindowJoin, held: HeldEvents, reporting: Sequence[int], of: tuple[int, int], removed: Removed
+    ledger: Ledger,
+    join: WindowJoin,
+    held: HeldEvents,
+    reporting: Sequence[int],
+    event: tuple[int, int],
+    removed: Removed,
 ) -> list[tuple[Life, int, int]]:
     """The events to report as unjoined: a retraction leaves them without a combination, and they can no longer join.
 
     Events that are still stored are marked as unjoined in ``join`` instead. ``held`` knows which events were part of a
-    result that can no longer be retracted. ``of``: hashed key and sequence number of the retracted event; ``removed``:
-    the combinations of the retracted event, which the ledger no longer has. Returns for each event the life of its key,
-    its input and its sequence number, by sequence number.
+    result that can no longer be retracted. ``event``: hashed key and sequence number of the retracted event;
+    ``removed``: the combinations of the retracted event, which the ledger no longer has. Returns for each event the
+    life of its key, its input and its sequence number, by sequence number.
     """
-    key, sequence = of
-    others, found = ledger.others(key), dict[int, tuple[Life, int, int]]()
+    key, sequence = event
+    others, candidates = ledger.others(key), dict[int, tuple[Life, int, int]]()
     for life, combination in removed:
         for number in reporting:
-            one = combination.members[number]
-            if one >= 0 and one != sequence and one not in others:
-                found[one] = life, number, one
+            member = combination.members[number]
+            if member >= 0 and member != sequence and member not in others:
+                candidates[member] = life, number, member
     alone = []
-    for _, (life, number, one) in sorted(found.items()):
-        is_fixed = held.is_counted(held.rows_of(np.array([one], np.int64)))[0]
-        if not is_fixed and not join.unjoin(key, number, one):
-            alone.append((life, number, one))
+    for _, (life, number, member) in sorted(candidates.items()):
+        is_fixed = held.is_counted(held.rows_of(np.array([member], np.int64)))[0]
+        if not is_fixed and not join.unjoin(key, number, member):
+            alone.append((life, number, member))
     return alone
 
 
 def absences(alone: Sequence[tuple[Life, int, int]], inputs: int, time_us: int) -> JoinedColumns:
     """Results for events whose partners are absent because they were retracted."""
     members = np.full((len(alone), inputs), -1, np.int64)
-    for place, (_, number, one) in enumerate(alone):
-        members[place, number] = one
+    for place, (_, number, sequence) in enumerate(alone):
+        members[place, number] = sequence
     return zeros_of(
         JoinedColumns,
         0,
@@ -277,10 +288,12 @@ def total_of(
     rows = held.rows_of(sequences)
     is_fresh = ~held.is_counted(rows)
     sequences, rows = sequences[is_fresh], rows[is_fresh]
-    of = {one: number for some in combinations for number, one in enumerate(some.members)}
-    numbers: NDArray[np.int64] = np.array([of[one] for one in sequences.tolist()], np.int64)
+    input_of = {member: number for combination in combinations for number, member in enumerate(combination.members)}
+    numbers: NDArray[np.int64] = np.array([input_of[member] for member in sequences.tolist()], np.int64)
     values = totals.values(held, rows, numbers)
-    for sequence, number, some in zip(sequences.tolist(), numbers.tolist(), values, strict=True):
-        for (place, added), value in zip(totals.columns.adding.get(body.inputs[number].alias, []), some, strict=True):
+    for sequence, number, event_values in zip(sequences.tolist(), numbers.tolist(), values, strict=True):
+        for (place, added), value in zip(
+            totals.columns.adding.get(body.inputs[number].alias, []), event_values, strict=True
+        ):
             total[place] = added(total[place], sequence, value)
     return total

@@ -1,4 +1,4 @@
-"""Summarises events with roughly rising keys as chunks, which show how far the keys are out of order.
+"""Chunks, the summaries of events with roughly rising keys: they show how far the keys are out of order.
 
 The *distance* of an event is how far its key is below the highest key of an event before it; 0 if no earlier key is
 higher. Keys are whole numbers. Events are in the order of time; an event that is older than an earlier event of its
@@ -54,14 +54,20 @@ def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = 
 
 
 def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
-    behind = np.maximum.accumulate(keys).astype(np.uint64) - keys.astype(np.uint64)  # the difference fits into 64 bits
-    return KeyChunk(int(times_us[0]), int(times_us[-1]), len(keys), int(keys.min()), int(keys.max()), int(behind.max()))
+    distances = np.maximum.accumulate(keys).astype(np.uint64) - keys.astype(
+        np.uint64
+    )  # the difference fits into 64 bits
+    return KeyChunk(
+        int(times_us[0]), int(times_us[-1]), len(keys), int(keys.min()), int(keys.max()), int(distances.max())
+    )
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
     """Merge two chunks; where their times overlap, events count as preceding all events of the other chunk."""
     apart = (
-        one.greatest - other.least for one, other in ((first, second), (second, first)) if one.first_us < other.last_us
+        chunk.greatest - other.least
+        for chunk, other in ((first, second), (second, first))
+        if chunk.first_us < other.last_us
     )
     return KeyChunk(
         min(first.first_us, second.first_us),
@@ -75,11 +81,11 @@ def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
 
 def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
     """At most ``most`` chunks: neighbours in time are merged."""
-    found = sorted(chunks, key=attrgetter("first_us", "last_us"))
-    while len(found) > most:
-        pairs = [joined(one, other) for one, other in zip(found[::2], found[1::2], strict=False)]
-        found = pairs + found[2 * len(pairs) :]
-    return found
+    merged = sorted(chunks, key=attrgetter("first_us", "last_us"))
+    while len(merged) > most:
+        pairs = [joined(chunk, following) for chunk, following in zip(merged[::2], merged[1::2], strict=False)]
+        merged = pairs + merged[2 * len(pairs) :]
+    return merged
 
 
 def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
@@ -89,26 +95,26 @@ def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
     distance, and equal to it if the chunks do not overlap. A chunk in both is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
-    firsts = [one.first_us for one in ordered]
+    firsts = [chunk.first_us for chunk in ordered]
     highest: list[tuple[KeyChunk, KeyChunk | None]] = []  # for each prefix, the two chunks with the highest keys
-    for one in ordered:
+    for chunk in ordered:
         if not highest:
-            highest.append((one, None))
+            highest.append((chunk, None))
             continue
         first, second = highest[-1]
-        if one.greatest > first.greatest:
-            first, second = one, first
-        elif second is None or one.greatest > second.greatest:
-            second = one
+        if chunk.greatest > first.greatest:
+            first, second = chunk, first
+        elif second is None or chunk.greatest > second.greatest:
+            second = chunk
         highest.append((first, second))
-    found = 0
+    distance = 0
     for later in after:
         if place := bisect_left(firsts, later.last_us):
             first, second = highest[place - 1]
-            other = second if first is later else first
-            if other is not None:
-                found = max(found, other.greatest - later.least)
-    return found
+            earlier = second if first is later else first
+            if earlier is not None:
+                distance = max(distance, earlier.greatest - later.least)
+    return distance
 
 
 class KeyMonitor:
@@ -133,29 +139,29 @@ class KeyMonitor:
         if self._events >= _MOST_WAITING:
             self._put_into_chunks()
 
-    def taken(self) -> list[KeyChunk]:
+    def take_chunks(self) -> list[KeyChunk]:
         """Chunks of the events since the last call, in order."""
         self._put_into_chunks(is_all=True)
-        found, self._chunks = self._chunks, []
-        return found
+        chunks, self._chunks = self._chunks, []
+        return chunks
 
     def _put_into_chunks(self, *, is_all: bool = False) -> None:
         """Move waiting events into chunks; the cuts depend on the number of events only."""
         if not self._events:
             return
-        times_us, keys = (np.concatenate(some) for some in zip(*self._waiting, strict=True))
-        whole = len(keys) if is_all else len(keys) - len(keys) % _MOST_WAITING
-        for at in range(0, whole, _MOST_WAITING):
-            until = min(at + _MOST_WAITING, whole)
+        times_us, keys = (np.concatenate(columns) for columns in zip(*self._waiting, strict=True))
+        chunked = len(keys) if is_all else len(keys) - len(keys) % _MOST_WAITING
+        for at in range(0, chunked, _MOST_WAITING):
+            until = min(at + _MOST_WAITING, chunked)
             self._chunks = _in_order([*self._chunks, *chunks_of(times_us[at:until], keys[at:until])])
-        self._waiting = [(times_us[whole:], keys[whole:])] if whole < len(keys) else []
-        self._events = len(keys) - whole
+        self._waiting = [(times_us[chunked:], keys[chunked:])] if chunked < len(keys) else []
+        self._events = len(keys) - chunked
 
 
 def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
     """At most ``MOST_CHUNKS`` chunks, from chunks that follow each other."""
     while len(chunks) > MOST_CHUNKS:
-        pairs = [_followed(one, other) for one, other in zip(chunks[::2], chunks[1::2], strict=False)]
+        pairs = [_followed(chunk, following) for chunk, following in zip(chunks[::2], chunks[1::2], strict=False)]
         chunks = pairs + chunks[2 * len(pairs) :]
     return chunks
 

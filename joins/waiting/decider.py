@@ -1,4 +1,4 @@
-"""Decides which keys the inputs of a join with ``wait: auto`` have finished.
+"""The decider of a join with ``wait: auto``: which keys the inputs have finished.
 
 Source: data-driven memory management for stream joins, sections 2.3 (closing key), 3.1 (the largest disorder of the
 newest blocks, with headroom) and 6 (keys that begin again) of the specification.
@@ -36,12 +36,12 @@ class KeyBlock:
 
     def to_json(self) -> dict[str, Any]:
         """The block as plain JSON."""
-        return {"events": self.events, "distance": self.distance, "chunks": [one.to_json() for one in self.chunks]}
+        return {"events": self.events, "distance": self.distance, "chunks": [chunk.to_json() for chunk in self.chunks]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the result of ``to_json``."""
-        return cls(value["events"], value["distance"], [KeyChunk(*one) for one in value["chunks"]])
+        return cls(value["events"], value["distance"], [KeyChunk(*chunk) for chunk in value["chunks"]])
 
 
 class InputKeys:
@@ -57,9 +57,9 @@ class InputKeys:
 
     def measured_anew(self) -> InputKeys:
         """A new instance without observations; the last closing key may still be in force."""
-        found = InputKeys()
-        found._closing_key, found._closed_us = self._closing_key, self._closed_us
-        return found
+        input_keys = InputKeys()
+        input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
+        return input_keys
 
     def observe(self, chunks: Sequence[KeyChunk], reached_us: int | None) -> None:
         """Add the events of one step: chunks of all shards in any order, and the highest event time reached."""
@@ -68,12 +68,12 @@ class InputKeys:
         if not chunks:
             return
         new, old = fewer(chunks, _CHUNKS_OF_STEP), self._chunks()
-        for one in sorted(new, key=attrgetter("last_us")):
-            if self._closing_key is not None and one.first_us > self._closed_us:  # earlier events were expected
-                self._below = self._below + one.events if one.greatest <= self._closing_key else 0
-        found = max(farthest([*old, *new], new), farthest(new, old), *(one.distance for one in new))
-        self._open.distance = min(max(self._open.distance, found), GREATEST_NUMBER)
-        self._open.events += sum(one.events for one in new)
+        for chunk in sorted(new, key=attrgetter("last_us")):
+            if self._closing_key is not None and chunk.first_us > self._closed_us:  # earlier events were expected
+                self._below = self._below + chunk.events if chunk.greatest <= self._closing_key else 0
+        distance = max(farthest([*old, *new], new), farthest(new, old), *(chunk.distance for chunk in new))
+        self._open.distance = min(max(self._open.distance, distance), GREATEST_NUMBER)
+        self._open.events += sum(chunk.events for chunk in new)
         self._open.chunks += new
         if self._open.events >= BLOCK_EVENTS:
             self._open.chunks = fewer(self._open.chunks, _CHUNKS_OF_BLOCK)
@@ -89,9 +89,9 @@ class InputKeys:
         if self._reached_us is None:
             return None
         if self._below >= ENOUGH_EVENTS:
-            found = ClosedKeys(input=name, to=None, time_us=self._reached_us, seen=self.seen())
+            closed_keys = ClosedKeys(input=name, to=None, time_us=self._reached_us, seen=self.seen())
             self._blocks, self._open, self._closing_key, self._below = [], KeyBlock(), None, 0
-            return found
+            return closed_keys
         highest, figures = self._settled(), self.figures()
         if highest is None or figures.events < ENOUGH_EVENTS:
             return None
@@ -105,16 +105,16 @@ class InputKeys:
     def figures(self) -> KeyFigures:
         """The current measurements."""
         blocks, chunks = [*self._blocks, self._open], self._chunks()
-        distance = max(one.distance for one in blocks)
-        highest = max((one.greatest for one in chunks), default=None)
+        distance = max(block.distance for block in blocks)
+        highest = max((chunk.greatest for chunk in chunks), default=None)
         first = min(chunks, key=attrgetter("first_us"), default=None)
         return KeyFigures(
-            events=sum(one.events for one in blocks),
+            events=sum(block.events for block in blocks),
             distance=distance,
             room=min(-(-distance * _HEADROOM[0] // _HEADROOM[1]), GREATEST_NUMBER),
             highest=highest,
             rise=0 if highest is None or first is None else min(highest - first.greatest, GREATEST_NUMBER),
-            span_us=0 if first is None else max(one.last_us for one in chunks) - first.first_us,
+            span_us=0 if first is None else max(chunk.last_us for chunk in chunks) - first.first_us,
             reached_us=self._reached_us,
             closing=self._closing_key,
         )
@@ -124,21 +124,21 @@ class InputKeys:
         return asdict(self.figures())
 
     def _chunks(self) -> list[KeyChunk]:
-        return [one for block in (*self._blocks, self._open) for one in block.chunks]
+        return [chunk for block in (*self._blocks, self._open) for chunk in block.chunks]
 
     def _settled(self) -> int | None:
         """The highest key of the events that a whole block of events has followed; None without such events."""
-        behind, found = 0, None
-        for one in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
-            if behind >= BLOCK_EVENTS:
-                found = one.greatest if found is None else max(found, one.greatest)
-            behind += one.events
-        return found
+        later_events, highest = 0, None
+        for chunk in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
+            if later_events >= BLOCK_EVENTS:
+                highest = chunk.greatest if highest is None else max(highest, chunk.greatest)
+            later_events += chunk.events
+        return highest
 
     def to_json(self) -> dict[str, Any]:
         """The state as plain JSON."""
         return {
-            "blocks": [one.to_json() for one in self._blocks],
+            "blocks": [block.to_json() for block in self._blocks],
             "open": self._open.to_json(),
             "said": self._closing_key,
             "said_us": self._closed_us,
@@ -149,12 +149,16 @@ class InputKeys:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the result of ``to_json``."""
-        found = cls()
-        found._blocks = [KeyBlock.from_json(one) for one in value["blocks"]]
-        found._open = KeyBlock.from_json(value["open"])
-        found._closing_key, found._closed_us, found._below = value["said"], value["said_us"], value["below"]
-        found._reached_us = value["reached_us"]
-        return found
+        input_keys = cls()
+        input_keys._blocks = [KeyBlock.from_json(block) for block in value["blocks"]]
+        input_keys._open = KeyBlock.from_json(value["open"])
+        input_keys._closing_key, input_keys._closed_us, input_keys._below = (
+            value["said"],
+            value["said_us"],
+            value["below"],
+        )
+        input_keys._reached_us = value["reached_us"]
+        return input_keys
 
 
 class WaitDecider:
@@ -180,26 +184,26 @@ class WaitDecider:
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
         """Add the observations of shards in one step, in any order, in the form of ``keys_summary``."""
-        latest = max((one["version"] for one in summaries), default=0)
+        latest = max((summary["version"] for summary in summaries), default=0)
         if latest > self._version:
             before = self._inputs
             self._begin(latest)
-            self._inputs = {name: one.measured_anew() for name, one in before.items()}
-        known = [one for one in summaries if one["version"] == self._version]
-        for one in known:
-            if "held" in one:
-                self._held[str(one["shard"])] = one["held"]
-                self._allowed, self._names = one["allowed"], one["inputs"]
-        for name in sorted({one["input"] for one in known if "input" in one}):
-            own = [one for one in known if one.get("input") == name]
-            chunks = [KeyChunk(*chunk) for one in own for chunk in one["chunks"]]
-            reached = [one["reached_us"] for one in own if one["reached_us"] is not None]
+            self._inputs = {name: input_keys.measured_anew() for name, input_keys in before.items()}
+        current = [summary for summary in summaries if summary["version"] == self._version]
+        for summary in current:
+            if "held" in summary:
+                self._held[str(summary["shard"])] = summary["held"]
+                self._allowed, self._names = summary["allowed"], summary["inputs"]
+        for name in sorted({summary["input"] for summary in current if "input" in summary}):
+            input_summaries = [summary for summary in current if summary.get("input") == name]
+            chunks = [KeyChunk(*chunk) for summary in input_summaries for chunk in summary["chunks"]]
+            reached = [summary["reached_us"] for summary in input_summaries if summary["reached_us"] is not None]
             self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
 
     def decide(self) -> KeysClosed | None:
         """The newly finished keys; None: there are none."""
-        found = (self._inputs[name].decide(name) for name in sorted(self._inputs))
-        closed = tuple(one for one in found if one is not None)
+        decisions = (self._inputs[name].decide(name) for name in sorted(self._inputs))
+        closed = tuple(closed_keys for closed_keys in decisions if closed_keys is not None)
         refused = self._excess()
         if refused is not None:  # after a resume, the shards report their held events again
             self._held, self._is_admitted = {}, False
@@ -213,13 +217,13 @@ class WaitDecider:
         predicted = predicted_rows(inputs) if len(inputs) == len(self._names) else None
         held, shards = max(self._held.values()), len(self._held)
         if held > self._allowed:
-            found = f"it holds {held:,} events in a shard"
+            reason = f"it holds {held:,} events in a shard"
         elif predicted is not None and not self._is_admitted and sum(predicted.values()) > shards * self._allowed:
-            found = "it would hold too many events"
+            reason = "it would hold too many events"
         else:
             self._is_admitted |= predicted is not None
             return None
-        return f"{found}, and its memory is {self._allowed:,} rows; {_measured(inputs, predicted, shards)}"
+        return f"{reason}, and its memory is {self._allowed:,} rows; {_measured(inputs, predicted, shards)}"
 
     @property
     def inputs(self) -> Mapping[str, InputKeys]:
@@ -230,7 +234,7 @@ class WaitDecider:
         """The state as plain JSON."""
         return {
             "version": self._version,
-            "inputs": {name: one.to_json() for name, one in self._inputs.items()},
+            "inputs": {name: input_keys.to_json() for name, input_keys in self._inputs.items()},
             "allowed": self._allowed,
             "names": self._names,
             "held": self._held,
@@ -240,22 +244,22 @@ class WaitDecider:
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Self:
         """Read the result of ``to_json``; None: a new decider."""
-        found = cls()
+        decider = cls()
         if value is None:
-            return found
-        found._version = value["version"]
-        found._inputs = {name: InputKeys.from_json(one) for name, one in value["inputs"].items()}
-        found._allowed, found._names, found._held = value["allowed"], value["names"], value["held"]
-        found._is_admitted = value["is_admitted"]
-        return found
+            return decider
+        decider._version = value["version"]
+        decider._inputs = {name: InputKeys.from_json(saved) for name, saved in value["inputs"].items()}
+        decider._allowed, decider._names, decider._held = value["allowed"], value["names"], value["held"]
+        decider._is_admitted = value["is_admitted"]
+        return decider
 
 
 def _measured(inputs: Mapping[str, KeyFigures], predicted: Mapping[str, int] | None, shards: int) -> str:
     """The measurements of a join's inputs, and the prediction from them, as text."""
     sentences = [
-        f"keys of {name} come up to {one.distance:,} below the highest one before them"
+        f"keys of {name} come up to {figures.distance:,} below the highest one before them"
         + ("" if predicted is None else f", so about {predicted[name]:,} of its events are held")
-        for name, one in inputs.items()
+        for name, figures in inputs.items()
     ]
     if predicted is None:
         sentences.append("too little is known of its inputs to finish keys of all of them")
@@ -275,5 +279,5 @@ def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us
         "version": version,
         "input": name,
         "reached_us": reached_us,
-        "chunks": [one.to_json() for one in chunks],
+        "chunks": [chunk.to_json() for chunk in chunks],
     }

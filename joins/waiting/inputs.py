@@ -36,17 +36,17 @@ class Arrivals:
 
     def measures(self, body: JoinBody, held: Sequence[int]) -> dict[str, int]:
         """The counts by input; ``held`` is the number of each input's events in memory."""
-        found = {}
-        for number, one in enumerate(body.inputs):
+        counts = {}
+        for number, join_input in enumerate(body.inputs):
             arrived, late = self._counts[:, number].tolist()
             for name, count in ((_ARRIVED, arrived), (_LATE, late), (_HELD, held[number])):
-                found[f"{one.alias}{FIGURE}{name}"] = count
-        return found
+                counts[f"{join_input.alias}{FIGURE}{name}"] = count
+        return counts
 
     def to_json(self) -> list[list[int]]:
         """The counts as plain JSON."""
-        found: list[list[int]] = self._counts.tolist()
-        return found
+        counts: list[list[int]] = self._counts.tolist()
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,47 +79,57 @@ def waiting_inputs(
 ) -> dict[str, WaitingInput]:
     """Measurements of a join's inputs by alias, from sums over all shards and the decider's state (None: none yet)."""
     decider = WaitDecider.from_json(state)
-    aliases = {one.alias for one in body.inputs}
-    known = {name: one.figures() for name, one in decider.inputs.items() if name in aliases}
-    is_all = len(known) == len(body.inputs)
-    highest, predicted = (heads(known), predicted_rows(known)) if is_all else (None, None)
-    found = {}
-    for one in body.inputs:
-        arrived, late, held = (counts.get(f"{one.alias}{FIGURE}{name}", 0) for name in (_ARRIVED, _LATE, _HELD))
-        own = known.get(one.alias)
-        found[one.alias] = WaitingInput(
-            disorder=None if own is None else own.distance,
-            of_events=0 if own is None else own.events,
-            lag=None if highest is None else max(highest.values()) - highest[one.alias],
-            closing_key=None if own is None else own.closing,
+    aliases = {join_input.alias for join_input in body.inputs}
+    figures = {name: input_keys.figures() for name, input_keys in decider.inputs.items() if name in aliases}
+    is_all = len(figures) == len(body.inputs)
+    highest, predicted = (heads(figures), predicted_rows(figures)) if is_all else (None, None)
+    measurements = {}
+    for join_input in body.inputs:
+        arrived, late, held = (counts.get(f"{join_input.alias}{FIGURE}{name}", 0) for name in (_ARRIVED, _LATE, _HELD))
+        input_figures = figures.get(join_input.alias)
+        measurements[join_input.alias] = WaitingInput(
+            disorder=None if input_figures is None else input_figures.distance,
+            of_events=0 if input_figures is None else input_figures.events,
+            lag=None if highest is None else max(highest.values()) - highest[join_input.alias],
+            closing_key=None if input_figures is None else input_figures.closing,
             arrived=arrived,
             late=late,
             accuracy=1 - late / arrived if arrived else None,
             held=held,
-            predicted=None if predicted is None else predicted[one.alias],
+            predicted=None if predicted is None else predicted[join_input.alias],
         )
-    return found
+    return measurements
 
 
 def waiting_sentences(inputs: Mapping[str, WaitingInput], decided_us: Mapping[str, int]) -> list[str]:
     """A sentence for each input with measurements, and when its closing key was decided last, us UTC."""
-    return [_sentence(name, one, decided_us.get(name)) for name, one in inputs.items() if one.disorder is not None]
+    return [
+        _sentence(name, figures, decided_us.get(name))
+        for name, figures in inputs.items()
+        if figures.disorder is not None
+    ]
 
 
-def _sentence(name: str, one: WaitingInput, decided_us: int | None) -> str:
-    text = f"{name}: keys come up to {one.disorder:,} below the highest one before them, of {one.of_events:,} events"
-    if one.closing_key is None:
+def _sentence(name: str, figures: WaitingInput, decided_us: int | None) -> str:
+    text = (
+        f"{name}: keys come up to {figures.disorder:,} below the highest one before them, "
+        f"of {figures.of_events:,} events"
+    )
+    if figures.closing_key is None:
         text += "; no keys are finished yet"
     else:
         when = "" if decided_us is None else f" (decided at {format_time(decided_us)})"
-        text += f"; keys up to {one.closing_key} are finished{when}"
-    if one.lag is not None:
+        text += f"; keys up to {figures.closing_key} are finished{when}"
+    if figures.lag is not None:
         text += (
-            f"; its highest key is {one.lag:,} below that of the input that is farthest ahead"
-            if one.lag
+            f"; its highest key is {figures.lag:,} below that of the input that is farthest ahead"
+            if figures.lag
             else ("; no input is ahead of it")
         )
-    if one.accuracy is not None:
-        text += f"; {one.late:,} of {one.arrived:,} events came for a finished key (accuracy about {one.accuracy:.4%})"
-    expected = "" if one.predicted is None else f", {one.predicted:,} are expected"
-    return f"{text}; {one.held:,} are in memory{expected}."
+    if figures.accuracy is not None:
+        text += (
+            f"; {figures.late:,} of {figures.arrived:,} events came for a finished key "
+            f"(accuracy about {figures.accuracy:.4%})"
+        )
+    expected = "" if figures.predicted is None else f", {figures.predicted:,} are expected"
+    return f"{text}; {figures.held:,} are in memory{expected}."

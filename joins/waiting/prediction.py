@@ -36,24 +36,24 @@ class KeyFigures:
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
     """The highest key of each input at a common time, the latest that all have reached; None if too little is known."""
-    reached = [one.reached_us for one in inputs.values() if one.reached_us is not None]
-    found = {}
-    for name, one in inputs.items():
-        if one.highest is None or one.reached_us is None or len(reached) < len(inputs):
+    reached = [figures.reached_us for figures in inputs.values() if figures.reached_us is not None]
+    highest_keys = {}
+    for name, figures in inputs.items():
+        if figures.highest is None or figures.reached_us is None or len(reached) < len(inputs):
             return None
-        speed = one.rise / one.span_us if one.span_us > 0 else 0.0
-        found[name] = one.highest - round(speed * (one.reached_us - min(reached)))
-    return found
+        speed = figures.rise / figures.span_us if figures.span_us > 0 else 0.0
+        highest_keys[name] = figures.highest - round(speed * (figures.reached_us - min(reached)))
+    return highest_keys
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
     """The expected held events of each input: keys above the lowest closing key of the others; None if unknown."""
     highest = heads(inputs)
-    closings = {name: one.closing for name, one in inputs.items() if one.closing is not None}
-    if highest is None or len(closings) < max(len(inputs), 2) or any(one.rise <= 0 for one in inputs.values()):
+    closings = {name: figures.closing for name, figures in inputs.items() if figures.closing is not None}
+    if highest is None or len(closings) < max(len(inputs), 2) or any(figures.rise <= 0 for figures in inputs.values()):
         return None
-    found = {}
-    for name, one in inputs.items():
+    rows = {}
+    for name, figures in inputs.items():
         lowest = min(closing for other, closing in closings.items() if other != name)
-        found[name] = round(one.events / one.rise * max(highest[name] - lowest, 0))
-    return found
+        rows[name] = round(figures.events / figures.rise * max(highest[name] - lowest, 0))
+    return rows

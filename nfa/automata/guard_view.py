@@ -44,8 +44,8 @@ class Remaining:
         if self.state is not None:
             yield self.state
         for choice in self.choices:
-            for one in choice:
-                yield from one.states()
+            for alternative in choice:
+                yield from alternative.states()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ class GuardView:
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """For each state, the terms in which it can still complete, as bits of ``terms_of_state``."""
         if self.remaining:
-            found = [
-                bool(free) or self._can_complete(one, of_query)
-                for free, one in zip(self.free_terms, self.remaining, strict=True)
+            is_live_state = [
+                bool(free) or self._can_complete(remaining, of_query)
+                for free, remaining in zip(self.free_terms, self.remaining, strict=True)
             ]
-            return np.array(found, np.uint32)
+            return np.array(is_live_state, np.uint32)
         is_live = np.append(of_query, np.True_)[self._columns]
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
@@ -119,13 +119,15 @@ class GuardView:
         late. Then no pattern state could complete before the event, and the result is the first one that cannot
         complete afterwards.
         """
-        dead = [one for one in self.pattern_states[state] if not after[self._places[one]]]
-        return next((one for one in dead if before[self._places[one]]), dead[0])
+        dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
+        return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])
 
     def _can_complete(self, remaining: Remaining, of_query: NDArray[np.bool_]) -> bool:
         if remaining.state is not None and not of_query[self._places[remaining.state]]:
             return False
-        return all(any(self._can_complete(one, of_query) for one in choice) for choice in remaining.choices)
+        return all(
+            any(self._can_complete(alternative, of_query) for alternative in choice) for choice in remaining.choices
+        )
 
 
 def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
@@ -134,12 +136,14 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
         return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
     places = [{key: place for place, key in enumerate(term.keys)} for term in query.terms]
-    known = {state: state for state in query.states}  # one object for each pattern state: there may be many large ones
+    shared_states = {
+        state: state for state in query.states
+    }  # one object for each pattern state: there may be many large ones
     alternatives = _Alternatives(automaton.outline, is_coarse(automaton.pattern.event))
     pattern_states = []
     free_terms = []
     for progress in automaton.states:
-        found: dict[PatternState, None] = {}
+        represented: dict[PatternState, None] = {}
         free: dict[int, None] = {}
         for keys, bound in alternatives.of(_ROOT, progress, ()):
             term = terms[keys]
@@ -147,8 +151,8 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
                 free[term] = None
             else:
                 state = PatternState(term, frozenset(places[term][key] for key in bound))
-                found[known.get(state, state)] = None
-        pattern_states.append(tuple(found))
+                represented[shared_states.get(state, state)] = None
+        pattern_states.append(tuple(represented))
         free_terms.append(tuple(free))
     return GuardView(
         query=query,
@@ -161,12 +165,12 @@ def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
 def _of_partitions(automaton: PatternAutomaton, query: Query) -> GuardView:
     remaining = []
     for progress in automaton.states:
-        found = partition_progress(automaton.pattern, progress)
-        remaining.append(_remaining(query, 0, found.bound, found.closed))
+        partition_states = partition_progress(automaton.pattern, progress)
+        remaining.append(_remaining(query, 0, partition_states.bound, partition_states.closed))
     return GuardView(
         query=query,
-        pattern_states=tuple(tuple(one.states()) for one in remaining),
-        free_terms=tuple(() if one.state or one.choices else (0,) for one in remaining),
+        pattern_states=tuple(tuple(needs.states()) for needs in remaining),
+        free_terms=tuple(() if needs.state or needs.choices else (0,) for needs in remaining),
         remaining=tuple(remaining),
         negations=_negations(automaton),
     )
@@ -174,14 +178,14 @@ def _of_partitions(automaton: PatternAutomaton, query: Query) -> GuardView:
 
 def _remaining(query: Query, number: int, bound: frozenset[AtomKey], closed: frozenset[int]) -> Remaining:
     term, partition = query.terms[number], query.partitions[number]
-    held = frozenset(place for place, key in enumerate(term.keys) if key in bound)
+    bound_places = frozenset(place for place, key in enumerate(term.keys) if key in bound)
     choices = []
     for choice in partition.choices:
-        open_ones = [_remaining(query, child, bound, closed) for child in choice if child not in closed]
-        if not any(one.state is None and not one.choices for one in open_ones):
-            choices.append(tuple(open_ones))
-    is_needed = not partition.own <= held
-    return Remaining(PatternState(number, held) if is_needed else None, tuple(choices))
+        alternatives = [_remaining(query, child, bound, closed) for child in choice if child not in closed]
+        if not any(alternative.state is None and not alternative.choices for alternative in alternatives):
+            choices.append(tuple(alternatives))
+    is_needed = not partition.own <= bound_places
+    return Remaining(PatternState(number, bound_places) if is_needed else None, tuple(choices))
 
 
 def _negations(automaton: PatternAutomaton) -> tuple[Atom, ...]:
@@ -199,46 +203,48 @@ def term_bit(term: int) -> int:
 class _Alternatives:
     """The alternatives of the parts of a pattern; those of unbegun and finished parts are cached.
 
-    If ``coarse``, a guard only knows the last iteration of each repetition.
+    If ``coarse``, a guard knows only the last iteration of each repetition.
     """
 
     def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline
         self._coarse = coarse
-        self._before: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
-        self._behind: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
+        self._unbegun: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
+        self._all_bound: dict[tuple[int, tuple[int, ...]], list[Part]] = {}
 
     def of(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
         """The open alternatives of a part, each with its bound atoms."""
         if progress is not None:
-            return self._made(number, progress, iterations)
+            return self._computed(number, progress, iterations)
         place = number, iterations
-        if place not in self._before:
-            self._before[place] = self._made(number, None, iterations)
-        return self._before[place]
+        if place not in self._unbegun:
+            self._unbegun[place] = self._computed(number, None, iterations)
+        return self._unbegun[place]
 
     def _finished(self, number: int, iterations: tuple[int, ...]) -> list[Part]:
         """Every alternative of a part, with all atoms bound."""
         place = number, iterations
-        if place not in self._behind:
-            self._behind[place] = [(keys, keys) for keys, _ in self.of(number, None, iterations)]
-        return self._behind[place]
+        if place not in self._all_bound:
+            self._all_bound[place] = [(keys, keys) for keys, _ in self.of(number, None, iterations)]
+        return self._all_bound[place]
 
-    def _made(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
+    def _computed(self, number: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
         node, children = self._outline.nodes[number], self._outline.children[number]
         match node:
             case Atom():
                 return self._of_atom(node, number, progress, iterations)
             case Disjunction():
                 inner = None if progress is None else progress[1]
-                taken = [child for place, child in enumerate(children) if progress is None or progress[0] == place]
-                return [part for child in taken for part in self.of(child, inner, iterations)]
+                open_children = [
+                    child for place, child in enumerate(children) if progress is None or progress[0] == place
+                ]
+                return [part for child in open_children for part in self.of(child, inner, iterations)]
             case SequenceNode():
-                at, inner = NOT_BEGUN if progress is None else progress
+                position, inner = NOT_BEGUN if progress is None else progress
                 return _joined(
                     self._finished(child, iterations)
-                    if place < at
-                    else self.of(child, inner if place == at else None, iterations)
+                    if place < position
+                    else self.of(child, inner if place == position else None, iterations)
                     for place, child in enumerate(children)
                     if child >= 0
                 )
@@ -251,11 +257,11 @@ class _Alternatives:
         raise AssertionError(node)
 
     def _of_repeat(self, node: Repeat, child: int, progress: Progress, iterations: tuple[int, ...]) -> list[Part]:
-        done, inner = NOT_BEGUN if progress is None else progress[:2]
+        finished, inner = NOT_BEGUN if progress is None else progress[:2]
         return _joined(
             self._finished(child, (*iterations, iteration))
-            if iteration < done
-            else self.of(child, inner if iteration == done else None, (*iterations, iteration))
+            if iteration < finished
+            else self.of(child, inner if iteration == finished else None, (*iterations, iteration))
             for iteration in reasoned(node, coarse=self._coarse)
         )
 
@@ -263,13 +269,13 @@ class _Alternatives:
         if atom.is_any_type:
             return [(frozenset(), frozenset())]
         place = self._outline.atom_numbers[number]
-        every = [frozenset({(place, iterations, name)}) for name in dict.fromkeys(atom.types)]
-        return [(keys, frozenset() if progress is None else keys) for keys in every]
+        alternatives = [frozenset({(place, iterations, name)}) for name in dict.fromkeys(atom.types)]
+        return [(keys, frozenset() if progress is None else keys) for keys in alternatives]
 
 
-def _joined(several: Iterable[list[Part]]) -> list[Part]:
+def _joined(alternatives: Iterable[list[Part]]) -> list[Part]:
     """All combinations of one alternative of each part; a combination is again one alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
-        for parts in product(*several)
+        for parts in product(*alternatives)
     ]

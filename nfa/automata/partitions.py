@@ -2,8 +2,8 @@
 
 A partition needs its own atoms and those of the partitions around it, in order. It fails if these atoms cannot be
 completed, or if all alternatives of one of its ORs fail. The number of partitions is linear in the size of the pattern.
-Partitions are judged independently, so two partitions that are only jointly impossible both count as possible: sound,
-not complete. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
+Partitions are judged independently, so the method is sound, but not complete: partitions that only exclude each other
+all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgres
 
 def _states(terms: tuple[Term, ...], partitions: tuple[Partition, ...], most: int) -> list[PatternState]:
     """The states of all partitions; stops soon after ``most`` states."""
-    found: list[PatternState] = []
+    states: list[PatternState] = []
     for index, (term, partition) in enumerate(zip(terms, partitions, strict=True)):
         for bound in term.down_closed():
             if not partition.own <= bound or (index == 0 and not term.atoms):
-                found.append(PatternState(index, bound))
-            if len(found) > most:
-                return found
-    return found
+                states.append(PatternState(index, bound))
+            if len(states) > most:
+                return states
+    return states
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class _Leaf:
 
     def is_before(self, other: _Leaf) -> bool:
         """Whether this leaf must be bound before another leaf; the node at which their paths diverge decides."""
-        for (here, is_ordered), (there, _) in zip(self.way, other.way, strict=False):
-            if here != there:
-                return is_ordered and here < there
+        for (own_place, is_ordered), (other_place, _) in zip(self.way, other.way, strict=False):
+            if own_place != other_place:
+                return is_ordered and own_place < other_place
         return False
 
 
@@ -116,9 +116,9 @@ class _Reader:
                 alternatives.append(home)
                 if progress is not None and progress is not _DONE and progress[0] != place:
                     self.closed.add(home)
-            inside = (*iterations, place) if isinstance(node, Repeat) else iterations
+            inner_iterations = (*iterations, place) if isinstance(node, Repeat) else iterations
             step = (place, isinstance(node, Sequence | Repeat))
-            self.read(part, _within(node, progress, place), (*way, step), inside, home)
+            self.read(part, _within(node, progress, place), (*way, step), inner_iterations, home)
         if alternatives:
             self.drafts[partition].choices.append(tuple(alternatives))
 
@@ -143,28 +143,29 @@ class _Reader:
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
         """The atoms of each partition, with or without those around it, in the order of the text."""
-        found = []
+        terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)
             before = [
-                frozenset(place for place, other in enumerate(leaves) if other.is_before(leaf)) for leaf in leaves
+                frozenset(place for place, other_leaf in enumerate(leaves) if other_leaf.is_before(leaf))
+                for leaf in leaves
             ]
-            found.append(
+            terms.append(
                 Term(
                     atoms=tuple(leaf.atom for leaf in leaves),
                     before=tuple(before),
                     keys=tuple(leaf.key for leaf in leaves),
                 )
             )
-        return tuple(found)
+        return tuple(terms)
 
     def partitions(self, *, has_around: bool) -> tuple[Partition, ...]:
-        found = []
+        partitions = []
         for draft, term in zip(self.drafts, self.terms(has_around=has_around), strict=True):
-            own = {leaf.key for leaf in draft.own}
-            places = frozenset(place for place, key in enumerate(term.keys) if key in own)
-            found.append(Partition(own=places, choices=tuple(draft.choices)))
-        return tuple(found)
+            own_keys = {leaf.key for leaf in draft.own}
+            places = frozenset(place for place, key in enumerate(term.keys) if key in own_keys)
+            partitions.append(Partition(own=places, choices=tuple(draft.choices)))
+        return tuple(partitions)
 
     def _leaves(self, number: int, *, has_around: bool) -> list[_Leaf]:
         draft = self.drafts[number]

@@ -37,7 +37,7 @@ _ROOT = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition from state to state that binds one event; ``step`` has the data that are not here.
+    """A transition from state to state that binds one event; ``step`` has the rest of its data.
 
     Attributes:
         slot: The gap before the event; -1 if nothing is bound before.
@@ -165,10 +165,10 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
         "repetitions": len(outline.repeats),
         "spans": len(outline.spans),
     }
-    for what, count in counts.items():
+    for name, count in counts.items():
         if count > MAX_BITS:
             position = next(atoms_of(pattern.event)).position
-            raise PatternRefused("too-large", f"it has {count} {what}; at most {MAX_BITS}", position)
+            raise PatternRefused("too-large", f"it has {count} {name}; at most {MAX_BITS}", position)
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
@@ -181,10 +181,10 @@ def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
         if place is None:
             slots.append(-1)
             continue
-        known = variants.setdefault((source, step.atom, place), [])
-        if step.edge.negations not in known:
-            known.append(step.edge.negations)
-        variant = known.index(step.edge.negations)
+        gap_variants = variants.setdefault((source, step.atom, place), [])
+        if step.edge.negations not in gap_variants:
+            gap_variants.append(step.edge.negations)
+        variant = gap_variants.index(step.edge.negations)
         slots.append(numbers.setdefault((step.atom, place, variant), len(numbers)))
     return slots
 
@@ -198,15 +198,15 @@ def _transitions(
     pending: dict[int, list[tuple[BindingStep, int]]] = {}
     for (source, _, step), slot in zip(rows, slots, strict=True):
         pending.setdefault(source, []).append((step, slot))
-    found = []
+    transitions = []
     for (source, target, step), slot in zip(rows, slots, strict=True):
-        before = {other for _, other in pending[source]}
+        before = {pending_slot for _, pending_slot in pending[source]}
         resets = frozenset(
             later
             for coming, later in pending.get(target, ())
             if later not in before or not _is_parallel(outline, step, coming)
         )
-        found.append(
+        transitions.append(
             Transition(
                 source=source,
                 target=target,
@@ -214,31 +214,36 @@ def _transitions(
                 slot=slot,
                 step=step,
                 resets=resets - {-1},
-                leaves=frozenset(greedy[source, one] for one in step.leaves if (source, one) in greedy),
+                leaves=frozenset(greedy[source, greed] for greed in step.leaves if (source, greed) in greedy),
             )
         )
-    return tuple(found)
+    return tuple(transitions)
 
 
 def _finishes(
     outline: Outline, state: int, progress: Progress, greedy: Mapping[tuple[int, Greed], int]
 ) -> tuple[Finish, ...]:
-    found = dict.fromkeys(
-        Finish(one.negations, frozenset(greedy[state, greed] for greed in one.greeds if (state, greed) in greedy))
-        for one in outline.exits(_ROOT, progress)
+    finishes = dict.fromkeys(
+        Finish(
+            alternative.negations,
+            frozenset(greedy[state, greed] for greed in alternative.greeds if (state, greed) in greedy),
+        )
+        for alternative in outline.exits(_ROOT, progress)
     )
     free = Finish((), frozenset())
-    return (free,) if free in found else tuple(found)
+    return (free,) if free in finishes else tuple(finishes)
 
 
 def _is_parallel(outline: Outline, bound: BindingStep, later: BindingStep) -> bool:
     """Whether a pending step is in another branch of an AND than the bound step, in the same iteration."""
-    here, there = outline.ancestors[bound.atom], outline.ancestors[later.atom]
-    common = [one for one, other in zip(here, there, strict=False) if one == other]
+    bound_path, later_path = outline.ancestors[bound.atom], outline.ancestors[later.atom]
+    common = [
+        bound_node for bound_node, later_node in zip(bound_path, later_path, strict=False) if bound_node == later_node
+    ]
     if not isinstance(outline.nodes[common[-1]], Conjunction):
         return False
-    around = {outline.repeat_nodes[node] for node in common if node in outline.repeat_nodes}
-    return not around & later.begins
+    common_repeats = {outline.repeat_nodes[node] for node in common if node in outline.repeat_nodes}
+    return not common_repeats & later.begins
 
 
 def _may_repeat(node: Node, *, is_repeated: bool) -> bool:

@@ -83,9 +83,9 @@ class Edge:
     def limit_us(self) -> int | None:
         return min((limit for limit in (self.within_us, self.outer_us) if limit is not None), default=None)
 
-    def behind(self, exit_: Exit) -> Edge:
+    def behind(self, part_exit: Exit) -> Edge:
         """The edge with the NOTs of an exit added."""
-        return replace(self, negations=self.negations + exit_.negations) if exit_.negations else self
+        return replace(self, negations=self.negations + part_exit.negations) if part_exit.negations else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,20 +196,22 @@ class Outline:
                 return _FREE
             case Repeat():
                 inner = _FREE if progress is None else self.exits(children[0], progress[1])
-                own = {(self.repeat_nodes[number], progress is not None)} if node.greedy else set()
-                return _together([inner, (Exit(greeds=frozenset(own)),)])
+                greeds = {(self.repeat_nodes[number], progress is not None)} if node.greedy else set()
+                return _combined([inner, (Exit(greeds=frozenset(greeds)),)])
             case Sequence():
                 first, place = (
                     (_FREE, -1) if progress is None else (self.exits(children[progress[0]], progress[1]), progress[0])
                 )
-                later = [self._item_exits(number, node, other) for other in range(place + 1, len(children))]
-                return _together([first, *later])
+                skipped_exits = [
+                    self._item_exits(number, node, later_place) for later_place in range(place + 1, len(children))
+                ]
+                return _combined([first, *skipped_exits])
             case Conjunction():
                 inners = [None] * len(children) if progress is None else progress[1]
-                return _together([self.exits(child, inner) for child, inner in zip(children, inners, strict=True)])
+                return _combined([self.exits(child, inner) for child, inner in zip(children, inners, strict=True)])
             case Disjunction() if progress is None:
                 empty = [child for child in children if self.is_final(child, None)]
-                return _least([one for child in empty for one in self.exits(child, None)])
+                return _least([alternative for child in empty for alternative in self.exits(child, None)])
             case Disjunction():
                 return self.exits(children[progress[0]], progress[1])
 
@@ -221,7 +223,7 @@ class Outline:
         return self.exits(child, None)
 
     def steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
-        """Every way to bind one more event below a node, which such an event enters by the edge ``entry``."""
+        """Every way to bind one more event below a node; ``entry`` is the edge by which the event enters the node."""
         for step in self._inner_steps(number, progress, entry):
             span = self._span_numbers.get(number)
             if span is None:
@@ -270,22 +272,22 @@ class Outline:
                 if not self.is_final(children[place], None):
                     return
                 is_own = False
-            exits = _together([exits, self._item_exits(number, node, place)])
+            exits = _combined([exits, self._item_exits(number, node, place)])
 
     def _conjunction_steps(self, number: int, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         children = self.children[number]
         if progress is None:
             inners: tuple[Progress, ...] = (None,) * len(children)
             entry = replace(entry, within_us=None, outer_us=entry.limit_us)
-            later = replace(entry, outer_us=None, negations=())
+            later_edge = replace(entry, outer_us=None, negations=())
             if entry.place is None:
-                later = replace(later, place=number, is_measured=True)
+                later_edge = replace(later_edge, place=number, is_measured=True)
         else:
-            later, inners = progress
-            entry = later
+            later_edge, inners = progress
+            entry = later_edge
         for place, child in enumerate(children):
             for step in self.steps(child, inners[place], entry):
-                yield replace(step, after=(later, (*inners[:place], step.after, *inners[place + 1 :])))
+                yield replace(step, after=(later_edge, (*inners[:place], step.after, *inners[place + 1 :])))
 
     def _repeat_steps(self, number: int, node: Repeat, progress: Progress, entry: Edge) -> Iterator[BindingStep]:
         child, repeat = self.children[number][0], self.repeat_nodes[number]
@@ -302,14 +304,14 @@ class Outline:
                     greedy=(repeat, False) if node.greedy and has_neighbour else step.greedy,
                 )
             return
-        done, inner, turn = progress
+        finished, inner, turn = progress
         for step in self.steps(child, inner, entry):
             yield replace(
-                step, after=(done, step.after, turn), within=step.within | until, goes_on=step.goes_on | until
+                step, after=(finished, step.after, turn), within=step.within | until, goes_on=step.goes_on | until
             )
-        if not self.is_final(child, inner) or (node.max is not None and done + 1 >= node.max):
+        if not self.is_final(child, inner) or (node.max is not None and finished + 1 >= node.max):
             return
-        counted = done + 1 if node.max is not None else min(done + 1, max(node.min - 1, 0))
+        counted = finished + 1 if node.max is not None else min(finished + 1, max(node.min - 1, 0))
         turn = 1 - turn if self._is_overlapping(child) else 0
         edge = self._with_gap(Edge(place=number + turn * len(self.nodes)), node.each)
         for leaving in self.exits(child, inner):
@@ -364,12 +366,16 @@ class Outline:
         )
 
 
-def _together(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
+def _combined(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
     """The combined exits of several consecutive parts: one alternative of each."""
-    return _least([reduce(Exit.plus, chosen, Exit()) for chosen in product(*parts)])
+    return _least([reduce(Exit.plus, combination, Exit()) for combination in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
     """Exits without duplicates, and without exits that demand more than another one."""
-    every = tuple(dict.fromkeys(exits))
-    return tuple(one for one in every if not any(other.is_less(one) for other in every))
+    distinct_exits = tuple(dict.fromkeys(exits))
+    return tuple(
+        candidate
+        for candidate in distinct_exits
+        if not any(other_exit.is_less(candidate) for other_exit in distinct_exits)
+    )

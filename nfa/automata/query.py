@@ -119,11 +119,13 @@ class Query:
     def can_complete(self, is_live: Sequence[bool]) -> bool:
         """Whether the whole pattern can complete, given whether each term can.
 
-        Exact for alternatives. With partitions the result may be a false yes: each is judged without its siblings.
+        Exact for alternatives. With partitions it may be a false positive: each is judged without its siblings.
         """
         if not self.partitions:
             return any(is_live)
-        found = list(is_live)
+        is_possible = list(is_live)
         for number in reversed(range(len(self.partitions))):
-            found[number] &= all(any(found[child] for child in choice) for choice in self.partitions[number].choices)
-        return found[0]
+            is_possible[number] &= all(
+                any(is_possible[child] for child in choice) for choice in self.partitions[number].choices
+            )
+        return is_possible[0]

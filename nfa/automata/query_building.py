@@ -57,7 +57,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The context of a part: atom numbers by identity, iterations around the part, whether only last ones are known."""
+    """The context of a part: atom numbers by identity, the iterations around it, whether only the last are known."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -106,9 +106,12 @@ def _expand(node: Node, place: _Place) -> list[_Piece]:
         case Atom():
             return _of_atom(node, place)
         case Repeat():
-            known = reasoned(node, coarse=place.coarse)
-            pieces = [_in_order(parts) for parts in product(*(_expand(node.of, place.inside(one)) for one in known))]
-            if known.start:
+            iterations = reasoned(node, coarse=place.coarse)
+            pieces = [
+                _in_order(parts)
+                for parts in product(*(_expand(node.of, place.inside(iteration)) for iteration in iterations))
+            ]
+            if iterations.start:
                 pieces = [replace(piece, first=None, leading=()) for piece in pieces]
             return pieces if node.max == node.min else [replace(piece, last=None, trailing=()) for piece in pieces]
         case Disjunction():
@@ -117,7 +120,7 @@ def _expand(node: Node, place: _Place) -> list[_Piece]:
             steps: list[list[_Step]] = [
                 [_forbidden(item)] if item.of is None else [*_expand(item.of, place)] for item in node.items
             ]
-            return [_in_order(chosen) for chosen in product(*steps)]
+            return [_in_order(combination) for combination in product(*steps)]
         case Conjunction():
             return [_side_by_side(parts) for parts in product(*(_expand(part, place) for part in node.parts))]
 
@@ -125,13 +128,13 @@ def _expand(node: Node, place: _Place) -> list[_Piece]:
 def _of_atom(atom: Atom, place: _Place) -> list[_Piece]:
     if atom.is_any_type:  # some event can always match
         return [_NOTHING]
-    number, own = place.numbers[id(atom)], frozenset({0})
-    found = []
+    number, only_atom = place.numbers[id(atom)], frozenset({0})
+    pieces = []
     for name in dict.fromkeys(atom.types):
         key: AtomKey = (number, place.iterations, name)
         term = Term(atoms=(replace(atom, types=(name,)),), before=(frozenset(),), keys=(key,))
-        found.append(_Piece(term=term, first=own, last=own))
-    return found
+        pieces.append(_Piece(term=term, first=only_atom, last=only_atom))
+    return pieces
 
 
 def _forbidden(item: Item) -> tuple[Atom, ...]:
@@ -173,46 +176,49 @@ def _joined(whole: _Piece, part: _Piece, gap: tuple[Atom, ...]) -> Term:
 
 
 def _side_by_side(parts: tuple[_Piece, ...]) -> _Piece:
-    moved: list[_Piece] = []
+    shifted: list[_Piece] = []
     for part in parts:
-        moved.append(_shifted(part, sum(len(one.term.atoms) for one in moved)))
-    firsts = [part.first for part in moved if part.first is not None]
-    lasts = [part.last for part in moved if part.last is not None]
+        shifted.append(_shifted(part, sum(len(earlier.term.atoms) for earlier in shifted)))
+    firsts = [part.first for part in shifted if part.first is not None]
+    lasts = [part.last for part in shifted if part.last is not None]
     return _Piece(
         term=Term(
-            atoms=tuple(atom for part in moved for atom in part.term.atoms),
-            before=tuple(needed for part in moved for needed in part.term.before),
-            keys=tuple(key for part in moved for key in part.term.keys),
-            absences=tuple(absence for part in moved for absence in part.term.absences),
+            atoms=tuple(atom for part in shifted for atom in part.term.atoms),
+            before=tuple(needed for part in shifted for needed in part.term.before),
+            keys=tuple(key for part in shifted for key in part.term.keys),
+            absences=tuple(absence for part in shifted for absence in part.term.absences),
         ),
-        first=frozenset[int]().union(*firsts) if len(firsts) == len(moved) else None,
-        last=frozenset[int]().union(*lasts) if len(lasts) == len(moved) else None,
+        first=frozenset[int]().union(*firsts) if len(firsts) == len(shifted) else None,
+        last=frozenset[int]().union(*lasts) if len(lasts) == len(shifted) else None,
     )
 
 
 def _shifted(piece: _Piece, offset: int) -> _Piece:
-    def moved(atoms: frozenset[int]) -> frozenset[int]:
+    def shift(atoms: frozenset[int]) -> frozenset[int]:
         return frozenset(atom + offset for atom in atoms)
 
     term = replace(
         piece.term,
-        before=tuple(moved(needed) for needed in piece.term.before),
-        absences=tuple(replace(one, after=moved(one.after), before=moved(one.before)) for one in piece.term.absences),
+        before=tuple(shift(needed) for needed in piece.term.before),
+        absences=tuple(
+            replace(absence, after=shift(absence.after), before=shift(absence.before))
+            for absence in piece.term.absences
+        ),
     )
     return replace(
         piece,
         term=term,
-        first=None if piece.first is None else moved(piece.first),
-        last=None if piece.last is None else moved(piece.last),
+        first=None if piece.first is None else shift(piece.first),
+        last=None if piece.last is None else shift(piece.last),
     )
 
 
 def _states(index: int, term: Term, room: int) -> list[PatternState]:
     """The states of a term that a guard is asked about; stops soon after ``room`` states."""
-    found: list[PatternState] = []
+    states: list[PatternState] = []
     for bound in term.down_closed():
         if len(bound) < len(term.atoms) or term.is_trailing:
-            found.append(PatternState(index, bound))
-        if len(found) > room:
+            states.append(PatternState(index, bound))
+        if len(states) > room:
             break
-    return found
+    return states

@@ -62,7 +62,7 @@ _CALCULATIONS: Mapping[ArithmeticOperator, int] = {
     "*": kernel.TIMES,
     "/": kernel.OVER,
 }
-_FUNCTIONS: Mapping[str, int] = {
+_AGGREGATE_CODES: Mapping[str, int] = {
     "count": kernel.COUNT,
     "sum": kernel.SUM,
     "avg": kernel.AVG,
@@ -232,19 +232,19 @@ class ConditionCompiler:
         return max(left, 1 + right)
 
     def _write_chain(
-        self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, leap: int
+        self, operands: Sequence[Expression], scope: ConditionScope | _EventScope, operation: int, jump: int
     ) -> int:
         """Write the operands of AND, OR or coalesce; a program stops at the first operand that decides the value."""
-        leaps = []
+        jumps = []
         depth = 1
         for index, operand in enumerate(operands):
             if index:
-                leaps.append(self._append(leap))
-            height = 0 if leap == kernel.JUMP_UNLESS_NULL else min(index, 1)
+                jumps.append(self._append(jump))
+            height = 0 if jump == kernel.JUMP_UNLESS_NULL else min(index, 1)
             depth = max(depth, height + self._write(operand, scope))
-            if index and leap != kernel.JUMP_UNLESS_NULL:
+            if index and jump != kernel.JUMP_UNLESS_NULL:
                 self._append(operation)
-        for place in leaps:
+        for place in jumps:
             self._words[place + 1] = (len(self._words) - place) // WIDTH - 1
         return depth
 
@@ -280,12 +280,14 @@ class ConditionCompiler:
         return depth
 
     def _write_aggregate(self, name: str, argument: Expression, scope: ConditionScope) -> int:
-        aliases = {scope.own if one.of is None else one.of for one in attributes_of(argument)} or {scope.own}
+        aliases = {scope.own if attribute.of is None else attribute.of for attribute in attributes_of(argument)} or {
+            scope.own
+        }
         (alias, *others) = aliases
         if others or alias is None:
             raise ValueError(f"{name} runs over the events of one alias")
         atoms = _signed(scope.atoms.get(alias, 0))
-        place = self._append(kernel.AGGREGATE, _FUNCTIONS[name], atoms, int(alias == scope.own))
+        place = self._append(kernel.AGGREGATE, _AGGREGATE_CODES[name], atoms, int(alias == scope.own))
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
@@ -368,9 +370,9 @@ def event_columns(
     """
     kinds = np.zeros((len(rows), len(columns)), np.uint8)
     values = np.zeros((len(rows), len(columns)), np.int64)
-    found = (BatchColumns(batch) if reader is None else reader).read(rows, columns.leaves)
+    leaf_values = (BatchColumns(batch) if reader is None else reader).read(rows, columns.leaves)
     for number, leaf in enumerate(columns.leaves):
-        column = found[leaf]
+        column = leaf_values[leaf]
         kinds[:, number] = column.kinds
         is_float, is_text = column.kinds == FLOAT, column.kinds == TEXT
         values[:, number] = np.where(is_float, column.floats.view(np.int64), column.integers)
@@ -412,21 +414,21 @@ def _links_of(tokens: Sequence[int]) -> list[int]:
         if likeness.ANY_CHARACTER in segment:
             links += [likeness.AGAIN] * (border - first + 1)
         else:
-            links += [NIL if size == 0 else first + known for size, known in enumerate(_borders_of(segment))]
+            links += [NIL if size == 0 else first + length for size, length in enumerate(_borders_of(segment))]
         first = border + 1
     return links
 
 
 def _borders_of(segment: Sequence[int]) -> list[int]:
     """For each prefix of the tokens, the length of its longest proper prefix that is also its suffix."""
-    known = [0] * (len(segment) + 1)
+    lengths = [0] * (len(segment) + 1)
     size = 0
     for place in range(1, len(segment)):
         while size and segment[place] != segment[size]:
-            size = known[size]
+            size = lengths[size]
         size += int(segment[place] == segment[size])
-        known[place + 1] = size
-    return known
+        lengths[place + 1] = size
+    return lengths
 
 
 def _signed(atoms: int) -> int:

@@ -54,17 +54,17 @@ def called(function: Function, arguments: Sequence[Values | Scalar], size: int) 
     assert parameters is not None
     if function.column is None:
         return _OPERATORS[function.name](
-            [one if isinstance(one, Values) else Values.of_constant(one, size) for one in arguments]
+            [operand if isinstance(operand, Values) else Values.of_constant(operand, size) for operand in arguments]
         )
-    given = [
+    pairs = [
         (parameter, argument if parameter.fault or isinstance(argument, Values) else Values.of_constant(argument, size))
         for parameter, argument in zip(parameters, arguments, strict=True)
     ]
     is_known = np.ones(size, np.bool_)
-    for parameter, argument in given:
+    for parameter, argument in pairs:
         is_known &= _KNOWN[parameter.kind](argument) if isinstance(argument, Values) else argument is not None
     rows = np.flatnonzero(is_known)
-    columns = [_column(parameter, argument, rows, size) for parameter, argument in given]
+    columns = [_column(parameter, argument, rows, size) for parameter, argument in pairs]
     return _spread(_values_of(function.column(*columns)), rows, size) if len(rows) else Values.of_constant(None, size)
 
 

@@ -56,8 +56,8 @@ class _Cells:
         if not self.texts:
             return np.zeros(len(column), np.int32)
         places = pc.index_in(column, value_set=self.text_set).fill_null(NO_CELL - self.first)
-        found: NDArray[np.int32] = places.to_numpy(zero_copy_only=False).astype(np.int32) + np.int32(self.first)
-        return found
+        cells: NDArray[np.int32] = places.to_numpy(zero_copy_only=False).astype(np.int32) + np.int32(self.first)
+        return cells
 
     def of_values(self, values: Values) -> NDArray[np.int32]:
         if self.dimension.relation != "=":
@@ -92,9 +92,9 @@ class FilterIndex:
         self._numbers: dict[tuple[int, Dimension, Constant], int] = {}
         starts = [NO_CELL]  # by cell, the first cell whose filters hold for an event in it
         for code, dimensions in sorted(gathered.items()):
-            for dimension, known in sorted(dimensions.items(), key=repr):
+            for dimension, distinct_constants in sorted(dimensions.items(), key=repr):
                 first = len(starts)
-                constants = sorted(known, key=_rank)
+                constants = sorted(distinct_constants, key=_rank)
                 self._cells.setdefault(code, []).append(_Cells.of(dimension, first, constants))
                 for cell, constant in enumerate(constants, first):
                     self._numbers[code, dimension, constant] = cell
@@ -113,7 +113,7 @@ class FilterIndex:
 
     def slot(self, code: int, dimension: Dimension) -> int:
         """The row of the result of ``place`` that has the cells of a type's dimension."""
-        return [one.dimension for one in self._cells[code]].index(dimension)
+        return [cells.dimension for cells in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
@@ -131,17 +131,17 @@ class FilterIndex:
 
     def place(self, batch: EventBatch, types: NDArray[np.int32], reader: BatchColumns) -> NDArray[np.int32]:
         """The cells of events, int32 (``slots``, rows); ``types`` are type codes by row."""
-        found = np.zeros((self.slots, len(types)), np.int32)
+        event_cells = np.zeros((self.slots, len(types)), np.int32)
         for code, dimensions in self._cells.items():
             rows = np.flatnonzero(types == code)
             for slot, cells in enumerate(dimensions if len(rows) else ()):
                 leaf = cells.dimension.leaf
                 column = batch.attributes.get(leaf) if isinstance(leaf, tuple) else None
                 if cells.dimension.relation == "=" and column is not None and pa.types.is_string(column.type):
-                    found[slot, rows] = cells.of_texts(column.take(column_of(rows)))
+                    event_cells[slot, rows] = cells.of_texts(column.take(column_of(rows)))
                 else:
-                    found[slot, rows] = cells.of_values(reader.read(rows, [leaf])[leaf])
-        return found
+                    event_cells[slot, rows] = cells.of_values(reader.read(rows, [leaf])[leaf])
+        return event_cells
 
 
 def _rank(constant: Constant) -> tuple[bool, Constant]:

@@ -21,7 +21,7 @@ Relation: TypeAlias = OneOf["=", ">", "<"]
 Bound: TypeAlias = tuple[float, bool]  # (the constant, negated under "<"; whether the bound is exclusive)
 Constant: TypeAlias = str | float | Bound
 
-_TURNED: Mapping[ComparisonOperator, ComparisonOperator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _EXACT_BELOW = 2**53
 
 
@@ -56,22 +56,22 @@ def filters_of(atom: Atom) -> dict[Dimension, Filter]:
     if unary is None:
         return {}
     conjuncts = list(conjuncts_of(unary))
-    found: dict[Dimension, Filter] = {}
+    filters: dict[Dimension, Filter] = {}
     for place, conjunct in enumerate(conjuncts):
-        known = _read(conjunct)
-        if known is not None and known[0] not in found:
-            others = [other for number, other in enumerate(conjuncts) if number != place]
-            found[known[0]] = Filter(known[1], replace(atom, condition=all_of(others)))
-    return found
+        comparison = _parsed_filter(conjunct)
+        if comparison is not None and comparison[0] not in filters:
+            other_conjuncts = [other_conjunct for number, other_conjunct in enumerate(conjuncts) if number != place]
+            filters[comparison[0]] = Filter(comparison[1], replace(atom, condition=all_of(other_conjuncts)))
+    return filters
 
 
-def _read(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]] | None:
+def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]] | None:
     match conjunct:
         case InList():
             leaf, constants = leaf_of(conjunct.operand), [_constant(value.value) for value in conjunct.values]
-            known = frozenset(constant for constant in constants if constant is not None)
+            supported = frozenset(constant for constant in constants if constant is not None)
             is_filter = leaf is not None and None not in constants
-            return (Dimension(leaf, "="), known) if leaf is not None and is_filter else None
+            return (Dimension(leaf, "="), supported) if leaf is not None and is_filter else None
         case Comparison():
             for leaf, operator, constant in _sides(conjunct):
                 if operator == "=":
@@ -84,14 +84,14 @@ def _read(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]] | None:
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
     """A comparison of a column with a constant, the column on the left."""
-    turned = _TURNED.get(comparison.operator)
+    mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),
-        (comparison.right, turned, comparison.left),
+        (comparison.right, mirrored, comparison.left),
     ):
         leaf = leaf_of(column)
         constant = _constant(other.value) if isinstance(other, Literal) else None
-        if turned is not None and operator is not None and leaf is not None and constant is not None:
+        if mirrored is not None and operator is not None and leaf is not None and constant is not None:
             yield leaf, operator, constant
 
 

@@ -41,15 +41,15 @@ def like_test(pattern: str) -> Callable[[str], bool]:
     searches = [(len(segment), _search(segment)) for segment in middle if segment]
 
     def test(text: str) -> bool:
-        at, end = len(first), len(text) - len(last)
-        if at > end or not _is_at(first, text, 0) or not _is_at(last, text, end):
+        position, end = len(first), len(text) - len(last)
+        if position > end or not _is_at(first, text, 0) or not _is_at(last, text, end):
             return False
         for size, search in searches:
-            place = search(text, at)
+            place = search(text, position)
             if place == _ABSENT:
                 return False
-            at = place + size
-        return at <= end
+            position = place + size
+        return position <= end
 
     return test
 
@@ -72,20 +72,20 @@ def _search(segment: Sequence[_Token]) -> _Search:
     """A function that finds the earliest place of a segment at or after another place; ``_ABSENT`` if not found."""
     if not any(is_wild for _, is_wild in segment):
         literal = "".join(character for character, _ in segment)
-        return lambda text, at: text.find(literal, at)
+        return lambda text, start: text.find(literal, start)
     # Shift-And (R. Baeza-Yates, G. Gonnet, 1992): bit n is set if the newest n + 1 characters match the segment.
     anything = sum(1 << place for place, (_, is_wild) in enumerate(segment) if is_wild)
     masks: dict[str, int] = {}
     for place, (character, is_wild) in enumerate(segment):
         if not is_wild:
             masks[character] = masks.get(character, anything) | 1 << place
-    found = 1 << (len(segment) - 1)
+    match_bit = 1 << (len(segment) - 1)
 
-    def search(text: str, at: int) -> int:
+    def search(text: str, start: int) -> int:
         reached = 0
-        for place in range(at, len(text)):
+        for place in range(start, len(text)):
             reached = (reached << 1 | 1) & masks.get(text[place], anything)
-            if reached & found:
+            if reached & match_bit:
                 return place + 1 - len(segment)
         return _ABSENT
 

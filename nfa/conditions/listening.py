@@ -63,8 +63,8 @@ class Listening:
 
     def reduced_for_all(self, pattern: int, codes: Sequence[TypeCode], atom: Atom) -> Atom:
         """A step without the conjuncts that its cells imply, if the remainder is the same for all of its types."""
-        found = {self.reduced(pattern, code, atom) for code in codes}
-        return found.pop() if len(found) == 1 else atom
+        reduced_steps = {self.reduced(pattern, code, atom) for code in codes}
+        return reduced_steps.pop() if len(reduced_steps) == 1 else atom
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
@@ -72,32 +72,44 @@ def listen(groups: Iterable[StepsOfType]) -> Listening:
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
     for group, dimensions in filters.items():
-        for dimension, known in dimensions.items():
-            constants.setdefault((group.code, dimension), set()).update(*(one.constants for one in known))
-    sizes = {place: len(known) for place, known in constants.items()}
-    chosen = {
+        for dimension, step_filters in dimensions.items():
+            constants.setdefault((group.code, dimension), set()).update(
+                *(step_filter.constants for step_filter in step_filters)
+            )
+    sizes = {place: len(distinct_constants) for place, distinct_constants in constants.items()}
+    group_dimensions = {
         group: dimension for group, dimensions in filters.items() for dimension in _best(group.code, dimensions, sizes)
     }
-    places = {group: _constants_of(group, filters[group][dimension]) for group, dimension in chosen.items()}
-    index = FilterIndex((group.code, chosen[group], known) for group, by_step in places.items() for known in by_step)
+    places = {group: _constants_of(group, filters[group][dimension]) for group, dimension in group_dimensions.items()}
+    index = FilterIndex(
+        (group.code, group_dimensions[group], step_constants)
+        for group, by_step in places.items()
+        for step_constants in by_step
+    )
     placed = {}
     for group, by_step in places.items():
-        over = chosen[group]
-        cells = [tuple(sorted(index.cell(group.code, over, one) for one in known)) for known in by_step]
-        steps = list(zip(group.atoms, filters[group][over], by_step, strict=True))
+        best_dimension = group_dimensions[group]
+        cells = [
+            tuple(sorted(index.cell(group.code, best_dimension, constant) for constant in step_constants))
+            for step_constants in by_step
+        ]
+        steps = list(zip(group.atoms, filters[group][best_dimension], by_step, strict=True))
         placed[group.pattern, group.code] = Placed(
             cells=dict(zip(group.atoms, cells, strict=True)),
-            reduced={atom: own.rest if own.constants == known else atom for atom, own, known in steps},
+            reduced={
+                atom: step_filter.rest if step_filter.constants == step_constants else atom
+                for atom, step_filter, step_constants in steps
+            },
         )
     return Listening(index, placed)
 
 
 def _common(group: StepsOfType) -> dict[Dimension, list[Filter]]:
-    found = [filters_of(atom) for atom in group.atoms]
+    step_filters = [filters_of(atom) for atom in group.atoms]
     return {
-        dimension: [filters[dimension] for filters in found]
-        for dimension in found[0]
-        if all(dimension in filters for filters in found)
+        dimension: [filters[dimension] for filters in step_filters]
+        for dimension in step_filters[0]
+        if all(dimension in filters for filters in step_filters)
     }
 
 
@@ -109,13 +121,13 @@ def _best(
         for dimension in dimensions
         if sizes[code, dimension] >= LEAST_CONSTANTS
     ]
-    return [max(ranked, key=lambda one: one[:3])[3]] if ranked else []
+    return [max(ranked, key=lambda rank: rank[:3])[3]] if ranked else []
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
     """The constants under which the index has each step; of bounds, the weakest one for all steps."""
-    together = frozenset[Constant]().union(*(own.constants for own in filters))
-    bounds = [one for one in together if isinstance(one, tuple)]
+    all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
+    bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:
-        return [own.constants for own in filters]
-    return [frozenset([min(bounds)]) if bounds else together] * len(filters)
+        return [step_filter.constants for step_filter in filters]
+    return [frozenset([min(bounds)]) if bounds else all_constants] * len(filters)

@@ -71,11 +71,11 @@ def looked_up(
     table, column, keys = _parts(call)
     if tables is None:
         return Values.of_constant(None, size)
-    found = tables.looked_up(table, column, [_key_column(values(key)) for key in keys], times_us)
-    if pa.types.is_boolean(found.type):
-        is_null = np.asarray(found.is_null())
-        return Values.of_truth(np.asarray(found.fill_null(False)), is_null)
-    return Values.of_arrow(found)
+    column_values = tables.looked_up(table, column, [_key_column(values(key)) for key in keys], times_us)
+    if pa.types.is_boolean(column_values.type):
+        is_null = np.asarray(column_values.is_null())
+        return Values.of_truth(np.asarray(column_values.fill_null(False)), is_null)
+    return Values.of_arrow(column_values)
 
 
 def _parts(call: Call) -> tuple[str, str | None, Sequence[Expression]]:
@@ -102,13 +102,13 @@ def _by_calendar(
     times_us: NDArray[np.int64] | None,
 ) -> Values:
     """The values of a function of a calendar; null outside its years."""
-    found, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    given = [values(argument) for argument in call.arguments[:-1]]
+    integers, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    operands = [values(argument) for argument in call.arguments[:-1]]
     for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):
-        found[rows], is_known[rows] = _OF_CALENDARS[call.name](hours, *(one.take(rows) for one in given))
-    read = Values.of_integers(np.where(is_known, found, 0))
-    read.kinds[~is_known] = NULL
-    return read
+        integers[rows], is_known[rows] = _OF_CALENDARS[call.name](hours, *(operand.take(rows) for operand in operands))
+    column = Values.of_integers(np.where(is_known, integers, 0))
+    column.kinds[~is_known] = NULL
+    return column
 
 
 def _time(hours: BusinessHours, times: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -132,15 +132,17 @@ def _added(
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
     """A function that evaluates deadlines; null for amounts below 1 and deadlines beyond the calendar."""
 
-    def added(hours: BusinessHours, times: Values, amounts: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def deadlines_of(
+        hours: BusinessHours, times: Values, amounts: Values
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         moments, is_known = _time(hours, times)
-        wanted = times_of(amounts.take(np.flatnonzero(amounts.is_number)))
-        whole = np.zeros(len(moments), np.int64)
-        whole[amounts.is_number] = wanted
-        found = add(hours, moments, np.maximum(whole, 1))
-        return found, is_known & (whole >= 1) & (found != NEVER)
+        known_amounts = times_of(amounts.take(np.flatnonzero(amounts.is_number)))
+        whole_amounts = np.zeros(len(moments), np.int64)
+        whole_amounts[amounts.is_number] = known_amounts
+        deadlines = add(hours, moments, np.maximum(whole_amounts, 1))
+        return deadlines, is_known & (whole_amounts >= 1) & (deadlines != NEVER)
 
-    return added
+    return deadlines_of
 
 
 _OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]] = {
@@ -162,11 +164,13 @@ def _key_column(values: Values) -> pa.Array:
             return pa.array(values.texts, pa.string())
         except UnicodeEncodeError:  # half of a surrogate pair, which no table contains
             return pa.array([text if text.isascii() else _whole(text) for text in values.texts], pa.string())
-    return pa.array([None if (key := key_of(one)) is None else _whole(key) for one in values.to_list()], pa.string())
+    return pa.array(
+        [None if (key := key_of(entry)) is None else _whole(key) for entry in values.to_list()], pa.string()
+    )
 
 
 def _whole(text: str) -> str | None:
-    """The text, or None if it contains half of a surrogate pair."""
+    """The text; None if it contains half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

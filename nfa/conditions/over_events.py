@@ -36,7 +36,7 @@ def over_events(pattern: Pattern) -> Pattern:
 
 def of_current_row(condition: Expression, row: str | None) -> Expression:
     """The condition of a step, in which columns of the row are attributes of the current event."""
-    return condition if row is None else with_attributes(condition, lambda one: _on_event(one, row, None))
+    return condition if row is None else with_attributes(condition, lambda attribute: _on_event(attribute, row, None))
 
 
 def where_of_events(where: Expression, event: Node, row: str | None) -> Expression:
@@ -44,11 +44,11 @@ def where_of_events(where: Expression, event: Node, row: str | None) -> Expressi
     if row is None:
         return where
 
-    def change(one: Attribute) -> Expression:
-        if one.of != row:
-            return one
-        columns = [_of_step(_on_event(one, row, alias), is_group) for alias, is_group in _sure_steps(event)]
-        return columns[0] if len(columns) == 1 else Call("coalesce", tuple(columns), one.position)
+    def change(attribute: Attribute) -> Expression:
+        if attribute.of != row:
+            return attribute
+        columns = [_of_step(_on_event(attribute, row, alias), is_group) for alias, is_group in _sure_steps(event)]
+        return columns[0] if len(columns) == 1 else Call("coalesce", tuple(columns), attribute.position)
 
     return with_attributes(where, change)
 
@@ -65,7 +65,7 @@ def _sure_steps(event: Node) -> list[tuple[str, bool]]:
     """The alias of a step in every match (otherwise all aliases), and whether the step may bind several events."""
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]
-    best = min(sure, key=lambda one: one[1], default=None)
+    best = min(sure, key=lambda step: step[1], default=None)
     return [(alias, is_group) for alias, (_, is_group) in steps.items()] if best is None else [best]
 
 
@@ -98,8 +98,8 @@ def _changed(node: Node, row: str) -> Node:
 
 
 def _changed_item(item: Item, row: str) -> Item:
-    of = None if item.of is None else _changed(item.of, row)
-    return replace(item, of=of, negated=None if item.negated is None else _changed_atom(item.negated, row))
+    part = None if item.of is None else _changed(item.of, row)
+    return replace(item, of=part, negated=None if item.negated is None else _changed_atom(item.negated, row))
 
 
 def _changed_atom(atom: Atom, row: str) -> Atom:

@@ -95,10 +95,10 @@ class PredicateTable:
 
         A condition is only true on rows of its types. ``columns`` reads the same batch and shares its parsed rows.
         """
-        passed = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
-        passed[ALWAYS] = True
+        truth = np.zeros((len(self.rows) + 1, len(batch)), np.bool_)
+        truth[ALWAYS] = True
         if not self.rows:
-            return passed
+            return truth
         reader = BatchColumns(batch) if columns is None else columns
         codes = {name: code for code, name in enumerate(batch.type_names)}
         by_types: dict[Types, list[tuple[Expression, int]]] = {}
@@ -108,10 +108,10 @@ class PredicateTable:
             rows = _rows_of_types(batch, types, codes)
             if len(rows):
                 leaves = {leaf for condition, _ in conditions for leaf in leaves_of(condition)}
-                read = reader.read(rows, leaves)
+                leaf_values = reader.read(rows, leaves)
                 for condition, row in conditions:
-                    passed[row, rows] = evaluate(condition, read, len(rows)).is_true
-        return passed
+                    truth[row, rows] = evaluate(condition, leaf_values, len(rows)).is_true
+        return truth
 
 
 class BatchColumns:
@@ -125,28 +125,32 @@ class BatchColumns:
     def read(self, rows: NDArray[np.intp], leaves: Collection[Leaf]) -> dict[Leaf, Values]:
         """Read leaves of some rows, from decoded columns if the batch has them, otherwise from the JSON of the rows."""
         attributes = self._batch.attributes
-        found: dict[Leaf, Values] = {}
+        columns: dict[Leaf, Values] = {}
         from_json: list[Path] = []
         computed = [leaf for leaf in leaves if isinstance(leaf, Call)]
         for leaf in {*leaves, *(source for call in computed for source in sources_of(call))}:
             if isinstance(leaf, Call):
                 continue
             if isinstance(leaf, Elements):
-                found[leaf] = Values.of_lists(read_paths(self._parsed(rows), leaf.path))
+                columns[leaf] = Values.of_lists(read_paths(self._parsed(rows), leaf.path))
             elif isinstance(leaf, str):
-                found[leaf] = self._read_own(rows, leaf)
+                columns[leaf] = self._read_own(rows, leaf)
             elif leaf in attributes:
                 is_whole = len(rows) == len(self._batch) and bool((rows[1:] > rows[:-1]).all())
-                found[leaf] = Values.of_arrow(attributes[leaf] if is_whole else attributes[leaf].take(column_of(rows)))
+                columns[leaf] = Values.of_arrow(
+                    attributes[leaf] if is_whole else attributes[leaf].take(column_of(rows))
+                )
             else:
                 from_json.append(leaf)
         if from_json:
             items = self._parsed(rows)
             for path in from_json:
-                found[path] = Values.of(read_paths(items, path))
+                columns[path] = Values.of(read_paths(items, path))
         for call in computed:
-            found[call] = evaluate_with_tables(call, found, len(rows), self._batch.tables, self._batch.time_us[rows])
-        return found
+            columns[call] = evaluate_with_tables(
+                call, columns, len(rows), self._batch.tables, self._batch.time_us[rows]
+            )
+        return columns
 
     def _read_own(self, rows: NDArray[np.intp], leaf: str) -> Values:
         if leaf == "#time":
@@ -317,7 +321,10 @@ def _called(call: Call, columns: Columns, size: int) -> Values:
     if isinstance(call.arguments[-1], Each):
         lists = columns.get(elements_of(call))
         return over_lists(call, [None] * size if lists is None else lists.texts.tolist())
-    arguments = [one.value if isinstance(one, Literal) else evaluate(one, columns, size) for one in call.arguments]
+    arguments = [
+        argument.value if isinstance(argument, Literal) else evaluate(argument, columns, size)
+        for argument in call.arguments
+    ]
     return called(FUNCTIONS[call.name], arguments, size)
 
 
@@ -329,28 +336,31 @@ def elements_of(call: Call) -> Elements:
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
     """The values of a function of lists, null for other values; a plain element is read as its member ``value``."""
     each = cast(Each, call.arguments[-1]).inner
-    is_list = np.array([isinstance(one, list) for one in lists], np.bool_)
+    is_list = np.array([isinstance(entry, list) for entry in lists], np.bool_)
     elements = [
-        item if isinstance(item, dict) else {"value": item} for one in lists if isinstance(one, list) for item in one
+        item if isinstance(item, dict) else {"value": item}
+        for entry in lists
+        if isinstance(entry, list)
+        for item in entry
     ]
-    owners = np.repeat(np.arange(len(lists)), [len(one) if isinstance(one, list) else 0 for one in lists])
+    owners = np.repeat(np.arange(len(lists)), [len(entry) if isinstance(entry, list) else 0 for entry in lists])
     columns: dict[Leaf, Values] = {}
     for source in sources_of(each):
         if isinstance(source, Elements):
             columns[source] = Values.of_lists(read_paths(elements, source.path))
         elif not isinstance(source, str):
             columns[source] = Values.of(read_paths(elements, source))
-    found = evaluate(each, columns, len(elements))
+    values = evaluate(each, columns, len(elements))
 
     def number_of(rows: NDArray[np.bool_]) -> NDArray[np.intp]:
         return np.bincount(owners[rows], minlength=len(lists))
 
     if call.name == "any":
-        is_true, is_unknown = number_of(found.is_true) > 0, number_of(~found.is_true & ~found.is_false) > 0
+        is_true, is_unknown = number_of(values.is_true) > 0, number_of(~values.is_true & ~values.is_false) > 0
         return Values.of_truth(is_true, ~is_list | (~is_true & is_unknown))
     with np.errstate(all="ignore"):
-        totals = np.bincount(owners, found.floats, minlength=len(lists)).astype(np.float64)
-    return of_floats(totals, (number_of(found.is_number) > 0) & (number_of(~found.is_number & ~found.is_null) == 0))
+        totals = np.bincount(owners, values.floats, minlength=len(lists)).astype(np.float64)
+    return of_floats(totals, (number_of(values.is_number) > 0) & (number_of(~values.is_number & ~values.is_null) == 0))
 
 
 def _sorted_types(atom: Atom) -> Types:
@@ -360,8 +370,8 @@ def _sorted_types(atom: Atom) -> Types:
 def _rows_of_types(batch: EventBatch, types: Types, codes: Mapping[str, int]) -> NDArray[np.intp]:
     if types == (ANY_TYPE,):
         return np.arange(len(batch), dtype=np.intp)
-    wanted = [codes[name] for name in types if name in codes]
+    wanted_codes = [codes[name] for name in types if name in codes]
     type_codes = batch.type_codes
-    if len(wanted) == 1:
-        return np.flatnonzero(type_codes == wanted[0])
-    return np.flatnonzero(np.isin(type_codes, wanted))
+    if len(wanted_codes) == 1:
+        return np.flatnonzero(type_codes == wanted_codes[0])
+    return np.flatnonzero(np.isin(type_codes, wanted_codes))

@@ -45,8 +45,8 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
 
     A plain reference reads the alias' last event. Aggregates of several aliases, and ``prev``, have no value here.
     """
-    if (found := _read(expression, matches, tables)) is not None:
-        return found
+    if (scalars := _read(expression, matches, tables)) is not None:
+        return scalars
     columns: dict[Leaf, Values] = {}
 
     def change(part: Expression) -> Expression | None:
@@ -62,11 +62,11 @@ def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: 
         columns[path] = column
         return Attribute(path)
 
-    own, times_us = rewritten(expression, change), None
-    if any(lookups_of(own)):
-        newest = (max(event.time_us for some in bound.values() for event in some) for bound in matches)
+    flat, times_us = rewritten(expression, change), None
+    if any(lookups_of(flat)):
+        newest = (max(event.time_us for events in bound.values() for event in events) for bound in matches)
         times_us = np.fromiter(newest, np.int64, len(matches))
-    return evaluate_with_tables(own, columns, len(matches), tables, times_us).to_list()
+    return evaluate_with_tables(flat, columns, len(matches), tables, times_us).to_list()
 
 
 def _read(part: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar] | None:
@@ -91,7 +91,7 @@ def _newest(attribute: Attribute, matches: Sequence[Bound]) -> list[BoundEvent |
 
 
 def _aggregates(name: str, argument: Expression, matches: Sequence[Bound], tables: Tables | None) -> list[Scalar]:
-    aliases = {_alias_of(one) for one in attributes_of(argument)}
+    aliases = {_alias_of(attribute) for attribute in attributes_of(argument)}
     if len(aliases) != 1:
         raise ValueError(f"{name} runs over the events of one alias")
     (alias,) = aliases
@@ -103,31 +103,31 @@ def _aggregates(name: str, argument: Expression, matches: Sequence[Bound], table
 def _aggregated(name: str, values: Sequence[Scalar]) -> Scalar:
     if name in ("first", "last"):
         return values[0 if name == "first" else -1] if values else None
-    known = [value for value in values if value is not None]
+    non_nulls = [value for value in values if value is not None]
     if name == "count":
-        return len(known)
-    return _extreme(name, known) if name in ("min", "max") else _summed(name, known)
+        return len(non_nulls)
+    return _extreme(name, non_nulls) if name in ("min", "max") else _summed(name, non_nulls)
 
 
-def _extreme(name: str, known: Sequence[Any]) -> Scalar:
-    are_texts = all(isinstance(value, str) for value in known)
-    if not known or not (are_texts or all(map(_is_number, known))):
+def _extreme(name: str, values: Sequence[Any]) -> Scalar:
+    are_texts = all(isinstance(value, str) for value in values)
+    if not values or not (are_texts or all(map(_is_number, values))):
         return None
-    is_better, best = COMPARE["<" if name == "min" else ">"], known[0]
-    for value in known[1:]:
+    is_better, best = COMPARE["<" if name == "min" else ">"], values[0]
+    for value in values[1:]:
         is_exact = are_texts or (isinstance(value, int) and isinstance(best, int))
         best = value if is_better(*((value, best) if is_exact else (float(value), float(best)))) else best
     return cast(Scalar, best)
 
 
-def _summed(name: str, known: Sequence[Scalar]) -> float | None:
+def _summed(name: str, values: Sequence[Scalar]) -> float | None:
     total = 0.0
-    for value in known:
+    for value in values:
         if not _is_number(value):
             return None
         total += float(value)
-    total = total / len(known) if known and name == "avg" else total
-    return total if known and isfinite(total) else None
+    total = total / len(values) if values and name == "avg" else total
+    return total if values and isfinite(total) else None
 
 
 def _is_number(value: Scalar) -> TypeGuard[int | float]:

@@ -62,30 +62,32 @@ def event_of(expression: Expression) -> tuple[str | None, ...] | None:
 
 def without_alias(expression: Expression, alias: str | None) -> Expression:
     """The expression without the step's own alias, so that equal conditions of different steps are equal values."""
-    return with_attributes(expression, lambda one: replace(one, of=None) if one.of == alias else one)
+    return with_attributes(
+        expression, lambda attribute: replace(attribute, of=None) if attribute.of == alias else attribute
+    )
 
 
 def with_attributes(expression: Expression, change: Callable[[Attribute], Expression]) -> Expression:
     """The expression with every attribute replaced by the result of ``change``."""
-    return rewritten(expression, lambda one: change(one) if isinstance(one, Attribute) else None)
+    return rewritten(expression, lambda part: change(part) if isinstance(part, Attribute) else None)
 
 
 def rewritten(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
     """The expression with parts replaced: the outermost ones for which ``change`` returns another expression."""
-    again = partial(rewritten, change=change)
-    if (found := change(expression)) is not None:
-        return found
+    rewrite = partial(rewritten, change=change)
+    if (replacement := change(expression)) is not None:
+        return replacement
     match expression:
         case Literal() | Attribute():
             return expression
         case Comparison() | Arithmetic():
-            return replace(expression, left=again(expression.left), right=again(expression.right))
+            return replace(expression, left=rewrite(expression.left), right=rewrite(expression.right))
         case IsNull() | Not() | Negative() | Like() | InList():
-            return replace(expression, operand=again(expression.operand))
+            return replace(expression, operand=rewrite(expression.operand))
         case Both() | Either():
-            return replace(expression, operands=tuple(map(again, expression.operands)))
+            return replace(expression, operands=tuple(map(rewrite, expression.operands)))
         case Call():
-            return replace(expression, arguments=tuple(map(again, expression.arguments)))
+            return replace(expression, arguments=tuple(map(rewrite, expression.arguments)))
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:

@@ -1,7 +1,8 @@
 """The rows of a table for patterns with FOR EACH ROW, and the index that finds the rows that an event concerns.
 
 A step's conjuncts ``attribute = t.column`` are filters whose constants are the values of the column (ADR 30): an event
-meets the rows that have its values. Other steps concern the rows whose traces are open.
+meets the rows that have its values. Without such conjuncts, a step at which a match can begin meets every row, and
+other steps only the rows whose traces are open.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ class TableRows:
         keys = rows.select(list(key)).to_pylist()
         values = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)).to_pylist() or [{}] * len(keys)
         names = [
-            f"{orjson.dumps(one, option=orjson.OPT_SORT_KEYS).decode()}{SEPARATOR}{orjson.dumps(other).decode()}"
-            for one, other in zip(keys, values, strict=True)
+            f"{orjson.dumps(row_key, option=orjson.OPT_SORT_KEYS).decode()}{SEPARATOR}{orjson.dumps(members).decode()}"
+            for row_key, members in zip(keys, values, strict=True)
         ]
         hashes = np.array([key_hash(name) for name in names], np.uint64)
         return cls(pa.array(names, pa.string()), hashes, columns)
@@ -128,13 +129,14 @@ class TableRows:
         """The row of each hash; -1 for none."""
         if not len(self):
             return np.full(len(hashes), -1, np.int64)
-        found = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
-        return np.where(self.hashes[found] == hashes, found, -1)
+        rows = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
+        return np.where(self.hashes[rows] == hashes, rows, -1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How a step finds its rows: by attributes and the columns that they equal. Without equalities it meets every row.
+    """How a step finds its rows: by event attributes that equal columns; without equalities, every row if ``opens``,
+    otherwise the rows with open traces.
 
     ``test`` is a condition that an event and a row must also pass; None: no condition.
     """
@@ -175,34 +177,34 @@ class RowIndex:
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
         self._rows, self._row = rows, row
-        probes = [_readable(one, rows) for event in patterns for one in _probes(event, row)]
-        open_steps = [one for one in probes if not one.equal and not one.opens]
+        probes = [_readable(probe, rows) for event in patterns for probe in _probes(event, row)]
+        open_steps = [probe for probe in probes if not probe.equal and not probe.opens]
         self._follows: frozenset[str] | None = None
-        if follows is not None and all(one.types is not None for one in open_steps):
-            self._follows = frozenset(follows).union(*(one.types or () for one in open_steps))
-        self._every = list(dict.fromkeys(one for one in probes if not one.equal and one.opens))
-        joined = dict.fromkeys(one for one in probes if one.equal)
+        if follows is not None and all(probe.types is not None for probe in open_steps):
+            self._follows = frozenset(follows).union(*(probe.types or () for probe in open_steps))
+        self._every = list(dict.fromkeys(probe for probe in probes if not probe.equal and probe.opens))
+        joined = dict.fromkeys(probe for probe in probes if probe.equal)
         self._codes = {
-            name: code for code, name in enumerate(sorted({name for one in joined for name in one.types or ()}))
+            name: code for code, name in enumerate(sorted({name for probe in joined for name in probe.types or ()}))
         }
-        every = [(code, one) for one in joined for code in self._codes_of(one)]
-        constants = {column: _constants(rows.columns[column]) for _, one in every for _, column in one.equal}
+        coded_probes = [(code, probe) for probe in joined for code in self._codes_of(probe)]
+        constants = {column: _constants(rows.columns[column]) for _, probe in coded_probes for _, column in probe.equal}
         self._index = FilterIndex(
             (code, dimension, [value for value in constants[column] if value is not None])
-            for code, one in every
-            for dimension, column in one.equal
+            for code, probe in coded_probes
+            for dimension, column in probe.equal
         )
         joins: dict[tuple[int, Any], _Join] = {}
-        for code, one in every:
-            if (code, one.equal) not in joins:
-                joins[code, one.equal] = self._join(code, one, constants)
-        self._joins = [(joins[code, one.equal], one.test) for code, one in every]
+        for code, probe in coded_probes:
+            if (code, probe.equal) not in joins:
+                joins[code, probe.equal] = self._join(code, probe, constants)
+        self._joins = [(joins[code, probe.equal], probe.test) for code, probe in coded_probes]
 
     @property
     def most_rows(self) -> int:
         """The greatest number of rows that an event can meet at a step."""
-        met = [int(np.diff(one.ends, prepend=0).max(initial=0)) for one, _ in self._joins]
-        return max([*met, len(self._rows) if self._every else 0])
+        row_counts = [int(np.diff(join.ends, prepend=0).max(initial=0)) for join, _ in self._joins]
+        return max([*row_counts, len(self._rows) if self._every else 0])
 
     def concerned(
         self,
@@ -216,21 +218,21 @@ class RowIndex:
         ``open_pairs`` are the hashed correlation keys and the rows of open traces. Events in ``ending`` concern all
         rows with an open trace of their key.
         """
-        found = [*self._met(batch, reader), *self._each(batch, reader)]
-        if len(wanted := np.union1d(self._following(batch), ending)):
-            found.append(_at_home(batch.key_hashes, wanted, open_pairs, found))
-        if not found:
+        parts = [*self._rows_by_values(batch, reader), *self._every_row(batch, reader)]
+        if len(following := np.union1d(self._following(batch), ending)):
+            parts.append(_with_open_traces(batch.key_hashes, following, open_pairs, parts))
+        if not parts:
             return Concerned(np.zeros(0, np.int64), np.zeros(0, np.int64))
-        if len(found) == 1:
-            return found[0]
-        pairs = np.concatenate([one.events * len(self._rows) + one.rows for one in found])
+        if len(parts) == 1:
+            return parts[0]
+        pairs = np.concatenate([part.events * len(self._rows) + part.rows for part in parts])
         pairs.sort(kind="stable")  # each part ascends
         is_first = np.ones(len(pairs), np.bool_)
         is_first[1:] = pairs[1:] != pairs[:-1]
         pairs = pairs[is_first]
         return Concerned(*np.divmod(pairs, max(1, len(self._rows))))
 
-    def _met(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
+    def _rows_by_values(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
         """The rows that events meet by the values of their attributes."""
         lookup = np.array([self._codes.get(name, -1) for name in [*batch.type_names, ""]], np.int32)
         types = lookup[batch.type_codes]
@@ -239,35 +241,35 @@ class RowIndex:
         cells = self._index.place(batch, types, reader)
         for join, test in self._joins:
             events = np.flatnonzero(types == join.code)
-            own = cells[list(join.slots)][:, events].astype(np.int64)
-            events, own = events[(own != NO_CELL).all(axis=0)], own[:, (own != NO_CELL).all(axis=0)]
-            places = np.searchsorted(join.cells, self._combined(own))
+            keys = cells[list(join.slots)][:, events].astype(np.int64)
+            events, keys = events[(keys != NO_CELL).all(axis=0)], keys[:, (keys != NO_CELL).all(axis=0)]
+            places = np.searchsorted(join.cells, self._combined(keys))
             is_known = places < len(join.cells)
-            is_known[is_known] = join.cells[places[is_known]] == self._combined(own[:, is_known])
+            is_known[is_known] = join.cells[places[is_known]] == self._combined(keys[:, is_known])
             ends = join.ends[places[is_known]]
             begins = np.concatenate([np.zeros(1, np.int64), join.ends])[places[is_known]]
             rows = join.rows[ragged_places(begins, ends - begins)]
             yield self._passing(test, reader, Concerned(np.repeat(events[is_known], ends - begins), rows))
 
-    def _each(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
-        """Every row for events of steps without equalities that a match can begin with."""
-        for one in self._every:
-            events = np.arange(len(batch)) if one.types is None else _events_of(batch, one.types)
+    def _every_row(self, batch: EventBatch, reader: BatchColumns) -> Iterator[Concerned]:
+        """Every row, for events of steps without equalities at which a match can begin."""
+        for probe in self._every:
+            events = np.arange(len(batch)) if probe.types is None else _events_of(batch, probe.types)
             if len(events):
                 rows = np.tile(np.arange(len(self._rows)), len(events))
-                yield self._passing(one.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
+                yield self._passing(probe.test, reader, Concerned(np.repeat(events, len(self._rows)), rows))
 
-    def _passing(self, test: Expression | None, reader: BatchColumns, found: Concerned) -> Concerned:
-        """The pairs of events and rows that pass a test, which spares copies of the other pairs."""
-        if test is None or not len(found.events):
-            return found
+    def _passing(self, test: Expression | None, reader: BatchColumns, pairs: Concerned) -> Concerned:
+        """The pairs of events and rows that pass a test; testing here avoids copies of the other pairs."""
+        if test is None or not len(pairs.events):
+            return pairs
         leaves = set(leaves_of(test))
-        own = {leaf for leaf in leaves if isinstance(leaf, tuple) and leaf[:1] == (self._row,)}
-        columns = reader.read(found.events, leaves - own)
-        for leaf in own:
-            columns[leaf] = Values.of_arrow(self._rows.columns[leaf[1]].take(column_of(found.rows)))
-        passes = evaluate(test, columns, len(found.events)).is_true
-        return Concerned(found.events[passes], found.rows[passes])
+        row_leaves = {leaf for leaf in leaves if isinstance(leaf, tuple) and leaf[:1] == (self._row,)}
+        columns = reader.read(pairs.events, leaves - row_leaves)
+        for leaf in row_leaves:
+            columns[leaf] = Values.of_arrow(self._rows.columns[leaf[1]].take(column_of(pairs.rows)))
+        passes = evaluate(test, columns, len(pairs.events)).is_true
+        return Concerned(pairs.events[passes], pairs.rows[passes])
 
     def _following(self, batch: EventBatch) -> NDArray[np.intp]:
         return np.arange(len(batch)) if self._follows is None else _events_of(batch, self._follows)
@@ -278,8 +280,10 @@ class RowIndex:
     def _join(self, code: int, probe: _Probe, constants: Mapping[str, Sequence[Constant | None]]) -> _Join:
         cells = np.zeros((len(probe.equal), len(self._rows)), np.int64)
         for place, (dimension, column) in enumerate(probe.equal):
-            known = constants[column]
-            cells[place] = [NO_CELL if value is None else self._index.cell(code, dimension, value) for value in known]
+            column_constants = constants[column]
+            cells[place] = [
+                NO_CELL if value is None else self._index.cell(code, dimension, value) for value in column_constants
+            ]
         rows = np.flatnonzero((cells != NO_CELL).all(axis=0))
         combined = self._combined(cells[:, rows])
         order = np.argsort(combined, kind="stable")
@@ -289,21 +293,21 @@ class RowIndex:
 
     def _combined(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """One number for each column of ``cells``; equal columns have equal numbers."""
-        found = np.zeros(cells.shape[1], np.int64)
+        numbers = np.zeros(cells.shape[1], np.int64)
         for row in cells:
-            found = found * self._index.size + row
-        return found
+            numbers = numbers * self._index.size + row
+        return numbers
 
 
-def _at_home(
+def _with_open_traces(
     homes: NDArray[np.uint64],
     events: NDArray[np.intp],
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
-    found: Sequence[Concerned],
+    parts: Sequence[Concerned],
 ) -> Concerned:
     """The rows with open traces under the keys of some events, including traces that this batch may open."""
-    keys = np.concatenate([open_pairs[0], *(homes[one.events] for one in found)])
-    rows = np.concatenate([open_pairs[1], *(one.rows for one in found)])
+    keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
+    rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
     keys, rows = keys[order], rows[order]
     is_first = np.ones(len(keys), np.bool_)
@@ -321,8 +325,8 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
     """The probe with the equalities that the index reads: no booleans, at most three, most distinct values first."""
-    known = [one for one in probe.equal if not pa.types.is_boolean(rows.columns[one[1]].type)]
-    ranked = sorted(known, key=lambda one: -len(rows.columns[one[1]].unique()))
+    equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
+    ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
 
 
@@ -349,7 +353,7 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
         types = None if atom.is_any_type else atom.types
         equal = [] if types is None else list(_equalities(atom, row))
         unary, _ = split_condition(atom)
-        tests = [] if unary is None else [one for one in conjuncts_of(unary) if _is_test(one, row)]
+        tests = [] if unary is None else [conjunct for conjunct in conjuncts_of(unary) if _is_test(conjunct, row)]
         yield _Probe(types, tuple(equal), opens, all_of(tests))
 
 
@@ -384,11 +388,11 @@ def _is_column(expression: Expression, row: str) -> bool:
 
 
 def _reads_row(expression: Expression, row: str) -> bool:
-    return any(_is_column(one, row) for one in subexpressions(expression))
+    return any(_is_column(part, row) for part in subexpressions(expression))
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """The steps of an event, each with whether it may concern a trace without bound events."""
+    """The steps of a composite event, each with whether it may concern a trace without bound events."""
     match node:
         case Atom():
             yield node, not follows

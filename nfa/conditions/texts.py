@@ -40,8 +40,8 @@ class TextPool:
 
     def intern_all(self, texts: Iterable[str]) -> NDArray[np.int64]:
         numbers, add = self._numbers, self._add
-        found = [numbers[text] if text in numbers else add(text) for text in texts]
-        return np.array(found, np.int64)
+        text_numbers = [numbers[text] if text in numbers else add(text) for text in texts]
+        return np.array(text_numbers, np.int64)
 
     def text(self, number: int) -> str:
         if not 0 <= number < len(self):
@@ -49,20 +49,20 @@ class TextPool:
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Keep the given texts only and renumber them in the old order.
+        """Drop all texts except those with the numbers ``used``, and renumber the others in the old order.
 
-        ``used`` are numbers in any order, possibly repeated. The result has, for each old number, the new number or
+        ``used`` may be in any order and have duplicates. The result has, for each old number, the new number or
         ``DROPPED``.
         """
         size = len(self)
-        kept = np.unique(used)
+        kept_numbers = np.unique(used)
         texts = list(self._numbers)
         renumbering = np.full(size, DROPPED, np.int64)
-        renumbering[kept] = np.arange(len(kept))
+        renumbering[kept_numbers] = np.arange(len(kept_numbers))
         lengths = np.diff(self.offsets[: size + 1])
         data = self.data[: self.size_bytes][np.repeat(renumbering != DROPPED, lengths)]
-        self._numbers = {texts[old]: new for new, old in enumerate(kept.tolist())}
-        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[kept]), np.zeros(64, np.int64)])
+        self._numbers = {texts[old]: new for new, old in enumerate(kept_numbers.tolist())}
+        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[kept_numbers]), np.zeros(64, np.int64)])
         self.data = np.concatenate([data, np.zeros(1_024, np.uint8)])
         return renumbering
 

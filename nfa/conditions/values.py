@@ -110,16 +110,16 @@ class Values:
     @classmethod
     def of_constant(cls, item: Any, size: int) -> Values:
         """A column with the same value on every row; its arrays may be read-only."""
-        one = _constant(item)
+        cell = _constant(item)
         if size <= _FEW_ROWS:  # up to this size, copies are cheaper than views
             return cls(
-                one.kinds.repeat(size), one.integers.repeat(size), one.floats.repeat(size), one.texts.repeat(size)
+                cell.kinds.repeat(size), cell.integers.repeat(size), cell.floats.repeat(size), cell.texts.repeat(size)
             )
         return cls(
-            np.broadcast_to(one.kinds, size),
-            np.broadcast_to(one.integers, size),
-            np.broadcast_to(one.floats, size),
-            np.broadcast_to(one.texts, size),
+            np.broadcast_to(cell.kinds, size),
+            np.broadcast_to(cell.integers, size),
+            np.broadcast_to(cell.floats, size),
+            np.broadcast_to(cell.texts, size),
         )
 
     @classmethod
@@ -154,7 +154,7 @@ class Values:
         columns = (self.kinds, self.integers, self.floats, self.texts)
         return [
             _PLAIN[kind](integer, number, text)
-            for kind, integer, number, text in zip(*(one.tolist() for one in columns), strict=True)
+            for kind, integer, number, text in zip(*(column.tolist() for column in columns), strict=True)
         ]
 
     def to_arrow(self) -> pa.Array | None:
@@ -298,11 +298,11 @@ def negated(operand: Values) -> Values:
 def first_known(operands: Sequence[Values]) -> Values:
     """On each row the first operand that is not null."""
     first = operands[0]
-    for other in operands[1:]:
+    for operand in operands[1:]:
         is_null = first.is_null
         if not is_null.any():
             break
-        first = _where(is_null, other, first)
+        first = _where(is_null, operand, first)
     return first
 
 

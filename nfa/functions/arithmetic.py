@@ -53,10 +53,10 @@ def _mod(x: Numbers, y: Numbers) -> Numbers:
 def _distance(lat: Numbers, lon: Numbers, other_lat: Numbers, other_lon: Numbers) -> Numbers:
     """Length of the great circle between two places, by the haversine formula."""
     is_place = (np.abs(lat) <= 90) & (np.abs(other_lat) <= 90) & (np.abs(lon) <= 180) & (np.abs(other_lon) <= 180)
-    one, other = np.radians(lat), np.radians(other_lat)
+    latitude, other_latitude = np.radians(lat), np.radians(other_lat)
     across = np.sin(np.radians(other_lon - lon) / 2.0)
-    along = np.sin((other - one) / 2.0)
-    root = np.sqrt(along * along + np.cos(one) * np.cos(other) * across * across)
+    along = np.sin((other_latitude - latitude) / 2.0)
+    root = np.sqrt(along * along + np.cos(latitude) * np.cos(other_latitude) * across * across)
     return np.where(is_place, 2.0 * EARTH_KM * np.arcsin(np.minimum(1.0, root)), np.nan)
 
 

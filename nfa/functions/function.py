@@ -70,7 +70,10 @@ class Function:
     def signature(self) -> str:
         """The call with the names of its parameters, as in ``substr(text, start, [length])``."""
         first = len(self.parameters) - self.optional
-        names = [one.name if place < first else f"[{one.name}]" for place, one in enumerate(self.parameters)]
+        names = [
+            parameter.name if place < first else f"[{parameter.name}]"
+            for place, parameter in enumerate(self.parameters)
+        ]
         return f"{self.word}({', '.join(names)}{', …' if self.is_repeated else ''})"
 
     def parameters_of(self, number: int) -> tuple[Parameter, ...] | None:
@@ -85,7 +88,7 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
     """A function over columns that applies a function of single values to each row."""
 
     def column(*columns: Any) -> Result:
-        lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in columns]
+        lists = [values.tolist() if isinstance(values, np.ndarray) else values for values in columns]
         return [function(*row) for row in zip(*lists, strict=True)]
 
     return column
@@ -93,5 +96,5 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
 
 def of_each_distinct(function: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
     """The values of a function of one text, called once for each distinct text."""
-    known = {text: function(text) for text in dict.fromkeys(texts)}
-    return [known[text] for text in texts]
+    results = {text: function(text) for text in dict.fromkeys(texts)}
+    return [results[text] for text in texts]

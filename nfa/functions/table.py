@@ -8,7 +8,9 @@ from nfa.functions import arithmetic, choices, lists, lookups, texts, times
 from nfa.functions.function import Function
 
 FUNCTIONS: Mapping[str, Function] = {
-    one.name: one for group in (texts, arithmetic, times, choices, lists, lookups) for one in group.FUNCTIONS
+    function.name: function
+    for group in (texts, arithmetic, times, choices, lists, lookups)
+    for function in group.FUNCTIONS
 }
 
 

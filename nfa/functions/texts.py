@@ -39,9 +39,9 @@ def _joined(*parts: str) -> str | None:
 
 def _matches(texts: Sequence[str], pattern: str) -> NDArray[np.bool_]:
     """Whether each text matches an RE2 expression, in linear time; surrogates, unknown to RE2, become U+FFFD."""
-    known = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
-    found: NDArray[np.bool_] = pc.match_substring_regex(known, pattern).to_numpy(zero_copy_only=False)
-    return found.astype(np.bool_)
+    valid_texts = pa.array([_SURROGATES.sub("\ufffd", text) for text in texts], pa.string())
+    is_match: NDArray[np.bool_] = pc.match_substring_regex(valid_texts, pattern).to_numpy(zero_copy_only=False)
+    return is_match.astype(np.bool_)
 
 
 def _fault_of_expression(pattern: Any) -> str | None:
@@ -75,15 +75,15 @@ def _states_of(pattern: str) -> int:
 
 
 def _in_networks(texts: Sequence[str], *networks: str) -> Result:
-    wanted = [ip_network(network, strict=False) for network in networks]
+    parsed_networks = [ip_network(network, strict=False) for network in networks]
 
     def is_in(text: str) -> bool | None:
         try:
             address = ip_address(text)
         except ValueError:
             return None
-        own = getattr(address, "ipv4_mapped", None) or address  # ::ffff:10.1.2.3 equals 10.1.2.3
-        return any(own in network or address in network for network in wanted)
+        plain_address = getattr(address, "ipv4_mapped", None) or address  # ::ffff:10.1.2.3 equals 10.1.2.3
+        return any(plain_address in network or address in network for network in parsed_networks)
 
     return of_each_distinct(is_in, texts)
 

@@ -53,23 +53,23 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
     """Local times in a zone, as microseconds since 1970-01-01 there, and a mask of the known times."""
     moments, is_known = moments_of(times, zone)
     moments = np.where(is_known, moments, 0)
-    where = zone_of(zone)
-    if where is UTC:
+    zone_info = zone_of(zone)
+    if zone_info is UTC:
         return moments, is_known
     local = moments.copy()
     blocks, place = np.unique(moments // _BLOCK_US, return_inverse=True)
-    starts = [_offset_us(block * _BLOCK_US, where) for block in blocks.tolist()]
-    ends = [_offset_us((block + 1) * _BLOCK_US - 1, where) for block in blocks.tolist()]
+    starts = [_offset_us(block * _BLOCK_US, zone_info) for block in blocks.tolist()]
+    ends = [_offset_us((block + 1) * _BLOCK_US - 1, zone_info) for block in blocks.tolist()]
     local += np.array(starts, np.int64)[place]
-    for row in np.flatnonzero(np.array([one != other for one, other in zip(starts, ends, strict=True)])[place]):
-        local[row] = moments[row] + _offset_us(int(moments[row]), where)
+    for row in np.flatnonzero(np.array([start != end for start, end in zip(starts, ends, strict=True)])[place]):
+        local[row] = moments[row] + _offset_us(int(moments[row]), zone_info)
     return local, is_known & (local >= EARLIEST_US) & (local <= LATEST_US)
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
     """The UTC offset of a zone at a moment; near the ends of the calendar, the offset one day further inside."""
-    inside = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
-    offset = (_EPOCH + timedelta(microseconds=inside)).astimezone(zone).utcoffset()
+    bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
+    offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None
     return offset // _MICROSECOND
 
@@ -84,10 +84,10 @@ def _field(of_local: Callable[[Us], Us]) -> Callable[..., Result]:
     return column
 
 
-def _where_known(found: NDArray[Any], is_known: Mask) -> Result:
-    if is_known.all() and found.dtype == np.int64:
-        return found
-    return [value if known else None for value, known in zip(found.tolist(), is_known.tolist(), strict=True)]
+def _where_known(values: NDArray[Any], is_known: Mask) -> Result:
+    if is_known.all() and values.dtype == np.int64:
+        return values
+    return [value if is_present else None for value, is_present in zip(values.tolist(), is_known.tolist(), strict=True)]
 
 
 def _month(local: Us) -> Us:

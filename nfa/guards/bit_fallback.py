@@ -1,7 +1,7 @@
 """Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, 4.3).
 
 A *row monitor* is a monitor number that represents a guard and a row of liveness instead of a monitor state. Engines
-treat both alike. The slot of a trace has the names that its events have shown.
+treat both alike. The slot of a trace has the names seen in its events.
 """
 
 from __future__ import annotations
@@ -128,14 +128,14 @@ class BitFallback:
         return self._monitor(place, self.arena.live_row(self.program, slot), tables)
 
     def add_class(self, number: int, event_class: EventClass) -> None:
-        shown, words = self._links.shown, self.program.start.shape[2]
-        if number >= shown.shape[1]:
-            wider = np.zeros((len(shown), 2 * number + 8, words), np.uint64)
-            wider[:, : shown.shape[1]] = shown
+        names_by_class, words = self._links.shown, self.program.start.shape[2]
+        if number >= names_by_class.shape[1]:
+            wider = np.zeros((len(names_by_class), 2 * number + 8, words), np.uint64)
+            wider[:, : names_by_class.shape[1]] = names_by_class
             self._links = self._links._replace(shown=wider)
         for place, guard in enumerate(self._guards):
             is_event = event_class.type != TRACE_END
-            self._links.shown[place, number] = as_words(guard.shown(event_class) if is_event else 0, words)
+            self._links.shown[place, number] = as_words(guard.names_in(event_class) if is_event else 0, words)
 
     def begin(self, rows: int, traces: int) -> None:
         """Prepare a batch: drop the notes of the previous batch, and make room for rows and trace numbers."""
@@ -166,12 +166,12 @@ class BitFallback:
             self._index.add_pair(before, after, tables.kills_between(before, after))
 
     def state_of(self, trace: int) -> tuple[int, MonitorState] | None:
-        """Guard version and shown names of a trace under bit tables; the states of rules are unknown."""
+        """Guard version and seen names of a trace under bit tables; the states of rules are unknown."""
         slot = int(self.arena.arrays.slot_of[trace]) if trace < len(self.arena.arrays.slot_of) else NIL
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """The state before each visit at which a trace under bit tables ended something, by place of the visit.
+        """The state of a trace under bit tables before each noted visit, by place of the visit (see ``BitNotes``).
 
         ``before`` has the monitor numbers of the visits of the batch.
         """
@@ -183,9 +183,9 @@ class BitFallback:
         }
 
     def after(self, version: int, state: MonitorState, event: EventClass) -> MonitorState:
-        """A state with the names that one more event shows."""
+        """A monitor state with the names of one more event added."""
         guard = self._guards[self._versions.index(version)]
-        return MonitorState(seen=state.seen | guard.names(guard.shown(event)))
+        return MonitorState(seen=state.seen | guard.names(guard.names_in(event)))
 
     def _named(self, place: int, seen: NDArray[np.uint64]) -> tuple[int, MonitorState]:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
@@ -196,10 +196,10 @@ class BitFallback:
         if number not in self._indexed:
             self._indexed.add(number)
             self._index.add_row(tables.live, number)
-        known = self._links.monitor_of
-        if number >= known.shape[1]:
-            wider = np.full((len(known), 2 * number + 8), NIL, np.int32)
-            wider[:, : known.shape[1]] = known
+        monitors = self._links.monitor_of
+        if number >= monitors.shape[1]:
+            wider = np.full((len(monitors), 2 * number + 8), NIL, np.int32)
+            wider[:, : monitors.shape[1]] = monitors
             self._links = self._links._replace(monitor_of=wider)
         if self._links.monitor_of[place, number] == NIL:
             monitor = tables.add_row_monitor(self._versions[place], number)

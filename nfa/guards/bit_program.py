@@ -41,9 +41,10 @@ def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
-        ways = [_ways(one) for one in view.remaining]
+        ways = [_ways(remaining) for remaining in view.remaining]
         return [
-            BitColumn(base=0 if found else 1, choices=tuple((places[state], 1) for state in found)) for found in ways
+            BitColumn(base=0 if alternatives else 1, choices=tuple((places[state], 1) for state in alternatives))
+            for alternatives in ways
         ]
     return [
         BitColumn(
@@ -79,13 +80,13 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """Pattern states, at least one of which must be able to complete; empty if nothing is needed."""
+    """The alternative pattern states, of which one must be able to complete; empty if no state needs to complete."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:
         return []
-    ways = [_ways(one) for one in remaining.choices[0]]
-    return [state for found in ways for state in found] if all(ways) else []
+    ways = [_ways(choice) for choice in remaining.choices[0]]
+    return [state for alternatives in ways for state in alternatives] if all(ways) else []
 
 
 def bit_program(
@@ -95,43 +96,45 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """The arrays of some guards for the same questions; a guard that does not prune has all bits in all columns."""
+    """The arrays of guards for the same questions; a guard that does not prune has all bits in all columns."""
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
-    words = max([1, *(-(-len(one.requires) // WORD_BITS) for one in rules)])
+    words = max([1, *(-(-len(rule_set.requires) // WORD_BITS) for rule_set in rules)])
     goals: dict[tuple[int, BitGoal], int] = {}
     choices: list[tuple[int, int]] = []
     ends = []
     for number, guard in enumerate(guards):
-        asked = [goal for question in questions if prunes[number] for goal in guard.goals(question)]
+        guard_goals = [goal for question in questions if prunes[number] for goal in guard.goals(question)]
         for column in columns:
             listed = column.choices if prunes[number] else ()
-            choices += [(goals.setdefault((number, asked[place]), len(goals)), bits) for place, bits in listed]
+            choices += [(goals.setdefault((number, guard_goals[place]), len(goals)), bits) for place, bits in listed]
             ends.append(len(choices))
-    found = [goal for _, goal in goals]
-    clauses = [clause for one in rules for clause in one.clauses]
+    distinct_goals = [goal for _, goal in goals]
+    clauses = [clause for rule_set in rules for clause in rule_set.clauses]
     base = np.array([column.base for column in columns], np.uint32)
     return BitProgram(
-        start=_packed([mask for one in rules for mask in one.start], words).reshape(len(rules), N_SETS, words),
-        name_from=_ranges(len(one.requires) for one in rules),
-        requires=_packed([mask for one in rules for mask in one.requires], words),
-        excludes=_packed([mask for one in rules for mask in one.excludes], words),
-        blocks=_packed([mask for one in rules for mask in one.blocks], words),
-        clause_from=_ranges(len(one.clauses) for one in rules),
+        start=_packed([mask for rule_set in rules for mask in rule_set.start], words).reshape(
+            len(rules), N_SETS, words
+        ),
+        name_from=_ranges(len(rule_set.requires) for rule_set in rules),
+        requires=_packed([mask for rule_set in rules for mask in rule_set.requires], words),
+        excludes=_packed([mask for rule_set in rules for mask in rule_set.excludes], words),
+        blocks=_packed([mask for rule_set in rules for mask in rule_set.blocks], words),
+        clause_from=_ranges(len(rule_set.clauses) for rule_set in rules),
         body=_packed([body for body, _ in clauses], words),
         head=np.array([NIL if head is None else head for _, head in clauses], np.int32),
-        broken_from=_ranges(len(one.broken) for one in rules),
-        broken=_packed([mask for one in rules for mask in one.broken], words),
+        broken_from=_ranges(len(rule_set.broken) for rule_set in rules),
+        broken=_packed([mask for rule_set in rules for mask in rule_set.broken], words),
         base=np.array(
             [base if prunes[number] else np.full_like(base, EVERY_TERM) for number in range(len(rules))], np.uint32
         ).reshape(len(rules), len(columns)),
         choice_from=np.array([0, *ends], np.int32),
         choice_goal=np.array([goal for goal, _ in choices], np.int32),
         choice_bits=np.array([bits for _, bits in choices], np.uint32),
-        needs=_packed([goal.needs for goal in found], words),
-        implies=_packed([goal.implies for goal in found], words),
-        conflict_from=_ranges(len(goal.conflicts) for goal in found),
-        conflicts=_packed([mask for goal in found for mask in goal.conflicts], words),
+        needs=_packed([goal.needs for goal in distinct_goals], words),
+        implies=_packed([goal.implies for goal in distinct_goals], words),
+        conflict_from=_ranges(len(goal.conflicts) for goal in distinct_goals),
+        conflicts=_packed([mask for goal in distinct_goals for mask in goal.conflicts], words),
     )
 
 

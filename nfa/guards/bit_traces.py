@@ -68,7 +68,7 @@ class BitArena:
         )
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
-        """Give a trace a slot with the state that its shown names imply; returns the slot."""
+        """Give a trace a slot with the state that its seen names imply; returns the slot."""
         slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
@@ -86,7 +86,7 @@ class BitArena:
         return traces, self._traces.slot_of[traces]
 
     def seen(self, slot: int) -> NDArray[np.uint64]:
-        """The shown names of a trace, as words; ``enter`` derives the rest of its state from them."""
+        """The names seen in a trace, as words; ``enter`` derives the rest of its state from them."""
         seen: NDArray[np.uint64] = self._traces.states[slot, SEEN].copy()
         return seen
 
@@ -118,18 +118,18 @@ class RowIndex:
 
     def add_row(self, live: NDArray[np.uint32], number: int) -> None:
         if 2 * (self._n_rows + 1) > len(self._rows):
-            known = self._rows[self._rows != 0] - 1
-            self._rows = np.zeros(power_above(4 * len(known), 2 * _LEAST_ROWS), np.int32)
-            for old in known:
+            numbers = self._rows[self._rows != 0] - 1
+            self._rows = np.zeros(power_above(4 * len(numbers), 2 * _LEAST_ROWS), np.int32)
+            for old in numbers:
                 upkeep.index_row(self._rows, live, int(old))
         upkeep.index_row(self._rows, live, number)
         self._n_rows += 1
 
     def add_pair(self, before: int, after: int, value: int) -> None:
         if 2 * (self._n_pairs + 1) > len(self._pairs):
-            known = self._pairs[self._pairs[:, 0] != 0]
-            self._pairs = np.zeros((power_above(4 * len(known), 2 * _LEAST_ROWS), 3), np.int32)
-            for first, second, old in known.tolist():
+            entries = self._pairs[self._pairs[:, 0] != 0]
+            self._pairs = np.zeros((power_above(4 * len(entries), 2 * _LEAST_ROWS), 3), np.int32)
+            for first, second, old in entries.tolist():
                 upkeep.index_pair(self._pairs, first - 1, second, old)
         upkeep.index_pair(self._pairs, before, after, value)
         self._n_pairs += 1

@@ -1,4 +1,4 @@
-"""The guard protocol: the interface to the component that knows what can still happen in a trace.
+"""The guard protocol: the interface to the component that decides what can still happen in a trace.
 
 The matcher asks a *guard* three questions: how a trace's monitor moves on an event, which pattern states can still
 complete in a monitor state, and whether an event that must not follow can still come. The matcher interns the answers
@@ -89,8 +89,9 @@ class EventClass:
 class MonitorState:
     """A guard's memory of a trace: plain data, so that it can be saved.
 
-    ``seen`` are the names of types and symbols shown so far that matter to the guard; ``settled`` those shown before
-    the newest time if ties are simultaneous, otherwise None. ``places`` are the states of the guard's automata.
+    ``seen`` are the types and symbols (by name) that occurred and matter to the guard; ``settled`` the names that
+    occurred before the newest time if ties are simultaneous, otherwise None. ``places`` are the states of the guard's
+    automata.
     """
 
     seen: Seen = frozenset()
@@ -103,7 +104,7 @@ class BitGoal:
     """The names that a pattern state or a step still needs.
 
     Attributes:
-        needs: Names that a further event must show; the goal is dead if one of these names is blocked.
+        needs: Names that must occur in further events; the goal is dead if one of these names is blocked.
         implies: Names that the whole trace then has; the goal is dead if no conforming continuation has one of them.
         conflicts: Sets of names; the goal is dead once all names of a set are certain.
     """
@@ -146,12 +147,12 @@ class BitGuard(Protocol):
         """The goals of a query, one for each state in order; for a step, its alternative goals."""
         ...
 
-    def shown(self, event: EventClass) -> int:
-        """The names that an event shows, as bits."""
+    def names_in(self, event: EventClass) -> int:
+        """The guard's names that apply to an event, as bits."""
         ...
 
     def mask(self, names: Iterable[str]) -> int:
-        """The bits of some names; names without a bit are ignored."""
+        """The bits of the given names; names without a bit are ignored."""
         ...
 
     def names(self, mask: int) -> Seen:

@@ -1,4 +1,4 @@
-"""Rows of liveness and lists of kills. Each is stored once, as many monitor states share few of them."""
+"""Rows of liveness and lists of kills, each stored once, as many monitor states share few of them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class LiveRows:
     def number(self, row: Row) -> int:
         """Number of a row; a new row is added."""
         content = row.tobytes()
-        found = self._numbers.get(content)
-        if found is not None:
-            return found
+        number = self._numbers.get(content)
+        if number is not None:
+            return number
         if self._count == len(self._rows):
             self._rows = grown(self._rows, 2 * self._count)
         self._rows[self._count] = row
@@ -74,9 +74,9 @@ class KillLists:
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()
-        found = self._numbers.get(content)
-        if found is not None:
-            return found
+        number = self._numbers.get(content)
+        if number is not None:
+            return number
         begin = int(self._from[self._count])
         end = begin + len(dead)
         while end > len(self._columns):

@@ -111,15 +111,15 @@ class GuardTables:
 
     def intern(self, version: int, state: MonitorState) -> int:
         """Number of a monitor state; the caller enforces the cap."""
-        known = (version, state)
-        if known not in self._numbers:
+        interned = (version, state)
+        if interned not in self._numbers:
             self._sizes[version] += 1
-            self._numbers[known] = len(self.states)
-            self.states.append(known)
+            self._numbers[interned] = len(self.states)
+            self.states.append(interned)
             if self._tables is not None:
-                self._reach(self._numbers[known])
-                self._fill(self._numbers[known])
-        return self._numbers[known]
+                self._reach(self._numbers[interned])
+                self._fill(self._numbers[interned])
+        return self._numbers[interned]
 
     def class_number(self, event_class: EventClass) -> int:
         """Number of a class of events; a class without symbols has the number of its type."""
@@ -137,7 +137,7 @@ class GuardTables:
         while len(self.states) > RESERVED and self.states[-1] is None:  # row monitors are created again
             self.states.pop()
         self._classes = [EventClass(type=name) for name in [*layout.types, OTHER]]
-        self._class_numbers = {known: number for number, known in enumerate(self._classes)}
+        self._class_numbers = {event_class: number for number, event_class in enumerate(self._classes)}
         self._rows, self._kills = LiveRows(int(layout.negation_range[-1])), KillLists()
         capacity, width = max(64, 2 * len(self.states)), self._width()
         self._tables = Guards(
@@ -189,14 +189,14 @@ class GuardTables:
 
     def build(self, monitor: int, column: int) -> None:
         """Ask the guard for a monitor state's successor on a class of events, and for the states that die there."""
-        known = self.states[monitor]
-        if known is None:
+        interned = self.states[monitor]
+        if interned is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
         self.builds += 1
         if self.event_class(column).type == TRACE_END:  # guards do not see this end: open obligations are no deviation
             self.tables.next[monitor, column] = monitor
             return
-        version, state = known
+        version, state = interned
         following = self.guards[version].step(state, self.event_class(column))
         kill, after = NOTHING_ENDS, self._after(monitor, version, following)
         if after == IGNORED:
@@ -213,11 +213,11 @@ class GuardTables:
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
         if not is_full or (version, following) in self._numbers:
             return self.intern(version, following)
-        known = self.states[monitor]
-        if known is None or not self.bits.takes(version):
+        interned = self.states[monitor]
+        if interned is None or not self.bits.takes(version):
             self.refused += 1
             return UNGUARDED
-        self.bits.open_from(monitor, version, known[1])
+        self.bits.open_from(monitor, version, interned[1])
         return BITS
 
     def kills_between(self, before: int, after: int) -> int:
@@ -246,8 +246,8 @@ class GuardTables:
     def event_class(self, column: int) -> EventClass:
         if self._layout is None or not self._layout.is_simultaneous:
             return self._classes[column]
-        known = self._classes[column // 2]
-        return EventClass(type=known.type, symbols=known.symbols, is_later=column % 2 == 1)
+        base_class = self._classes[column // 2]
+        return EventClass(type=base_class.type, symbols=base_class.symbols, is_later=column % 2 == 1)
 
     def live_row(self, version: int, state: MonitorState) -> Row:
         """For each column of all patterns, the alternatives that can still complete in a monitor state, as bits."""
@@ -276,8 +276,8 @@ class GuardTables:
         wider[:, : tables.next.shape[1]] = tables.next
         for number in (DEVIANT, UNGUARDED, FAILED):
             wider[number] = number
-        for number, known in enumerate(self.states[RESERVED:], RESERVED):
-            if known is None:
+        for number, interned in enumerate(self.states[RESERVED:], RESERVED):
+            if interned is None:
                 wider[number] = BITS
         kill_of = np.full((len(tables.next), width), NOTHING_ENDS, np.int32)
         kill_of[:, : tables.next.shape[1]] = tables.kill_of
@@ -296,10 +296,10 @@ class GuardTables:
             )
 
     def _fill(self, number: int) -> None:
-        known = self.states[number]
-        if known is None:
+        interned = self.states[number]
+        if interned is None:
             return
-        version, state = known
+        version, state = interned
         prune = self.guards[version].policy.prune
         row = ALL_LIVE if prune is Prune.OFF else self.row_number(self.live_row(version, state))
         self._point(number, prune, row)

@@ -1,4 +1,4 @@
-"""The bit kernel: the names that a trace has shown and their consequences as bit sets, without monitor states.
+"""The bit kernel: bit sets of the names seen in a trace and of their consequences, without monitor states.
 
 For traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). Names are bits; a set is
 ``words`` uint64 words. Several guards share one program; a guard is a range of each array. Numbers of guards, traces,
@@ -95,7 +95,7 @@ class BitLinks(NamedTuple):
     shown: NDArray[np.uint64]  # (guards, classes of events, words)
     guard_of: NDArray[np.int32]  # by monitor number, if a trace under bit tables may have or start from it
     is_bits: NDArray[np.bool_]  # by monitor number: whether it represents a row of liveness instead of a monitor state
-    seen: NDArray[np.uint64]  # (monitors, words): names shown in a monitor state; unused where is_bits
+    seen: NDArray[np.uint64]  # (monitors, words): names seen in a monitor state; unused where is_bits
     monitor_of: NDArray[np.int32]  # (guards, rows of liveness); NIL: none yet
     when_broken: NDArray[np.int32]  # by guard: monitor number after a violation; IGNORED: the event is skipped
     rows: NDArray[np.int32]  # index of rows
@@ -103,7 +103,7 @@ class BitLinks(NamedTuple):
 
 
 class BitNotes(NamedTuple):
-    """Names that traces had shown before the events of a batch that ended something or broke a constraint."""
+    """Names seen in traces before the events of a batch that terminated a pattern or broke a constraint."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
@@ -128,11 +128,11 @@ def holds(whole: Words, part: Words) -> bool:
 
 
 @inlined
-def meets(one: Words, other: Words) -> bool:
+def meets(first: Words, second: Words) -> bool:
     """Whether two sets have common members."""
     shared = NOTHING
-    for word in range(one.shape[0]):
-        shared |= one[word] & other[word]
+    for word in range(first.shape[0]):
+        shared |= first[word] & second[word]
     return bool(shared != NOTHING)
 
 
@@ -145,7 +145,7 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether no conforming continuation has one of some names: it is excluded, or blocked and not seen."""
+    """Whether some name is in no conforming continuation: excluded, or blocked and not seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -220,7 +220,7 @@ def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> boo
 
 @routine
 def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
-    """Write the state of a trace that has shown ``seen``."""
+    """Write the state of a trace in which the names ``seen`` have occurred."""
     for row in range(N_SETS):
         for word in range(seen.shape[0]):
             state[row, word] = program.start[guard, row, word]
@@ -229,19 +229,19 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 
 @routine
-def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], shown: Words, after: NDArray[np.uint64]) -> bool:
-    """Write the state after an event that shows ``shown`` into ``after``; true if the trace deviates by the event.
+def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words, after: NDArray[np.uint64]) -> bool:
+    """Write the state after an event that has ``names`` into ``after``; true if the trace deviates by the event.
 
     In that case ``after`` is invalid. The two states are different arrays.
     """
-    if meets(shown, state[BLOCKED]):
+    if meets(names, state[BLOCKED]):
         return True
     for row in range(N_SETS):
-        for word in range(shown.shape[0]):
+        for word in range(names.shape[0]):
             after[row, word] = state[row, word]
-    if holds(state[SEEN], shown):
+    if holds(state[SEEN], names):
         return False
-    show(program, guard, after, shown)
+    show(program, guard, after, names)
     settle(program, guard, after)
     return is_broken(program, guard, after)
 
@@ -368,15 +368,15 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 
 @inlined
-def weigh(program: BitProgram, traces: BitTraces, slot: Int, shown: Words) -> Int:
+def weigh(program: BitProgram, traces: BitTraces, slot: Int, names: Words) -> Int:
     """The effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
 
     The trace itself stays unchanged until ``settle_in``, so that the caller may stop in between and resume.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
-    if update(program, guard, state, shown, traces.after):
+    if update(program, guard, state, names, traces.after):
         return BREAKS
-    if holds(state[SEEN], shown):
+    if holds(state[SEEN], names):
         return STAYS
     fill_live(program, guard, traces.after, traces.row)
     return MOVES
@@ -392,7 +392,7 @@ def settle_in(traces: BitTraces, slot: Int) -> None:
 
 @inlined
 def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
-    """Note the names that a trace has shown so far."""
+    """Note the names seen in a trace so far."""
     place = traces.counters[NOTED]
     notes.visit[place] = visit
     for word in range(notes.seen.shape[1]):

@@ -25,7 +25,7 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 @kernel
 def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64]) -> None:
-    """Write the state of a trace that has shown ``seen``."""
+    """Write the state of a trace in which the names ``seen`` have occurred."""
     bit_tables.enter(borrowed(program), guard, borrowed(seen), borrowed(state))
 
 

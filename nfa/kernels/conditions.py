@@ -176,7 +176,7 @@ def newest(
     repetition: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Row of the newest event bound to one of some atoms in this iteration of a repetition (NIL: ever), or NIL."""
+    """Row of the newest event bound to one of the atoms in this iteration of a repetition (NIL: ever), or NIL."""
     own_bit = np.uint64(0)
     if repetition != NIL:
         own_bit = np.uint64(1) << np.uint64(repetition)
@@ -375,8 +375,8 @@ def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tupl
         if kinds[top] != NULL:
             return target, top
         return place + WIDTH, top - 1
-    wanted = TRUE if code[place] == JUMP_IF_TRUE else FALSE
-    if truth_at(kinds, values, top) == wanted:
+    truth = TRUE if code[place] == JUMP_IF_TRUE else FALSE
+    if truth_at(kinds, values, top) == truth:
         return target, top
     return place + WIDTH, top
 

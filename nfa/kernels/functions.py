@@ -87,8 +87,8 @@ def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> floa
     """The kilometres between two places, by the haversine formula; NaN for invalid coordinates."""
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
         return np.nan
-    one, other = np.radians(lat), np.radians(other_lat)
+    latitude, other_latitude = np.radians(lat), np.radians(other_lat)
     across = np.sin(np.radians(other_lon - lon) / 2.0)
-    along = np.sin((other - one) / 2.0)
-    root = np.sqrt(along * along + np.cos(one) * np.cos(other) * across * across)
+    along = np.sin((other_latitude - latitude) / 2.0)
+    root = np.sqrt(along * along + np.cos(latitude) * np.cos(other_latitude) * across * across)
     return float(2.0 * EARTH_KM * np.arcsin(min(1.0, root)))

@@ -32,16 +32,16 @@ def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, s
     links = tokens + size
     while at < end:
         values[-1] += 1
-        wanted = code[tokens + token] if token < size else np.int64(NIL)
-        if wanted == ANY_TEXT:
+        token_code = code[tokens + token] if token < size else np.int64(NIL)
+        if token_code == ANY_TEXT:
             wildcard, retry = token, at
             token += 1
             if token == size:
                 return True
-        elif wanted == ANY_CHARACTER:
+        elif token_code == ANY_CHARACTER:
             at = after_character(data, at, end)
             token += 1
-        elif wanted == np.int64(data[at]):
+        elif token_code == np.int64(data[at]):
             at += 1
             token += 1
         elif wildcard == NIL:

@@ -25,9 +25,9 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 
 @routine
-def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
+def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
     """Move the trace of a row under bit tables; returns the status."""
-    wants, guards, state, columns, visits = given.wants, given.guards, given.state, given.columns, given.visits
+    wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)
     value = slots[slot, 1]
@@ -54,14 +54,14 @@ def advance_under_bits(given: Advance, fallback: Fallback, row: Int) -> Int:
 
 
 @kernel
-def advance_mixed(given: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
+def advance_mixed(arrays: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
     """Like ``traces.advance_batch``, but also moves the traces under bit tables."""
-    given, fallback = borrowed(given), borrowed(fallback)
+    arrays, fallback = borrowed(arrays), borrowed(fallback)
     row: Int = first_row
     while True:
-        status, row = advance_rows(given, row)
+        status, row = advance_rows(arrays, row)
         if status == UNDER_BITS:
-            status = advance_under_bits(given, fallback, row)
+            status = advance_under_bits(arrays, fallback, row)
             if status == DONE:
                 row += 1
                 continue

@@ -29,7 +29,7 @@ class OpenTimes(NamedTuple):
 
 @kernel
 def note(
-    seen: OpenTimes,
+    open_times: OpenTimes,
     visits: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]],
     types: NDArray[np.int32],
     times: NDArray[np.int64],
@@ -42,9 +42,9 @@ def note(
     Rows of the type ``mark`` are not events; ``names`` numbers the types of all rows, whether known to patterns or not.
     ``opened`` receives the visits with the first known event of their trace; returns their number.
     """
-    seen, types, times, opened = borrowed(seen), borrowed(types), borrowed(times), borrowed(opened)
+    open_times, types, times, opened = borrowed(open_times), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])
-    first, newest, events, last = seen.first, seen.newest, seen.events, seen.last
+    first, newest, events, last = open_times.first, open_times.newest, open_times.events, open_times.last
     names = borrowed(names)
     count = np.int64(0)
     for visit in range(rows.shape[0]):

@@ -69,7 +69,7 @@ FINDS = 8  # those in some cells of the filter index
 
 
 class Wants(NamedTuple):
-    """The rows whose traces are looked up."""
+    """Which rows need their trace: by type, by predicate, by cell of the filter index."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
@@ -327,15 +327,15 @@ def write_visit(
 
 
 @apart
-def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Do the work of ``advance_batch``."""
-    wants, guards, state, columns, visits = given.wants, given.guards, given.state, given.columns, given.visits
+def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
+    """Advance traces as ``advance_batch`` does, over tables that are already borrowed."""
+    wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
     counters, filled, columns_of = state.counters, visits.filled, visits.column
     of_type, ask_from, predicates, opens = wants.of_type, wants.ask_from, wants.predicates, wants.opens
     next_monitor, kill_of, start = guards.next, guards.kill_of, guards.start[0]
-    low, picked = np.uint64(0xFFFFFFFF), given.picked
+    low, picked = np.uint64(0xFFFFFFFF), arrays.picked
     n_rows, touched = types.shape[0], np.uint64(0)
     for block in range(first_row, n_rows, BLOCK):
         n_picked = pick_rows(of_type, types, picked, block, min(block + BLOCK, n_rows))
@@ -377,9 +377,9 @@ def advance_rows(given: Advance, first_row: Int) -> tuple[Int, Int]:
 
 
 @kernel
-def advance_batch(given: Advance, first_row: Int) -> tuple[Int, Int]:
+def advance_batch(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
     """Look up the needed rows from ``first_row`` on, open and close traces, and move their monitors.
 
     Returns (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
     """
-    return advance_rows(borrowed(given), first_row)
+    return advance_rows(borrowed(arrays), first_row)

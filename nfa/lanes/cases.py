@@ -1,4 +1,4 @@
-"""The open traces of a matcher, with the partial matches in every lane."""
+"""Queries about the open traces of a matcher, with the partial matches in every lane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Name: TypeAlias = tuple[int, RunningPattern]
 _Entry: TypeAlias = tuple[int, int]
 """Index of a lane, and index of an entry in it."""
 
-_Found: TypeAlias = tuple[int, Furthest]
+_Progress: TypeAlias = tuple[int, Furthest]
 """The number of partial matches of a pattern in a trace, and the furthest one."""
 
 
@@ -45,51 +45,55 @@ class CaseReading:
         if traces is None:
             return OpenCases(cases=(), matching=0, total=0, unnamed=0, by_last_type={})
         opened = self._main.state.open
-        chosen = np.flatnonzero(self._is_wanted(traces, query, newest_us))
+        places = np.flatnonzero(self._is_wanted(traces, query, newest_us))
         return OpenCases(
-            cases=tuple(self._cases(traces, _oldest(traces, chosen, query.limit), query.pattern)),
-            matching=len(chosen),
+            cases=tuple(self._cases(traces, _oldest(traces, places, query.limit), query.pattern)),
+            matching=len(places),
             total=len(traces.keys),
             unnamed=int(traces.is_unnamed.sum()),
             by_last_type={} if opened is None else opened.count_by_last_type(traces.numbers),
         )
 
     def _is_wanted(self, traces: ListedTraces, query: CaseQuery, newest_us: int) -> NDArray[np.bool_]:
-        wanted = ~traces.is_unnamed
+        is_selected = ~traces.is_unnamed
         if query.key is not None:
-            wanted &= traces.keys == key_hash(query.key)
+            is_selected &= traces.keys == key_hash(query.key)
         if query.state == "deviating":
-            wanted &= traces.is_deviating
+            is_selected &= traces.is_deviating
         if query.state == "matching" or query.pattern is not None or query.waits_for is not None:
-            wanted &= np.isin(traces.keys, self._holding(query.pattern, query.waits_for))
+            is_selected &= np.isin(traces.keys, self._holding(query.pattern, query.waits_for))
         if query.last_type is not None and self._main.state.open is not None:
-            wanted &= traces.last == self._main.state.open.number_of(query.last_type)
+            is_selected &= traces.last == self._main.state.open.number_of(query.last_type)
         if query.older_than_us > 0:
-            wanted &= traces.first_us < newest_us - query.older_than_us
-        return wanted
+            is_selected &= traces.first_us < newest_us - query.older_than_us
+        return is_selected
 
     def _holding(self, pattern: str | None, waits_for: str | None) -> NDArray[np.uint64]:
         """Hashed keys of traces with partial matches of a pattern (None: any) that wait for a type (None: any)."""
-        found = [np.zeros(0, np.uint64)]
+        keys = [np.zeros(0, np.uint64)]
         for view, held in self._held:
-            is_wanted = np.array([pattern in (None, one.name) for one in view.patterns], np.bool_)[held.patterns]
+            is_wanted = np.array([pattern in (None, candidate.name) for candidate in view.patterns], np.bool_)[
+                held.patterns
+            ]
             if waits_for is not None:
-                waiting = [waiting_states(one, waits_for) for one in view.patterns]
+                waiting = [waiting_states(candidate, waits_for) for candidate in view.patterns]
                 places = zip(held.patterns.tolist(), held.states.tolist(), strict=True)
                 is_wanted &= np.array([waiting[number][state] for number, state in places], np.bool_)
-            found.append(held.homes[is_wanted])
-        return np.concatenate(found)
+            keys.append(held.homes[is_wanted])
+        return np.concatenate(keys)
 
     def _cases(self, traces: ListedTraces, places: NDArray[np.intp], first: str | None) -> Iterator[OpenCase]:
         opened, view = self._main.state.open, self._main
         assert opened is not None
         homes = traces.keys[places].tolist()
         entries = self._entries(traces.keys[places])
-        shown = [self._shown(home, entries, first) for home in homes]
-        names = [(home, pattern) for home, chosen in zip(homes, shown, strict=True) for pattern in chosen]
+        pattern_lists = [self._listed_patterns(home, entries, first) for home in homes]
+        names = [(home, pattern) for home, patterns in zip(homes, pattern_lists, strict=True) for pattern in patterns]
         furthest = self._furthest({name: entries[name] for name in names if name in entries})
         keys, types = opened.keys_of(traces.numbers[places]), opened.last_types(traces.numbers[places])
-        for key, last_type, home, place, chosen in zip(keys, types, homes, places.tolist(), shown, strict=True):
+        for key, last_type, home, place, patterns in zip(
+            keys, types, homes, places.tolist(), pattern_lists, strict=True
+        ):
             monitor, events = int(traces.monitors[place]), int(traces.events[place])
             keeping, guard = view.guard_of(int(traces.numbers[place]), monitor)
             yield OpenCase(
@@ -100,41 +104,41 @@ class CaseReading:
                 events=events if events > 0 else None,
                 keeping=keeping,
                 guard=guard,
-                patterns=tuple(self._pattern(pattern, monitor, furthest.get((home, pattern))) for pattern in chosen),
-                more_patterns=len(self._patterns) - len(chosen),
+                patterns=tuple(self._pattern(pattern, monitor, furthest.get((home, pattern))) for pattern in patterns),
+                more_patterns=len(self._patterns) - len(patterns),
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The entries of some traces, by trace and pattern; several if finer traces have partial matches."""
-        found: dict[_Name, list[_Entry]] = {}
+        """The entries of the given traces, by trace and pattern; several if finer traces have partial matches."""
+        entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
                 name = int(held.homes[place]), view.patterns[held.patterns[place]]
-                found.setdefault(name, []).append((number, place))
-        return found
+                entries.setdefault(name, []).append((number, place))
+        return entries
 
-    def _shown(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
+    def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
         """The patterns to show for a trace: ``first``, then others with partial matches, then the rest."""
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
-    def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Found]:
-        """Number of partial matches and furthest one of some entries; of many finer traces only some are compared."""
-        wanted: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
+    def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
+        """By trace and pattern, the number of partial matches, and the furthest of ``_MOST_FINER`` finer traces."""
+        compared: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:
-                wanted[number].append((name, place))
+                compared[number].append((name, place))
         best: dict[_Name, Furthest] = {}
-        for (view, held), chosen in zip(self._held, wanted, strict=True):
-            found = view.furthest(held, [place for _, place in chosen])
-            for (name, _), one in zip(chosen, found, strict=True):
-                best[name] = max(best.get(name, one), one, key=_rank)
+        for (view, held), chosen in zip(self._held, compared, strict=True):
+            candidates = view.furthest(held, [place for _, place in chosen])
+            for (name, _), candidate in zip(chosen, candidates, strict=True):
+                best[name] = max(best.get(name, candidate), candidate, key=_rank)
         held_by = [held for _, held in self._held]
         return {
-            name: (sum(int(held_by[number].counts[place]) for number, place in entries[name]), one)
-            for name, one in best.items()
+            name: (sum(int(held_by[number].counts[place]) for number, place in entries[name]), candidate)
+            for name, candidate in best.items()
         }
 
     def _depth(self, entry: _Entry) -> int:
@@ -143,7 +147,7 @@ class CaseReading:
         depths: Sequence[int] = view.patterns[int(held.patterns[place])].automaton.depths
         return depths[int(held.states[place])]
 
-    def _pattern(self, pattern: RunningPattern, monitor: int, held: _Found | None) -> CasePattern:
+    def _pattern(self, pattern: RunningPattern, monitor: int, held: _Progress | None) -> CasePattern:
         if held is not None:
             count, furthest = held
             return CasePattern(
@@ -154,12 +158,12 @@ class CaseReading:
         return CasePattern(name=pattern.name, version=pattern.version, state="waiting" if can_match else "ended")
 
 
-def _oldest(traces: ListedTraces, chosen: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    first_us = traces.first_us[chosen]
-    if len(chosen) > limit:
+def _oldest(traces: ListedTraces, places: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    first_us = traces.first_us[places]
+    if len(places) > limit:
         is_old = first_us <= np.partition(first_us, limit)[limit]
-        chosen, first_us = chosen[is_old], first_us[is_old]
-    return chosen[np.lexsort((traces.keys[chosen], first_us))[:limit]]
+        places, first_us = places[is_old], first_us[is_old]
+    return places[np.lexsort((traces.keys[places], first_us))[:limit]]
 
 
 def _of_patterns(view: LaneView, held: HeldMatches, patterns: Collection[RunningPattern]) -> HeldMatches:

@@ -36,7 +36,7 @@ class Draining:
 
 def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | None:
     """The first row whose time finishes a draining version, or None."""
-    ends_us = [one.until_us for one in draining if one.until_us is not None]
+    ends_us = [version.until_us for version in draining if version.until_us is not None]
     if not ends_us:
         return None
     rows = np.flatnonzero(batch.time_us > min(ends_us))

@@ -38,7 +38,7 @@ def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, 
             type=name,
             code=layout.codes[name],
             names=tuple(sorted(symbols)),
-            rows=tuple(layout.predicates.row_of(symbols[one].step) for one in sorted(symbols)),
+            rows=tuple(layout.predicates.row_of(symbols[symbol_name].step) for symbol_name in sorted(symbols)),
         )
         for name, symbols in sorted(by_type.items())
     )
@@ -52,14 +52,14 @@ def classes_of(
     ``passed``, (conditions, rows), is the truth of the layout's conditions; ``guards`` assigns the numbers.
     """
     classes = types
-    for one in symbols:
-        rows = np.flatnonzero(types == one.code)
+    for group in symbols:
+        rows = np.flatnonzero(types == group.code)
         if not len(rows):
             continue
-        truths = passed[list(one.rows)][:, rows].T
+        truths = passed[list(group.rows)][:, rows].T
         firsts, which = distinct_rows(truths)
         numbers = [
-            guards.class_number(EventClass(type=one.type, symbols=frozenset(compress(one.names, truth))))
+            guards.class_number(EventClass(type=group.type, symbols=frozenset(compress(group.names, truth))))
             for truth in truths[firsts].tolist()
         ]
         classes = types.copy() if classes is types else classes
@@ -88,7 +88,7 @@ def monitors_named(
         event = guards.event_class(int(visits.columns_of(places[number : number + 1])[0]))
         states[-2 * place - 3] = version, guards.bits.after(version, state, event)
     for monitor in distinct(np.concatenate([before, after])).tolist():
-        known = guards.states[monitor] if monitor >= RESERVED else None
-        if known is not None:
-            states[monitor] = known
+        interned = guards.states[monitor] if monitor >= RESERVED else None
+        if interned is not None:
+            states[monitor] = interned
     return before, after[: len(ended)], states

@@ -217,9 +217,9 @@ class Lane:
             ended = self._idle_finer(self._state.idle, batch, finer, rows)
             passed_us, places = np.insert(passed_us, ended.rows, EARLIEST), np.insert(rows, ended.rows, NIL)
             finer, is_end = _with_ends(finer, ended) if len(ended) else (finer, is_end)
-        found = replace(self._advance(finer, is_end, passed_us, places), rows=rows)
+        output = replace(self._advance(finer, is_end, passed_us, places), rows=rows)
         until_us = int(batch.time_us.max(initial=self.newest_us))
-        return [found] if until_us == self.newest_us else [found, *self.pass_time(until_us)]
+        return [output] if until_us == self.newest_us else [output, *self.pass_time(until_us)]
 
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
@@ -237,11 +237,11 @@ class Lane:
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
         """Advance time to the watermark, before which all events have been seen, and emit the results."""
-        state, found = self._state, []
+        state, outputs = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
-            found.append(self._end(ended))
+            outputs.append(self._end(ended))
         state.table.pass_time(watermark_us)
-        return [*found, self._report.of_time(state, state.runs.pass_time(watermark_us, state.id_of))]
+        return [*outputs, self._report.of_time(state, state.runs.pass_time(watermark_us, state.id_of))]
 
     def finish(self) -> LaneOutput:
         return self._report.of_time(self._state, self._state.runs.finish(self._state.id_of))
@@ -299,8 +299,8 @@ class Lane:
 
     def _is_end_event(self, batch: EventBatch) -> NDArray[np.bool_]:
         ends = np.array([name in self.options.end_events or name == ENDED for name in [*batch.type_names, ""]])
-        found: NDArray[np.bool_] = ends[batch.type_codes]
-        return found
+        is_end: NDArray[np.bool_] = ends[batch.type_codes]
+        return is_end
 
     def _end_at(self, keys: NDArray[np.uint64], time_us: int) -> LaneOutput:
         size = len(keys)
@@ -348,8 +348,10 @@ class Lane:
         runs = self._run(batch, visits, columns, clocks)
         state.counts["released"] += state.shared.take_released() + state.runs.take_released()
         state.shadow.note(visits, first, state.guards)
-        found = BatchFindings(batch=batch, times=columns.times, clocks=clocks, visits=visits, shared=shared, runs=runs)
-        output = self._report.of_batch(state, found)
+        findings = BatchFindings(
+            batch=batch, times=columns.times, clocks=clocks, visits=visits, shared=shared, runs=runs
+        )
+        output = self._report.of_batch(state, findings)
         state.shadow.forget(visits.traces[visits.ends])
         state.sequence += len(batch)
         self._remember(batch, columns.types, first)
@@ -357,7 +359,7 @@ class Lane:
         return output
 
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
-        """The visits of some rows; ``places`` as in ``_advance``."""
+        """The visits of the rows of a batch; ``places`` as in ``_advance``."""
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
@@ -384,7 +386,7 @@ class Lane:
         def id_of(sequence: int) -> str:
             return str(ids[sequence - first].as_py()) if sequence >= first else state.id_of(sequence)
 
-        given = RunInput(
+        run_input = RunInput(
             batch=batch,
             visits=visits,
             types=columns.types,
@@ -395,9 +397,9 @@ class Lane:
             released=state.table.released,
             first_sequence=first,
         )
-        found = state.runs.process(given, id_of)
+        output = state.runs.process(run_input, id_of)
         passed_us = max(state.table.newest_us, int(clocks.max(initial=EARLIEST)))  # including events of other lanes
-        return [found, state.runs.pass_time(passed_us, id_of)]
+        return [output, state.runs.pass_time(passed_us, id_of)]
 
     def _remember(self, batch: EventBatch, types: NDArray[np.int32], first: int) -> None:
         """Store the events that some step may have bound; regularly drop events that no partial match binds."""
@@ -418,11 +420,11 @@ class Lane:
 def _is_named(layout: Layout) -> NDArray[np.bool_]:
     """A mask by type code: whether some step may bind an event of the type."""
     atoms = [atom for pattern in layout.patterns for atom in pattern.automaton.atoms]
-    named = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
+    is_bound_type = np.full(len(layout.types) + 1, any(atom.is_any_type for atom in atoms))
     codes = layout.codes
-    named[[codes[name] for atom in atoms if not atom.is_any_type for name in atom.types]] = True
-    named[codes[TRACE_END]] = False
-    return named
+    is_bound_type[[codes[name] for atom in atoms if not atom.is_any_type for name in atom.types]] = True
+    is_bound_type[codes[TRACE_END]] = False
+    return is_bound_type
 
 
 def _end_rows(ended: EndedTraces) -> EventBatch:

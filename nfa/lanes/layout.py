@@ -95,14 +95,14 @@ def lay_out(
     is_log_ordered: bool,
 ) -> Layout:
     """Number types and states across patterns, in the order of the patterns; the types of guards are relevant, too."""
-    known, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
-    extra_types = frozenset[str]().union(*(guard.types for guard in known))
+    all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
+    extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
-    steps = [symbol.step for guard in known for symbol in guard.symbols]
-    named = {name for atom in atoms if not atom.is_any_type for name in atom.types}
+    steps = [symbol.step for guard in all_guards for symbol in guard.symbols]
+    atom_types = {name for atom in atoms if not atom.is_any_type for name in atom.types}
     state_range = np.cumsum([0, *(len(pattern.automaton.states) for pattern in patterns)]).astype(np.int32)
     negations = [len(pattern.view.negations) for pattern in patterns]
-    types = tuple(sorted(named | extra_types | end_events | {TRACE_END}))
+    types = tuple(sorted(atom_types | extra_types | end_events | {TRACE_END}))
     codes = {name: code for code, name in enumerate(types)}
     engines = list(zip(patterns, is_shared, strict=True))
     listening = listen(_groups(engines, codes))

@@ -29,7 +29,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """Results of one batch; ``runs`` has those of the rows, then those of the time that has passed.
+    """Results of one batch; ``runs`` has the results of the rows, then the results of passing time.
 
     ``clocks`` are the newest times up to each row, of all traces.
     """
@@ -50,16 +50,18 @@ class LaneReport:
         self._state_range = layout.state_range
         automata = [layout.patterns[number].automaton for number in layout.run_numbers]
         self._run_numbers, self._run_aliases = np.array(layout.run_numbers, np.int32), _aliases_of(automata)
-        self._repeating = [number for number, one in zip(layout.run_numbers, automata, strict=True) if one.may_repeat]
+        self._repeating = [
+            number for number, automaton in zip(layout.run_numbers, automata, strict=True) if automaton.may_repeat
+        ]
 
-    def of_batch(self, state: LaneState, found: BatchFindings) -> LaneOutput:
+    def of_batch(self, state: LaneState, findings: BatchFindings) -> LaneOutput:
         """The output of a batch; must be called before the state counts the rows."""
-        shared, visits, runs = found.shared, found.visits, found.runs
+        shared, visits, runs = findings.shared, findings.visits, findings.runs
         matches = joined([shared.matches, *(self._table_of(run.matches) for run in runs)])
-        endings, output = self._output(state, matches, runs, found)
+        endings, output = self._output(state, matches, runs, findings)
         dropped = np.column_stack([shared.dropped, np.zeros((len(shared.dropped), 3), np.int64)])
         lost_rows = np.concatenate([dropped, output.lost_rows])
-        output = replace(output, batch=found.batch, lost_rows=lost_rows, guards=state.guards.guards)
+        output = replace(output, batch=findings.batch, lost_rows=lost_rows, guards=state.guards.guards)
         return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
@@ -107,10 +109,10 @@ class LaneReport:
         waited = np.flatnonzero(~has_row)
         if len(waited):
             numbers, monitors = state.table.numbers(), state.table.monitors()
-            found = np.searchsorted(numbers, matches.traces[waited])
-            is_open = found < len(numbers)
-            is_open[is_open] = numbers[found[is_open]] == matches.traces[waited[is_open]]
-            is_deviating[waited[is_open]] = is_deviant(monitors[found[is_open]])
+            places = np.searchsorted(numbers, matches.traces[waited])
+            is_open = places < len(numbers)
+            is_open[is_open] = numbers[places[is_open]] == matches.traces[waited[is_open]]
+            is_deviating[waited[is_open]] = is_deviant(monitors[places[is_open]])
         broken = visits.deviations()
         by_time, since_us = ~has_row, {}
         if batch is not None:
@@ -139,9 +141,9 @@ class LaneReport:
         state.counts["shadow_lost"] += int(is_lost.sum())
 
     def _corrections(self, state: LaneState, runs: Sequence[RunOutput]) -> MatchTable:
-        found = joined([self._table_of(run.corrections) for run in runs])
-        state.counts["corrections"] += len(found)
-        return found
+        corrections = joined([self._table_of(run.corrections) for run in runs])
+        state.counts["corrections"] += len(corrections)
+        return corrections
 
     def _of_runs(
         self, state: LaneState, runs: Sequence[RunOutput]
@@ -163,15 +165,15 @@ class LaneReport:
         counts["lost_runs"] += int(lost[:, 3].sum())
         return endings, lost, timeouts
 
-    def _table_of(self, found: MatchTable) -> MatchTable:
-        if not len(found):
+    def _table_of(self, matches: MatchTable) -> MatchTable:
+        if not len(matches):
             return NO_MATCHES
-        return without_repeats(of_runs(found, self._run_numbers, self._run_aliases), self._repeating)
+        return without_repeats(of_runs(matches, self._run_numbers, self._run_aliases), self._repeating)
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
     """Index of each atom's alias among those of its pattern, (patterns, atoms)."""
-    rows = [[one.aliases.index(atom.alias) for atom in one.atoms] for one in automata]
+    rows = [[automaton.aliases.index(atom.alias) for atom in automaton.atoms] for automaton in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
 
@@ -225,10 +227,10 @@ def _classes(
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:
         return columns, {column: state.guards.event_class(column) for column in distinct(columns).tolist()}
-    own = visits.classes[visits.rows[places]].astype(np.int64)
-    numbers = (own << 32) | columns
+    codes = visits.classes[visits.rows[places]].astype(np.int64)
+    numbers = (codes << 32) | columns
     classes = {}
     for number in distinct(numbers).tolist():
-        found = state.home.guards.event_class(number & 0xFFFFFFFF)
-        classes[number] = replace(found, type=found.type or state.guards.type_of(number >> 32))
+        event_class = state.home.guards.event_class(number & 0xFFFFFFFF)
+        classes[number] = replace(event_class, type=event_class.type or state.guards.type_of(number >> 32))
     return numbers, classes

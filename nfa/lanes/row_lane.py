@@ -55,10 +55,10 @@ class RowLane(Lane):
         """Build tables for these patterns; see ``Lane.configure``."""
         super().configure(patterns)
         self._index = None
-        steps = [atom.condition for one in patterns for atom in atoms_to_test(one.automaton)]
-        conditions = [*steps, *(one.automaton.pattern.where for one in patterns)]
-        read = (source for one in conditions if one is not None for source in sources_of(one))
-        self._paths = list(dict.fromkeys(path for path in read if isinstance(path, tuple) and path))
+        steps = [atom.condition for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
+        conditions = [*steps, *(pattern.automaton.pattern.where for pattern in patterns)]
+        sources = (source for condition in conditions if condition is not None for source in sources_of(condition))
+        self._paths = list(dict.fromkeys(path for path in sources if isinstance(path, tuple) and path))
 
     def read_tables(self, tables: Tables) -> None:
         """Replace the rows of the table, and drop the partial matches of rows that no longer exist.
@@ -73,8 +73,12 @@ class RowLane(Lane):
     def _open(self) -> None:
         """Read the rows of the table's current version; in runs over past events, each version begins at a time."""
         opened = next(iter(self._versions), None)
-        for one in self._versions[1:]:
-            opened = one if one.version.since_us is not None and one.version.since_us <= self.newest_us else opened
+        for candidate in self._versions[1:]:
+            opened = (
+                candidate
+                if candidate.version.since_us is not None and candidate.version.since_us <= self.newest_us
+                else opened
+            )
         if opened is self._opened:
             return
         self._opened, self._index, self._rows = opened, None, TableRows.none(self._read.columns)
@@ -87,7 +91,7 @@ class RowLane(Lane):
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
         """Match a batch, in parts if its events concern many rows."""
-        found: list[LaneOutput] = []
+        outputs: list[LaneOutput] = []
         self._moves, begin = self._following(), 0
         while begin < len(batch) or not begin:
             size = min(len(batch) - begin, max(1, _PAIRS_AT_ONCE // max(1, self._built().most_rows)))
@@ -95,17 +99,17 @@ class RowLane(Lane):
             due_us = self._due_us
             if due_us is not None and (later := np.flatnonzero(part.time_us >= due_us)).size:
                 if not later[0]:
-                    found += self.pass_time(due_us)
+                    outputs += self.pass_time(due_us)
                     continue
                 part = part.slice(0, int(later[0]))
             self._begin = begin
-            found += [
+            outputs += [
                 replace(output, first_row=output.first_row + begin) for output in super().process_finer(part, keys)
             ]
             begin += max(1, len(part))
         if self._refused and len(batch):
-            found[0] = replace(found[0], suspended=self._suspended(batch.slice(0, 1).to_events()[0]))
-        return found
+            outputs[0] = replace(outputs[0], suspended=self._suspended(batch.slice(0, 1).to_events()[0]))
+        return outputs
 
     def view(self) -> LaneView:
         """A view of the open traces and partial matches, valid until the next batch."""
@@ -123,24 +127,24 @@ class RowLane(Lane):
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
         visits = super()._visits(columns, places)
         if self._moves is not None:
-            own = np.full(len(columns.types), NIL) if places is None else places
-            visits = visits.following(self._moves, np.where(own == NIL, NIL, own + self._begin))
+            rows = np.full(len(columns.types), NIL) if places is None else places
+            visits = visits.following(self._moves, np.where(rows == NIL, NIL, rows + self._begin))
             self._state.table.note_deviant(visits)
         return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
         """Advance time to the watermark; versions of the table that begin before it take effect at their times."""
-        found: list[LaneOutput] = []
+        outputs: list[LaneOutput] = []
         while (due_us := self._due_us) is not None and due_us <= watermark_us:
-            found += super().pass_time(due_us)
+            outputs += super().pass_time(due_us)
             self._open()
-        return [*found, *super().pass_time(watermark_us)]
+        return [*outputs, *super().pass_time(watermark_us)]
 
     @property
     def _due_us(self) -> int | None:
         """The time at which the next version of the table begins."""
-        times = [one.version.since_us for one in self._versions[1:]]
-        return next((one for one in times if one is not None and one > self.newest_us), None)
+        times = [table.version.since_us for table in self._versions[1:]]
+        return next((time_us for time_us in times if time_us is not None and time_us > self.newest_us), None)
 
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
@@ -149,22 +153,22 @@ class RowLane(Lane):
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
-        taken, rows = batch.columns.take(column_of(concerned.events)), column_of(concerned.rows)
-        place = taken.schema.get_field_index("key_hash")
+        event_columns, rows = batch.columns.take(column_of(concerned.events)), column_of(concerned.rows)
+        place = event_columns.schema.get_field_index("key_hash")
         hashes = column_of(homes * _FACTOR ^ self._rows.hashes[concerned.rows])
         attributes = {path: column.take(column_of(concerned.events)) for path, column in batch.attributes.items()}
         attributes |= self._parsed(reader, concerned.events, attributes)
         attributes |= {(self._read.alias, name): column.take(rows) for name, column in self._rows.columns.items()}
         attributes[ROW] = self._rows.names.take(rows)
-        columns = taken.set_column(place, taken.schema.field(place), hashes)
+        columns = event_columns.set_column(place, event_columns.schema.field(place), hashes)
         return EventBatch(columns, attributes, tables=batch.tables), homes, concerned.events
 
     def _parsed(
-        self, reader: BatchColumns, events: NDArray[np.int64], known: Collection[Path]
+        self, reader: BatchColumns, events: NDArray[np.int64], present_paths: Collection[Path]
     ) -> Iterator[tuple[Path, pa.Array]]:
         """The columns of the attributes that conditions read; the JSON of an event is parsed once for all its rows."""
         rows, places = np.unique(events, return_inverse=True)
-        paths = [path for path in self._paths if path not in known and path[:1] != (self._read.alias,)]
+        paths = [path for path in self._paths if path not in present_paths and path[:1] != (self._read.alias,)]
         for path, values in reader.read(rows, paths).items() if len(rows) else ():
             column = values.to_arrow()
             if column is not None and isinstance(path, tuple):
@@ -180,10 +184,10 @@ class RowLane(Lane):
 
     def _built(self) -> RowIndex:
         if self._index is None:
-            patterns = [one for one in self._patterns if self._may_have_rows(one)]
-            every = any(listened_types(one.automaton) is None for one in patterns)
+            patterns = [pattern for pattern in self._patterns if self._may_have_rows(pattern)]
+            every = any(listened_types(pattern.automaton) is None for pattern in patterns)
             follows = None if every or self.options.idle_timeout_us is not None else self.options.end_events
-            events = [one.automaton.pattern.event for one in patterns]
+            events = [pattern.automaton.pattern.event for pattern in patterns]
             self._index = RowIndex(self._rows, events, self._read.alias, follows)
         return self._index
 
@@ -199,14 +203,20 @@ class RowLane(Lane):
     def _suspended(self, first: Event) -> list[Overflow]:
         """The suspensions of patterns whose table has too many rows, reported at the first event after the check."""
         at: dict[str, Any] = {"event_id": first.id, "event_type": first.type, "time_us": first.time_us}
-        found = [
+        suspensions = [
             Overflow(
-                pattern=one.name, version=one.version, key=first.key, **at, dropped=0, suspends=True, reason=reason
+                pattern=pattern.name,
+                version=pattern.version,
+                key=first.key,
+                **at,
+                dropped=0,
+                suspends=True,
+                reason=reason,
             )
-            for one, reason in self._refused.items()
+            for pattern, reason in self._refused.items()
         ]
         self._refused = {}
-        return found
+        return suspensions
 
     @property
     def _current(self) -> tuple[OpenTable, ...]:
@@ -215,5 +225,5 @@ class RowLane(Lane):
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The hash of the row for each pair of hashed correlation key and trace."""
-    found: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
-    return found
+    hashes: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
+    return hashes

@@ -96,11 +96,11 @@ class ShadowLedger:
         for alias, sequence in sorted(bound, key=lambda event: event[1]):
             if newest < deviated and not (newest == NIL and sequence >= deviated):
                 states = self._kept(states, pattern, guards, history, min(sequence, deviated))
-            named = automaton.aliases[alias]
+            alias_name = automaton.aliases[alias]
             states = {
                 step.target
                 for step in automaton.transitions
-                if step.source in states and automaton.atoms[step.atom].alias == named
+                if step.source in states and automaton.atoms[step.atom].alias == alias_name
             }
             newest = sequence
         if newest < deviated:  # the complete match waited for a trailing condition
@@ -123,15 +123,15 @@ class ShadowLedger:
         }
         return arrays, [self._known[number] for number in used.tolist()]
 
-    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], known: Sequence[Interned], *, traces: int) -> None:
+    def load_arrays(self, arrays: Mapping[str, NDArray[Any]], states: Sequence[Interned], *, traces: int) -> None:
         """Restore the result of ``dump_arrays``."""
-        self._known = list(known)
-        self._numbers = {state: number for number, state in enumerate(known)}
+        self._known = list(states)
+        self._numbers = {state: number for number, state in enumerate(states)}
         size = len(checked(arrays, "shadow_trace", np.int32))
         self._moves = np.empty(size, _MOVE)
         for name in _MOVE.names or ():
             self._moves[name] = checked(arrays, f"shadow_{name}", _MOVE[name].type, size)
-        for name, least, most in (("trace", 0, traces), ("before", 0, len(known)), ("after", _DEVIATED, len(known))):
+        for name, least, most in (("trace", 0, traces), ("before", 0, len(states)), ("after", _DEVIATED, len(states))):
             if np.any((self._moves[name] < least) | (self._moves[name] >= most)):
                 raise StateFormatError("saved state: a move of a monitor leads nowhere")
 
@@ -163,7 +163,7 @@ class ShadowLedger:
         history: _History,
         sequence: int,
     ) -> set[int]:
-        """Those of some automaton states that could still complete just before an event."""
+        """The automaton states among ``states`` that could still complete just before an event."""
         reached = int(np.searchsorted(history.sequences[:-1], sequence))
         live = self._live_states(pattern, guards, history.version, history.states[reached])
         return {state for state in states if live[state]}
@@ -171,8 +171,8 @@ class ShadowLedger:
     def _live_states(
         self, pattern: RunningPattern, guards: Mapping[int, Guard], version: int, state: MonitorState
     ) -> list[bool]:
-        known = (version, state, pattern)
-        if known not in self._live:
+        key = (version, state, pattern)
+        if key not in self._live:
             of_query = guards[version].live(state, pattern.view.query)
-            self._live[known] = pattern.view.live(of_query).tolist()
-        return self._live[known]
+            self._live[key] = pattern.view.live(of_query).tolist()
+        return self._live[key]

@@ -36,7 +36,7 @@ _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Over
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """The saved values besides the arrays; ``dump`` writes ``lanes``: their keys and ``SavedLane.members``."""
+    """The saved values besides the arrays; ``dump`` fills ``lanes`` with their keys and ``SavedLane.members``."""
 
     end_events: list[str]
     match_limit: int
@@ -57,7 +57,9 @@ def dump(header: Header, lanes: Mapping[tuple[Path, ...], Lane]) -> bytes:
         header.lanes.append({"keys": keys, **saved.members})
         arrays.update({f"{number}/{name}": array for name, array in saved.arrays.items()})
     listing = [(name, array.dtype.str, list(array.shape)) for name, array in arrays.items()]
-    members = {one.name: getattr(header, one.name) for one in fields(header)}  # orjson accepts nested dataclasses
+    members = {
+        header_field.name: getattr(header, header_field.name) for header_field in fields(header)
+    }  # orjson accepts nested dataclasses
     if not header.draining:
         del members["draining"]
     head = orjson.dumps({**members, "arrays": listing})
@@ -120,8 +122,8 @@ def _keys_of(members: dict[str, Any]) -> tuple[Path, ...]:
 
 def _saved_lane(number: int, members: dict[str, Any], arrays: Arrays) -> SavedLane:
     prefix = f"{number}/"
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return SavedLane({name: value for name, value in members.items() if name != "keys"}, own)
+    lane_arrays = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return SavedLane({name: value for name, value in members.items() if name != "keys"}, lane_arrays)
 
 
 def _wrong_content(error: Exception) -> StateFormatError:
@@ -132,13 +134,13 @@ def _refuse_fractions(members: object) -> None:
     """Reject fractions: all saved numbers are whole, and for floats kernels would be compiled again."""
     waiting = [members]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, float):
-            raise ValueError(f"{one} is not a whole number")
-        if isinstance(one, dict):
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        member = waiting.pop()
+        if isinstance(member, float):
+            raise ValueError(f"{member} is not a whole number")
+        if isinstance(member, dict):
+            waiting.extend(member.values())
+        elif isinstance(member, list):
+            waiting.extend(member)
 
 
 def _read_arrays(listing: list[tuple[str, str, list[int]]], body: memoryview) -> Arrays:

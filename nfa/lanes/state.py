@@ -244,9 +244,9 @@ class LaneState:
             sequence=self.sequence,
             counts=self.counts,
             guard_version=self.guard_version,
-            monitors=[_saved(found) for found in monitors],
-            bit_monitors=[_saved(found) for found in bit_monitors],
-            shadow_monitors=[_saved(found) for found in shadow_states],
+            monitors=[_saved(monitor) for monitor in monitors],
+            bit_monitors=[_saved(monitor) for monitor in bit_monitors],
+            shadow_monitors=[_saved(monitor) for monitor in shadow_states],
         )
         return SavedLane(vars(members), arrays)
 
@@ -258,9 +258,9 @@ class LaneState:
         not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
-        monitors = [_restored(one) for one in members.monitors]
-        under_bits = [_restored(one) for one in members.bit_monitors]
-        watched = [_restored(one) for one in members.shadow_monitors]
+        monitors = [_restored(saved_monitor) for saved_monitor in members.monitors]
+        under_bits = [_restored(saved_monitor) for saved_monitor in members.bit_monitors]
+        watched = [_restored(saved_monitor) for saved_monitor in members.shadow_monitors]
         needed = {version for version, _ in [*monitors, *under_bits, *watched]} | ({members.guard_version} - {None})
         if missing := sorted(str(version) for version in needed - guards.keys()):
             raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
@@ -272,11 +272,11 @@ class LaneState:
         self.guard_version, self.sequence, self.counts = members.guard_version, members.sequence, counts
         for version, state in monitors:
             self.guards.intern(version, state)
-        found = arrays["trace_monitor"].astype(np.int64)
+        numbers = arrays["trace_monitor"].astype(np.int64)
         first_under_bits = RESERVED + len(monitors)
-        places = np.flatnonzero(found >= first_under_bits).tolist()
-        self.entering = [(place, under_bits[int(found[place]) - first_under_bits]) for place in places]
-        plain = np.where(found >= first_under_bits, UNGUARDED, found).astype(np.int32)
+        places = np.flatnonzero(numbers >= first_under_bits).tolist()
+        self.entering = [(place, under_bits[int(numbers[place]) - first_under_bits]) for place in places]
+        plain = np.where(numbers >= first_under_bits, UNGUARDED, numbers).astype(np.int32)
         self.table.load_arrays({**arrays, "trace_monitor": plain}, monitors=first_under_bits)
         self.shadow.load_arrays(arrays, watched, traces=self.table.counters["open"])
 
@@ -315,29 +315,29 @@ class LaneState:
         States of the tables come first, then states of traces under bit tables.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
-        states = {number: known for number in used if (known := self.guards.states[number]) is not None}
+        states = {number: interned for number in used if (interned := self.guards.states[number]) is not None}
         dense = {number: place for place, number in enumerate(states, RESERVED)}
         lookup = np.array([dense.get(number, number) for number in range(max([*used, RESERVED - 1]) + 1)], np.int32)
-        found = lookup[monitors]
+        numbers = lookup[monitors]
         under_bits: dict[Interned, int] = {}
         for place, trace in enumerate(self.table.numbers().tolist() if self.guards.bits.arena.used else ()):
-            known = self.guards.bits.state_of(trace)
-            if known is not None:
-                found[place] = under_bits.setdefault(known, RESERVED + len(states) + len(under_bits))
-        return found, list(states.values()), list(under_bits)
+            interned = self.guards.bits.state_of(trace)
+            if interned is not None:
+                numbers[place] = under_bits.setdefault(interned, RESERVED + len(states) + len(under_bits))
+        return numbers, list(states.values()), list(under_bits)
 
 
-def _saved(known: Interned) -> SavedMonitor:
-    version, state = known
+def _saved(interned: Interned) -> SavedMonitor:
+    version, state = interned
     settled = None if state.settled is None else sorted(state.settled)
     return version, sorted(state.seen), settled, list(state.places)
 
 
 def _restored(saved: SavedMonitor) -> Interned:
     version, seen, settled, places = saved
-    known = MonitorState(
+    state = MonitorState(
         seen=frozenset(seen), settled=None if settled is None else frozenset(settled), places=tuple(places)
     )
     if not isinstance(version, int) or not all(isinstance(place, int) for place in places):
         raise ValueError(f"a monitor state is {saved!r}")
-    return version, known
+    return version, state

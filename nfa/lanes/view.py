@@ -17,7 +17,7 @@ from nfa.lanes.layout import Layout
 from nfa.lanes.state import LaneState
 from nfa.language.description import describe_atom
 from nfa.registered import RunningPattern
-from nfa.results.event_store import taken
+from nfa.results.event_store import select_events
 from nfa.results.open_cases import BoundStep, Furthest, Keeping
 from nfa.traces.table import is_deviant
 from streams import shown_texts
@@ -110,28 +110,28 @@ class LaneView:
     def furthest(self, held: HeldMatches, places: Sequence[int]) -> list[Furthest]:
         chains = [list(self._chain(held, place)) for place in places]
         sequences = distinct(np.array([sequence for chain in chains for _, sequence in chain], np.int64))
-        events = taken(self.state.events.parts, sequences)
+        events = select_events(self.state.events.parts, sequences)
         ids, times_us = shown_texts(events.columns.column("id")).to_pylist(), events.times_us.tolist()
-        found: list[Furthest] = []
+        furthest: list[Furthest] = []
         for place, chain in zip(places, chains, strict=True):
             rows = events.find(np.array([sequence for _, sequence in chain], np.int64)).tolist()
             bound = [BoundStep(alias, ids[row], times_us[row]) for (alias, _), row in zip(chain, rows, strict=True)]
             pattern = self.patterns[held.patterns[place]]
-            found.append(
+            furthest.append(
                 Furthest(
                     bound=bound,
                     waits_for=_waits_for(pattern, int(held.states[place])),
                     expires_us=self._expires_us(held, place, bound),
                 )
             )
-        return found
+        return furthest
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
         """The relation of a trace to its guard, with the monitor state if the trace keeps the constraints."""
         if is_deviant(np.array([monitor], np.int32))[0]:
             return "deviating", None
-        known = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
-        return ("none", None) if monitor == UNGUARDED or known is None else ("kept", known)
+        interned = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
+        return ("none", None) if monitor == UNGUARDED or interned is None else ("kept", interned)
 
     def can_match(self, number: int, monitor: int) -> bool:
         """Whether a pattern without bound events can still complete in a monitor state."""
@@ -146,11 +146,11 @@ class LaneView:
         keys, numbers, _ = self._open
         by_number = np.zeros(self.state.table.capacity, np.uint64)
         by_number[numbers] = keys
-        found = by_number[traces]
-        if not self.is_finer or not len(found):
-            return found
+        hashes = by_number[traces]
+        if not self.is_finer or not len(hashes):
+            return hashes
         pairs = self.state.finer.pairs[np.argsort(self.state.finer.pairs[:, 1])]
-        homes: NDArray[np.uint64] = pairs[np.searchsorted(pairs[:, 1], found), 0]
+        homes: NDArray[np.uint64] = pairs[np.searchsorted(pairs[:, 1], hashes), 0]
         return homes
 
     def _expires_us(self, held: HeldMatches, place: int, bound: Sequence[BoundStep]) -> int | None:
@@ -176,15 +176,19 @@ def waiting_states(pattern: RunningPattern, event_type: str) -> NDArray[np.bool_
     """For each state of a pattern's automaton, whether an event of a type would extend a partial match in it."""
     automaton = pattern.automaton
     waits = np.zeros(len(automaton.finishes), np.bool_)
-    for one in automaton.transitions:
-        atom = automaton.atoms[one.atom]
-        waits[one.source] |= atom.is_any_type or event_type in atom.types
+    for transition in automaton.transitions:
+        atom = automaton.atoms[transition.atom]
+        waits[transition.source] |= atom.is_any_type or event_type in atom.types
     return waits
 
 
 def _waits_for(pattern: RunningPattern, state: int) -> list[str]:
     automaton = pattern.automaton
-    steps = [describe_atom(automaton.atoms[one.atom]) for one in automaton.transitions if one.source == state]
+    steps = [
+        describe_atom(automaton.atoms[transition.atom])
+        for transition in automaton.transitions
+        if transition.source == state
+    ]
     for finish in automaton.finishes[state]:
-        steps += [f"NOT {describe_atom(automaton.outline.negated[one.number])}" for one in finish.negations]
+        steps += [f"NOT {describe_atom(automaton.outline.negated[negation.number])}" for negation in finish.negations]
     return list(dict.fromkeys(steps))[:_MOST_WAITED_FOR]

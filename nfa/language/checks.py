@@ -22,8 +22,8 @@ from streams import name_fault
 def checked(draft: UnresolvedPattern) -> Pattern:
     """The pattern of a draft with its references resolved.
 
-    Refusals have every code except the codes of ``build_drafts``, and ``needs-end``, which depends on the stream
-    (``nfa.language.stream_checks``).
+    Raises ``PatternRefused`` with any code except those of ``build_drafts``, and ``needs-end``, which depends on the
+    stream (``nfa.language.stream_checks``).
     """
     event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)
@@ -34,7 +34,7 @@ def checked(draft: UnresolvedPattern) -> Pattern:
     pattern = replace(draft.pattern, event=resolve_event(event, row))
     scope = scope_of_match(event, row)
     if pattern.where is not None:
-        where = _seen(pattern.where, scope)
+        where = _resolved(pattern.where, scope)
         check_events(where_of_events(where, event, row), None)
         pattern = replace(pattern, where=where)
     pattern = replace(pattern, returns=_columns(pattern, scope, draft))
@@ -63,7 +63,7 @@ def _check_row(event: Node, row: str | None, position: Position) -> None:
         )
 
 
-def _seen(expression: Expression, scope: NameScope) -> Expression:
+def _resolved(expression: Expression, scope: NameScope) -> Expression:
     resolved = resolve(expression, scope)
     check_references(resolved, scope)
     return resolved
@@ -72,9 +72,9 @@ def _seen(expression: Expression, scope: NameScope) -> Expression:
 def _columns(pattern: Pattern, scope: NameScope, draft: UnresolvedPattern) -> tuple[Column, ...]:
     columns: list[Column] = []
     for column in pattern.returns:
-        expression = _seen(column.expression, scope)
+        expression = _resolved(column.expression, scope)
         name = column.name or describe_expression(expression)
-        if name in {other.name for other in columns}:
+        if name in {earlier.name for earlier in columns}:
             raise PatternRefused(
                 "duplicate-alias",
                 f"RETURN has two columns named {name}; give one another name with AS",

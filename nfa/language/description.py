@@ -288,8 +288,8 @@ def _call(call: Call) -> tuple[str, int]:
         case Call(name=IN_TABLE.name, arguments=(Literal() as table, *keys)):
             return f"{call.name}({', '.join([_table(table), *map(describe_expression, keys)])})", _PRIMARY
         case Call(name=LOOKUP.name, arguments=(Literal() as table, Literal() as column, *keys)):
-            listed = ", ".join([_table(table), *map(describe_expression, keys)])
-            return f"{call.name}({listed}).{quoted(str(column.value))}", _PRIMARY
+            arguments = ", ".join([_table(table), *map(describe_expression, keys)])
+            return f"{call.name}({arguments}).{quoted(str(column.value))}", _PRIMARY
     return f"{word_of(call.name)}({', '.join(map(describe_expression, call.arguments))})", _PRIMARY
 
 
@@ -298,9 +298,9 @@ def _reference(attribute: Attribute) -> str:
     if attribute.path == ("key",):
         return "`key`" if attribute.of is None else f"{quoted(attribute.of, CONDITION_WORDS)}.`key`"
     first, *rest = attribute.path if attribute.of is None else (attribute.of, *attribute.path)
-    return quoted(first, CONDITION_WORDS) + "".join(one if is_element(one) else f".{quoted(one)}" for one in rest)
+    return quoted(first, CONDITION_WORDS) + "".join(name if is_element(name) else f".{quoted(name)}" for name in rest)
 
 
 def _at_least(level: int, expression: Expression) -> str:
-    text, own = _written(expression)
-    return text if own >= level else f"({text})"
+    text, precedence = _written(expression)
+    return text if precedence >= level else f"({text})"

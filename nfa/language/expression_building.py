@@ -34,7 +34,7 @@ from streams import NAMED_UNITS_US, is_element
 
 Branch: TypeAlias = Tree[Token]
 
-_OF_CALENDARS = frozenset(one.name for one in OF_CALENDARS)
+_OF_CALENDARS = frozenset(function.name for function in OF_CALENDARS)
 _MAX_DIGITS = 20  # longer whole numbers are read as float64
 _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
@@ -59,8 +59,8 @@ def build_duration(tree: Branch) -> int:
     if len(number) <= _MAX_DIGITS and abs(int(exponent or 0)) <= _MAX_DIGITS:
         scale = int(exponent or 0) - len(fraction)
         up, down = int(f"1{'0' * scale}"), int(f"1{'0' * -scale}")
-        value, rest = divmod(int(whole + fraction) * size * up, down)
-        if rest == 0 and 0 < value <= MAX_DURATION_US:
+        value, remainder = divmod(int(whole + fraction) * size * up, down)
+        if remainder == 0 and 0 < value <= MAX_DURATION_US:
             return value
     raise PatternRefused(
         "duration",
@@ -196,15 +196,15 @@ def _read_table(name: str, arguments: Sequence[Branch], position: Position, *col
     table, *keys = arguments
     if table.data not in ("reference", "string") or not keys:
         raise PatternRefused("function", f"{name} needs the name of a table and its key: {name}(table, key)", position)
-    named = Literal(_text(tokens_of(table)[0])) if table.data == "string" else _table_name(trees_of(table)[0])
-    return Call(name, (named, *column, *map(build_expression, keys)), position)
+    table_name = Literal(_text(tokens_of(table)[0])) if table.data == "string" else _table_name(trees_of(table)[0])
+    return Call(name, (table_name, *column, *map(build_expression, keys)), position)
 
 
 def _by_calendar(name: str, arguments: Sequence[Branch], position: Position) -> Call:
     """A call whose last argument is the name of a calendar."""
-    *rest, calendar = arguments
-    named = _table_name(trees_of(calendar)[0]) if calendar.data == "reference" else build_expression(calendar)
-    return Call(name, (*map(build_expression, rest), named), position)
+    *operands, calendar = arguments
+    calendar_name = _table_name(trees_of(calendar)[0]) if calendar.data == "reference" else build_expression(calendar)
+    return Call(name, (*map(build_expression, operands), calendar_name), position)
 
 
 def _table_name(path: Branch) -> Literal:

@@ -1,8 +1,8 @@
 """Parsing of texts by a lark grammar. Every refusal has line, column and a correction.
 
-Parser tables are kept in a file for later processes, as lark takes ten times as long to build them as to read them. The
-file is in the ``kept_folder``, under a name made from everything on which the tables depend; lark reads it by pickle.
-If no folder can be trusted, tables are built each time.
+Parser tables are cached in a file for later processes, because lark builds them ten times slower than it reads them.
+The file is in the ``kept_folder``, under a hash of everything on which the tables depend; lark reads it by pickle. If
+the folder cannot be trusted, each process builds the tables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Grammar:
     """The grammar in the file ``grammar.lark`` of a package.
 
     Attributes:
-        package: The package.
+        package: The import name of the package.
         starts: The rules by which a text may be parsed.
         called: The names of terminals in messages.
         advise: Finds the word that cannot be read. Arguments: the text, the place where parsing stopped, the terminals
@@ -57,14 +57,14 @@ class Grammar:
             return self._parser.parse(text, start=start)
         except UnexpectedInput as error:
             acceptable = self._acceptable(text, start)
-            called = {self.called.get(name, name.removeprefix("_")) for name in acceptable}
-            advice = f"expected {listed(sorted(called))}"
+            names = {self.called.get(name, name.removeprefix("_")) for name in acceptable}
+            advice = f"expected {listed(sorted(names))}"
             if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-                position, found = position_at(text, len(text)), "the text ends"
+                position, problem = position_at(text, len(text)), "the text ends"
             else:
                 word, back, advice = self.advise(text, error.pos_in_stream or 0, acceptable, advice)
-                position, found = Position(error.line, error.column - back), f"unexpected {word!r}"
-            raise PatternRefused("syntax", f"{found}; {advice}", position) from None  # the message of lark says less
+                position, problem = Position(error.line, error.column - back), f"unexpected {word!r}"
+            raise PatternRefused("syntax", f"{problem}; {advice}", position) from None  # the message of lark says less
 
     @cached_property
     def _parser(self) -> lark.Lark:

@@ -46,7 +46,7 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 class Form:
     """The JSON form of a class: its ``op``, and the member for each field of the class.
 
-    ``names`` is a text of words: ``field``, or ``field:member`` where the member has another name than the field.
+    ``names`` lists the fields, separated by spaces: ``field``, or ``field:member`` if the member has another name.
     """
 
     def __init__(self, kind: Any, names: str, op: str = "") -> None:
@@ -58,14 +58,14 @@ class Form:
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
         """The default of each field that has one."""
-        return {one.name: one.default for one in fields(self._kind) if one.default is not MISSING}
+        return {field.name: field.default for field in fields(self._kind) if field.default is not MISSING}
 
     def written(self, value: object) -> JsonObject:
         """The document of a value; members that have the default of their field are left out."""
-        found = {member: getattr(value, field) for field, member in self.members.items()}
+        contents = {member: getattr(value, field) for field, member in self.members.items()}
         defaults = {self.members[field]: default for field, default in self.defaults.items() if field in self.members}
-        kept = {name: one for name, one in found.items() if name not in defaults or one != defaults[name]}
-        return {**({"op": self.op} if self.op else {}), **{name: _written(one) for name, one in kept.items()}}
+        explicit = {name: part for name, part in contents.items() if name not in defaults or part != defaults[name]}
+        return {**({"op": self.op} if self.op else {}), **{name: _written(part) for name, part in explicit.items()}}
 
 
 _PATTERN = "name event keys where within_us within_business select after limit timeouts returns:return into rows"
@@ -94,7 +94,7 @@ def pattern_to_json(pattern: Pattern) -> JsonObject:
 
 def _written(value: Any) -> Json:
     if isinstance(value, tuple):
-        return [_written(one) for one in value]
+        return [_written(element) for element in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     form = FORMS.get(type(value))

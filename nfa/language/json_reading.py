@@ -1,7 +1,7 @@
 """Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
 
-A document of valid form is written as text, which is parsed: so the checks of both forms are the same. The refusals of
-these checks count lines and columns in this text, which becomes the pattern's ``text``.
+A document of valid form is converted to text, which is parsed, so both forms pass the same checks. Refusals by these
+checks count lines and columns in that text, which becomes the pattern's ``text``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _ARITHMETIC = ("+", "-", "*", "/")
 _OPERATORS = ("and", "or", "not", "in", "like", "is_null", "neg", "call", *_COMPARISONS, *_ARITHMETIC)
 
 _Part = TypeVar("_Part")
-_Read: TypeAlias = "Callable[[JsonPlace], Any]"
+_MemberReader: TypeAlias = "Callable[[JsonPlace], Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +81,17 @@ class JsonPlace:
         """Refuse the value with the code ``json``."""
         raise PatternRefused("json", f"at {self.path or '/'}: {message}", NOWHERE)
 
-    def expect(self, wanted: str) -> NoReturn:
-        self.refuse(f"expected {wanted}, found {_shown(self.value)}")
+    def expect(self, expected: str) -> NoReturn:
+        self.refuse(f"expected {expected}, found {_described(self.value)}")
 
     def fields(self, required: str, optional: str = "") -> dict[str, JsonPlace]:
-        """The fields of an object by name. ``required`` and ``optional`` are texts of words."""
+        """The fields of an object by name. ``required`` and ``optional`` are names separated by spaces."""
         if not isinstance(self.value, dict):
             self.expect("an object")
         names = [*required.split(), *optional.split()]
         for name in self.value:
             if name not in names:
-                self.refuse(f"the field {_shown(name)} is not known; there are {', '.join(names)}")
+                self.refuse(f"the field {_described(name)} is not known; there are {', '.join(names)}")
         for name in required.split():
             if name not in self.value:
                 self.refuse(f"the field {name} is missing")
@@ -135,12 +135,12 @@ def pattern_from_json(document: object) -> Pattern:
     _check_levels(document)
     pattern = _Reader().pattern(JsonPlace(document))
     text = describe_pattern(pattern)
-    read = parse_pattern(text)
-    if read != pattern:
+    parsed = parse_pattern(text)
+    if parsed != pattern:
         JsonPlace(document).refuse(
             f"the document has no text form that reads back the same; its nearest text is {text}"
         )
-    return read
+    return parsed
 
 
 def _check_levels(document: object) -> None:
@@ -164,7 +164,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._references: list[tuple[JsonPlace, Attribute, str | None]] = []
-        self._readers: Mapping[str, _Read] = {
+        self._readers: Mapping[str, _MemberReader] = {
             **_READERS,
             **dict.fromkeys(("event", "of"), self._node),
             **dict.fromkeys(("until", "not"), self._atom),
@@ -173,7 +173,7 @@ class _Reader:
         }
 
     def pattern(self, place: JsonPlace) -> Pattern:
-        pattern = _made(Pattern, place, self._readers)
+        pattern = _read_part(Pattern, place, self._readers)
         _check_top(pattern.event, place.at("event"))
         self._check_references(pattern.event, None if pattern.rows is None else pattern.rows.alias)
         return pattern
@@ -191,9 +191,9 @@ class _Reader:
             return self._atom(place)
         if operator == "repeat":
             return self._repeat(place)
-        read = self._item if operator == "seq" else self._node
-        items: _Read = lambda items: tuple(map(read, items.entries()))  # noqa: E731 - a reader beside the others
-        return _made(_GROUPS[operator], place, {**self._readers, "items": items})
+        reader = self._item if operator == "seq" else self._node
+        items: _MemberReader = lambda items: tuple(map(reader, items.entries()))  # noqa: E731 - a reader beside the others
+        return _read_part(_GROUPS[operator], place, {**self._readers, "items": items})
 
     def _atom(self, place: JsonPlace) -> Atom:
         _operator(place, ("atom",))
@@ -205,79 +205,79 @@ class _Reader:
         return Atom(types, alias, self._expression(fields["if"], alias) if "if" in fields else None)
 
     def _repeat(self, place: JsonPlace) -> Repeat:
-        repeat = _made(Repeat, place, self._readers)
+        repeat = _read_part(Repeat, place, self._readers)
         if isinstance(repeat.of, Repeat):
             place.at("of").refuse("a repetition of a repetition is written with a seq of one item between them")
         return repeat
 
     def _item(self, place: JsonPlace) -> Item:
-        item = _made(Item, place, self._readers)
+        item = _read_part(Item, place, self._readers)
         if (item.of is None) == (item.negated is None):
             place.refuse("an item has either the field of or the field not")
         return item
 
-    def _expression(self, place: JsonPlace, own: str | None) -> Expression:
+    def _expression(self, place: JsonPlace, own_alias: str | None) -> Expression:
         if isinstance(place.value, dict) and "lit" in place.value:
             return _literal(place)
         if isinstance(place.value, dict) and "each" in place.value:
-            return Each(_Reader()._expression(place.fields("each")["each"], ""))  # its names are of no step
+            return Each(_Reader()._expression(place.fields("each")["each"], ""))  # names of elements, not of steps
         if isinstance(place.value, dict) and "attr" in place.value:
-            return self._attribute(place, own)
+            return self._attribute(place, own_alias)
         operator = _operator(place, _OPERATORS)
         if operator == "call":
-            return self._call(place, own)
+            return self._call(place, own_alias)
         arguments = place.fields("op args")["args"]
         if operator == "in":
-            return self._in_list(arguments, own)
+            return self._in_list(arguments, own_alias)
         if operator == "like":
             operand, pattern = _exactly(arguments, 2)
-            return Like(self._expression(operand, own), _text(pattern))
+            return Like(self._expression(operand, own_alias), _text(pattern))
         if operator in ("and", "or"):
-            operands = tuple(self._expression(operand, own) for operand in arguments.entries(2))
+            operands = tuple(self._expression(operand, own_alias) for operand in arguments.entries(2))
             return Both(operands) if operator == "and" else Either(operands)
         if operator in _COMPARISONS or operator in _ARITHMETIC:
-            left, right = (self._expression(operand, own) for operand in _exactly(arguments, 2))
+            left, right = (self._expression(operand, own_alias) for operand in _exactly(arguments, 2))
             if operator in _COMPARISONS:
                 return Comparison(cast(ComparisonOperator, operator), left, right)
             return Arithmetic(cast(ArithmeticOperator, operator), left, right)
         (only,) = _exactly(arguments, 1)
-        one = self._expression(only, own)
-        return Not(one) if operator == "not" else Negative(one) if operator == "neg" else IsNull(one)
+        argument = self._expression(only, own_alias)
+        return Not(argument) if operator == "not" else Negative(argument) if operator == "neg" else IsNull(argument)
 
-    def _call(self, place: JsonPlace, own: str | None) -> Call:
+    def _call(self, place: JsonPlace, own_alias: str | None) -> Call:
         fields = place.fields("op name args")
         name = fields["name"].choice(FUNCTIONS)
-        return Call(name, tuple(self._expression(argument, own) for argument in fields["args"].entries()))
+        return Call(name, tuple(self._expression(argument, own_alias) for argument in fields["args"].entries()))
 
-    def _in_list(self, arguments: JsonPlace, own: str | None) -> InList:
+    def _in_list(self, arguments: JsonPlace, own_alias: str | None) -> InList:
         operand, *values = arguments.entries(2)
-        return InList(self._expression(operand, own), tuple(map(_literal, values)))
+        return InList(self._expression(operand, own_alias), tuple(map(_literal, values)))
 
-    def _attribute(self, place: JsonPlace, own: str | None) -> Attribute:
+    def _attribute(self, place: JsonPlace, own_alias: str | None) -> Attribute:
         fields = place.fields("attr", "of")
-        of = None if "of" not in fields or fields["of"].value is None else fields["of"].name()
+        alias = None if "of" not in fields or fields["of"].value is None else fields["of"].name()
         path = tuple(entry.name() for entry in fields["attr"].entries(0))
-        if not path and of is None:
+        if not path and alias is None:
             place.refuse("an attribute without path and step means nothing; give attr or of")
-        attribute = Attribute(path, of)
-        self._references.append((place, attribute, own))
+        attribute = Attribute(path, alias)
+        self._references.append((place, attribute, own_alias))
         return attribute
 
     def _check_references(self, event: Node, row: str | None) -> None:
         """Refuse references that the text form reads differently: an alias hides an attribute of the same name."""
         positive = {atom.alias for atom, is_positive in all_atoms_of(event) if is_positive} | ({row} if row else set())
         hidden = hidden_aliases(event)
-        for place, attribute, own in self._references:
-            known = positive if own is None else positive | {own}
+        for place, attribute, own_alias in self._references:
+            known_aliases = positive if own_alias is None else positive | {own_alias}
             if attribute.of is not None:
-                if attribute.of not in known:
+                if attribute.of not in known_aliases:
                     place.refuse(f"{attribute.of!r} is not an alias that is known here; 'of' names a step")
-            elif own is None:
+            elif own_alias is None:
                 place.refuse("the field of is missing: where and return read attributes of a named step")
-            elif attribute.path[0] in known or (len(attribute.path) > 1 and attribute.path[0] in hidden):
+            elif attribute.path[0] in known_aliases or (len(attribute.path) > 1 and attribute.path[0] in hidden):
                 place.refuse(
                     f"the alias {attribute.path[0]!r} hides the attribute of that name; give the step's own alias "
-                    f"{own!r} as the field of"
+                    f"{own_alias!r} as the field of"
                 )
 
 
@@ -326,7 +326,7 @@ def _text(place: JsonPlace) -> str:
 
 
 def _gap(place: JsonPlace) -> Gap:
-    gap = _made(Gap, place)
+    gap = _read_part(Gap, place)
     if gap == Gap():
         place.refuse("a gap has a mode, within_us or both; leave an empty one out")
     return gap
@@ -334,14 +334,14 @@ def _gap(place: JsonPlace) -> Gap:
 
 def _after(place: JsonPlace) -> After:
     place.fields("rule", "alias")
-    after = _made(After, place)
+    after = _read_part(After, place)
     if (after.rule in ("skip_to_first", "skip_to_last")) != (after.alias is not None):
         place.refuse("the rules skip_to_first and skip_to_last have an alias, the others none")
     return after
 
 
 def _business(place: JsonPlace) -> BusinessTime:
-    time = _made(BusinessTime, place)
+    time = _read_part(BusinessTime, place)
     if (time.days is None) == (time.us is None):
         place.refuse("business time has days, or us, and not both")
     return time
@@ -351,15 +351,15 @@ def _names(place: JsonPlace) -> tuple[str, ...]:
     return tuple(entry.name() for entry in place.entries())
 
 
-def _whole(least: int, most: int) -> _Read:
+def _whole(least: int, most: int) -> _MemberReader:
     return lambda place: place.whole(least, most)
 
 
-def _choice(*words: str) -> _Read:
+def _choice(*words: str) -> _MemberReader:
     return lambda place: place.choice(words)
 
 
-_READERS: Mapping[str, _Read] = {
+_READERS: Mapping[str, _MemberReader] = {
     **dict.fromkeys(("name", "alias", "stream", "key", "type", "table", "calendar"), JsonPlace.name),
     **dict.fromkeys(("timeouts", "greedy"), JsonPlace.flag),
     **dict.fromkeys(("within_us", "us"), _whole(1, MAX_DURATION_US)),
@@ -374,24 +374,24 @@ _READERS: Mapping[str, _Read] = {
     "keys": lambda place: tuple(map(_names, place.entries())),
     "after": _after,
     "within_business": _business,
-    "into": lambda place: _made(Into, place),
-    "rows": lambda place: _made(EachRow, place),
+    "into": lambda place: _read_part(Into, place),
+    "rows": lambda place: _read_part(EachRow, place),
 }
 """The readers of members by name; readers of nodes and expressions are in ``_Reader``."""
 
 
-def _made(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _Read] = _READERS) -> _Part:
+def _read_part(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _MemberReader] = _READERS) -> _Part:
     """Read a part of a pattern from its document, in the form of ``json_form``."""
     form = FORMS[kind]
     required = [member for field, member in form.members.items() if field not in form.defaults]
     optional = [member for field, member in form.members.items() if field in form.defaults]
     place.fields(" ".join([*(["op"] if form.op else []), *required]), " ".join(optional))
-    given = cast("dict[str, object]", place.value)
-    members = {field: member for field, member in form.members.items() if member in given}
+    document = cast("dict[str, object]", place.value)
+    members = {field: member for field, member in form.members.items() if member in document}
     return kind(**{field: readers[member](place.at(member)) for field, member in members.items()})
 
 
-def _shown(value: object) -> str:
+def _described(value: object) -> str:
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 64:

@@ -1,4 +1,4 @@
-"""The kinds of values of expressions, whatever the events, and the refusal of arguments of other kinds."""
+"""The kinds of values that expressions have for any events, and the refusal of arguments of unfitting kinds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kind_of(expression: Expression) -> Kind:
 
 
 def check_kinds(expression: Expression) -> None:
-    """Refuse operators and functions with arguments that cannot have a fitting kind, where functions are involved."""
+    """Refuse calls of functions, and operators on results of functions, whose arguments cannot have a fitting kind."""
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
@@ -84,11 +84,11 @@ def check_kinds(expression: Expression) -> None:
         case InList():
             _check_comparison([expression.operand, *expression.values])
         case Arithmetic() | Negative() | Both() | Either() | Not() | Like():
-            wanted: Kind = "text" if isinstance(expression, Like) else kind_of(expression)
+            kind: Kind = "text" if isinstance(expression, Like) else kind_of(expression)
             for operand in operands_of(expression):
-                if isinstance(operand, Call) and operand.name in FUNCTIONS and kind_of(operand) not in ("any", wanted):
+                if isinstance(operand, Call) and operand.name in FUNCTIONS and kind_of(operand) not in ("any", kind):
                     _refuse(
-                        f"{describe_expression(expression)} needs {_WORDS[wanted]}, and {describe_expression(operand)} "
+                        f"{describe_expression(expression)} needs {_WORDS[kind]}, and {describe_expression(operand)} "
                         f"is {_WORDS[kind_of(operand)]}",
                         operand.position,
                     )
@@ -96,10 +96,10 @@ def check_kinds(expression: Expression) -> None:
             pass
 
 
-def check_events(condition: Expression, own: str | None) -> None:
+def check_events(condition: Expression, alias: str | None) -> None:
     """Refuse functions with arguments of several events in a condition between steps, unless they support them."""
-    written = calls_of(condition if own is None else without_alias(condition, own))
-    for call in (inner for one in written for inner in calls_of(of_each_event(one))):
+    calls = calls_of(condition if alias is None else without_alias(condition, alias))
+    for call in (inner for outer in calls for inner in calls_of(of_each_event(outer))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:
             _refuse(
                 f"the arguments of {describe_expression(call)} are of several events; between steps, compare what "
@@ -153,8 +153,8 @@ def _check_comparison(sides: Sequence[Expression]) -> None:
 
 def _of_call(call: Call) -> Kind:
     if call.name in ("if", "coalesce"):
-        found = {kind_of(one) for one in call.arguments[call.name == "if" :] if one != Literal(None)}
-        return found.pop() if len(found) == 1 else "any"
+        kinds = {kind_of(argument) for argument in call.arguments[call.name == "if" :] if argument != Literal(None)}
+        return kinds.pop() if len(kinds) == 1 else "any"
     return FUNCTIONS[call.name].result if call.name in FUNCTIONS else _OF_CALLS.get(call.name, "any")
 
 
@@ -172,7 +172,7 @@ def _of_constant(literal: Literal) -> Kind:
 
 def _position_of(expression: Expression) -> Position | None:
     """The position of the first name or function in an expression."""
-    return next((one.position for one in subexpressions(expression) if isinstance(one, Attribute | Call)), None)
+    return next((part.position for part in subexpressions(expression) if isinstance(part, Attribute | Call)), None)
 
 
 def _refuse(message: str, position: Position) -> NoReturn:

@@ -92,13 +92,13 @@ def _of_call(call: Call) -> Kinds:
     if call.name != "coalesce":
         is_strict = call.name in FUNCTIONS and FUNCTIONS[call.name].column is not None
         return _NULL if is_strict and any(_kinds(argument) == _NULL for argument in call.arguments) else _ANY
-    found: Kinds = frozenset()
+    result_kinds: Kinds = frozenset()
     for argument in call.arguments:
         kinds = _kinds(argument)
-        found |= kinds - _NULL
+        result_kinds |= kinds - _NULL
         if "null" not in kinds:
-            return found
-    return found | _NULL
+            return result_kinds
+    return result_kinds | _NULL
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:

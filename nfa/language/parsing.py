@@ -14,9 +14,9 @@ from nfa.syntax import NOWHERE, Pattern, Position
 
 _WORD = re.compile(r"\w+|.", re.DOTALL)
 _NAME_BEFORE = re.compile(r"[\w-]*\Z")
-_NAME_BEHIND = re.compile(r"[\w-]{0,100}\w")
+_NAME_AFTER = re.compile(r"[\w-]{0,100}\w")
 _IN_QUOTES = re.compile(r"(['\"])([^'\"`\n]{1,100})\1")
-_IN_FRONT = "["  # put before a condition that is parsed alone
+_OPENING = "["  # put before a condition that is parsed alone
 _LONGEST_NAME = 100  # most characters that are examined before a place
 _PAIRS = frozenset(hint for hint in HINTS if len(hint) == 2)
 _NAMES_IN_QUOTES = (STEP_WORDS | CONDITION_WORDS) - {"_"}
@@ -57,22 +57,24 @@ def _hint(word: str) -> str | None:
 
 def _quoted_name(text: str, place: int, acceptable: set[str]) -> str | None:
     """Advice if a text in quotes is written where a name is expected."""
-    found = _IN_QUOTES.match(text, place)
-    if found is None or "QUOTED" not in acceptable or "STRING" in acceptable:
+    quoted_match = _IN_QUOTES.match(text, place)
+    if quoted_match is None or "QUOTED" not in acceptable or "STRING" in acceptable:
         return None
-    name = found.group(2)
+    name = quoted_match.group(2)
     return f"a name has no such quotes: {name if is_plain(name) else f'`{name}`'}"
 
 
 def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
     """Advice from the text around a place that cannot be read: about a call, or a name that needs back quotes."""
-    before, behind = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_BEHIND.match(text, place)
-    left, right = before.group() if before else "", behind.group() if behind else ""
+    before, after = _NAME_BEFORE.search(text[max(0, place - _LONGEST_NAME) : place]), _NAME_AFTER.match(text, place)
+    left, right = before.group() if before else "", after.group() if after else ""
     if text[place] == "(" and left.upper() in HINTS:
         return HINTS[left.upper()]
     name = left + right
     is_number = left[:1].isdigit()
-    is_named = bool(right) and (bool(left) or is_name) and not is_number and any(one.isalpha() for one in name)
+    is_named = (
+        bool(right) and (bool(left) or is_name) and not is_number and any(character.isalpha() for character in name)
+    )
     return f"write names with other characters in back quotes: `{name}`" if is_named and not is_plain(name) else None
 
 
@@ -87,17 +89,17 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 def parse_condition_tree(text: str) -> Branch:
     """Parse a condition alone. Refusals have positions in the text with brackets; see ``moved``."""
-    return parse_tree(f"{_IN_FRONT}{text}\n]", "condition")
+    return parse_tree(f"{_OPENING}{text}\n]", "condition")
 
 
 def moved(error: PatternRefused, text: str) -> PatternRefused:
     """A refusal of ``parse_condition_tree`` with its position in the text without brackets."""
-    (_, _, what), place, lines = error.message.partition(": "), error.position, text.split("\n")
+    (_, _, message), place, lines = error.message.partition(": "), error.position, text.split("\n")
     if place.line > len(lines):  # at the bracket that was added after the text
-        what, place = what.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
+        message, place = message.replace("unexpected ']'", "the text ends"), Position(len(lines), len(lines[-1]) + 1)
     elif place.line == 1:
-        place = Position(1, max(1, place.column - len(_IN_FRONT)))
-    return PatternRefused(error.reason, what, place)
+        place = Position(1, max(1, place.column - len(_OPENING)))
+    return PatternRefused(error.reason, message, place)
 
 
 _GRAMMAR = Grammar(__package__, ("start", "atom", "condition"), TERMINALS, _advise)

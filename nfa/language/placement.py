@@ -54,16 +54,16 @@ def check_window(pattern: Pattern) -> None:
 
 def trailing_items(node: Node) -> Iterator[Item]:
     """The NOTs that may be trailing, in any order: a match may bind nothing of the part after them."""
-    return (found for found in _at_edge(node, is_last=True) if isinstance(found, Item))
+    return (item for item in _at_edge(node, is_last=True) if isinstance(item, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
     """The GREEDY repetitions that may be trailing, in any order: a match may bind nothing of the part after them."""
-    return (found for found in _at_edge(node, is_last=True) if isinstance(found, Repeat))
+    return (repeat for repeat in _at_edge(node, is_last=True) if isinstance(repeat, Repeat))
 
 
 def _leading_items(node: Node) -> Iterator[Item]:
-    return (found for found in _at_edge(node, is_last=False) if isinstance(found, Item))
+    return (item for item in _at_edge(node, is_last=False) if isinstance(item, Item))
 
 
 def _at_edge(node: Node, *, is_last: bool) -> Iterator[Item | Repeat]:
@@ -132,8 +132,8 @@ def _check_gap(item: Item, is_first: bool) -> None:
         )
 
 
-def _check_strict_not(item: Item, rest: tuple[Item, ...]) -> None:
-    if all(other.of is None or can_be_empty(other.of) for other in rest):
+def _check_strict_not(item: Item, later_items: tuple[Item, ...]) -> None:
+    if all(later_item.of is None or can_be_empty(later_item.of) for later_item in later_items):
         raise PatternRefused(
             "gap-placement",
             "STRICT NOT is about the event directly before the next step of its SEQ, but no step always follows; "

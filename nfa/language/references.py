@@ -50,19 +50,19 @@ class NameScope:
 def resolve(expression: Expression, scope: NameScope) -> Expression:
     """Resolve the step of each attribute; ``key`` and ``a.key`` become the correlation key."""
 
-    def change(one: Expression) -> Expression | None:
-        if isinstance(one, Attribute):
-            return _resolved(one, scope)
-        if not isinstance(one, Call):
+    def change(part: Expression) -> Expression | None:
+        if isinstance(part, Attribute):
+            return _resolved(part, scope)
+        if not isinstance(part, Call):
             return None
-        takes_alias = one.name in OF_EVENT or one.name == "count"
+        takes_alias = part.name in OF_EVENT or part.name == "count"
         arguments = tuple(
-            _resolved_alias(argument, scope, one.name)
+            _resolved_alias(argument, scope, part.name)
             if takes_alias and isinstance(argument, Attribute) and len(argument.path) == 1
             else resolve(argument, scope)
-            for argument in one.arguments
+            for argument in part.arguments
         )
-        return replace(one, arguments=arguments)
+        return replace(part, arguments=arguments)
 
     return rewritten(expression, change)
 
@@ -174,11 +174,11 @@ def _check_visible(attribute: Attribute, scope: NameScope, within: _Within) -> N
             attribute.position,
         )
     if alias not in (scope.listed if within else scope.bound):
-        again = "" if alias not in scope.listed else f", or last({text}) for the iterations before"
+        alternative = "" if alias not in scope.listed else f", or last({text}) for the iterations before"
         raise PatternRefused(
             "not-yet-bound",
             f"{text} refers to the step {alias}, which is not bound before this step; move the condition to {alias} "
-            f"or to WHERE{again}",
+            f"or to WHERE{alternative}",
             attribute.position,
         )
     if not within and alias in scope.groups:
@@ -206,12 +206,12 @@ def _check_call(call: Call, scope: NameScope, within: _Within) -> None:
     else:
         raise PatternRefused(
             "unknown-function",
-            f"{call.name} is not a function{_meant(call.name)}; use one of {listed(sorted(FUNCTIONS))}",
+            f"{call.name} is not a function{_suggestion(call.name)}; use one of {listed(sorted(FUNCTIONS))}",
             call.position,
         )
 
 
-def _meant(name: str) -> str:
+def _suggestion(name: str) -> str:
     """A suggestion for the name of an unknown function; empty if there is none."""
     return f" (did you mean {OTHER_NAMES[name]}?)" if name in OTHER_NAMES else did_you_mean(name, FUNCTIONS)
 
@@ -255,9 +255,9 @@ def _check_aggregate(call: Call, scope: NameScope, within: _Within) -> None:
     _check(argument, scope, "aggregate")
     aliases = sorted({attribute.of or scope.own or "" for attribute in attributes_of(argument)})
     if len(aliases) != 1:
-        found = f"{listed(aliases)} are mixed" if aliases else "it names none"
+        fault = f"{listed(aliases)} are mixed" if aliases else "it names none"
         raise PatternRefused(
-            "aggregate", f"{call.name} runs over the events of one step, and {found}; name one alias", call.position
+            "aggregate", f"{call.name} runs over the events of one step, and {fault}; name one alias", call.position
         )
 
 

@@ -109,16 +109,16 @@ def _resolved(node: Node, scope: NameScope) -> Node:
 
 
 def _resolved_item(item: Item, scope: NameScope) -> Item:
-    of = None if item.of is None else _resolved(item.of, scope)
+    part = None if item.of is None else _resolved(item.of, scope)
     negated = None if item.negated is None else _resolved_atom(item.negated, scope, is_positive=False)
-    return replace(item, of=of, negated=negated)
+    return replace(item, of=part, negated=negated)
 
 
 def _resolved_atom(atom: Atom, scope: NameScope, *, is_positive: bool) -> Atom:
     if atom.condition is None:
         return atom
-    condition: Expression = resolve(atom.condition, own := _at(scope, atom, is_positive=is_positive))
-    check_references(condition, own)
+    condition: Expression = resolve(atom.condition, step_scope := _at(scope, atom, is_positive=is_positive))
+    check_references(condition, step_scope)
     check_events(of_current_row(condition, scope.row), atom.alias)
     if is_positive:
         check_first_element(condition)
@@ -150,27 +150,27 @@ def _groups(node: Node) -> frozenset[str]:
 def _checked_aliases(node: Node) -> frozenset[str]:
     if isinstance(node, Atom):
         return frozenset([node.alias])
-    taken: frozenset[str] = _NONE
+    used_aliases: frozenset[str] = _NONE
     for part in parts_of(node):
         aliases = _checked_aliases(part)
-        if not isinstance(node, Disjunction) and (twice := taken & aliases):
-            _refuse_twice(next(atom for atom in atoms_of(part) if atom.alias in twice), taken)
-        taken |= aliases
-    return taken
+        if not isinstance(node, Disjunction) and (repeated := used_aliases & aliases):
+            _refuse_twice(next(atom for atom in atoms_of(part) if atom.alias in repeated), used_aliases)
+        used_aliases |= aliases
+    return used_aliases
 
 
-def _refuse_twice(atom: Atom, taken: frozenset[str]) -> None:
+def _refuse_twice(atom: Atom, used_aliases: frozenset[str]) -> None:
     raise PatternRefused(
         "duplicate-alias",
         f"the alias {atom.alias} is taken by another step; give this step another, "
-        f"such as {quoted(atom.type) if len(atom.types) == 1 else atom.type} {_fresh(atom.alias, taken)}",
+        f"such as {quoted(atom.type) if len(atom.types) == 1 else atom.type} {_fresh(atom.alias, used_aliases)}",
         atom.position,
     )
 
 
-def _fresh(alias: str, taken: frozenset[str]) -> str:
+def _fresh(alias: str, used_aliases: frozenset[str]) -> str:
     stem = "".join(character if character.isalnum() else "_" for character in alias)
     number = 2
-    while f"{stem}{number}" in taken:
+    while f"{stem}{number}" in used_aliases:
         number += 1
     return f"{stem}{number}"

@@ -18,12 +18,12 @@ def parse_step(text: str) -> Atom:
     An alias may be used in the condition and is then dropped: the step is named by its type, and the condition's
     attributes belong to the current event. Texts that differ in spaces, case of keywords and alias give equal steps.
     """
-    written = build_step(parse_tree(text, "atom"))
-    atom = Atom(written.types, written.type, position=written.position)
-    if written.condition is None:
+    step = build_step(parse_tree(text, "atom"))
+    atom = Atom(step.types, step.type, position=step.position)
+    if step.condition is None:
         return atom
-    scope = NameScope(own=written.alias, known=frozenset([written.alias]), has_previous=False)
-    condition = resolve(written.condition, scope)
+    scope = NameScope(own=step.alias, known=frozenset([step.alias]), has_previous=False)
+    condition = resolve(step.condition, scope)
     _check_unary(condition)
     check_references(condition, scope)
     return replace(atom, condition=_renamed(condition, atom.alias))
@@ -43,7 +43,7 @@ def _check_unary(condition: Expression) -> None:
 def _renamed(expression: Expression, alias: str) -> Expression:
     """The expression with attributes of the current event; a bare alias becomes ``alias``."""
 
-    def named(attribute: Attribute) -> Attribute:
+    def with_alias(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)
 
-    return with_attributes(expression, named)
+    return with_attributes(expression, with_alias)

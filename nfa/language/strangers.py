@@ -1,4 +1,4 @@
-"""Names in a pattern that are declared elsewhere; an unknown name is probably a typing error, and never matches."""
+"""Names in a pattern that are declared elsewhere: event types, attributes, tables. Unknown ones are probably typos."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def all_types_of(pattern: Pattern) -> frozenset[str]:
 def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
     """Each attribute that a pattern reads, with the types of its step; no types: the event may have any type."""
     steps: dict[str, Atom] = {}
-    read: list[tuple[Attribute, Atom | None]] = []
+    references: list[tuple[Attribute, Atom | None]] = []
     for atom, _ in all_atoms_of(pattern.event):
         steps.setdefault(atom.alias, atom)
         if atom.condition is not None:
-            read += [(one, atom) for one in attributes_of(atom.condition)]
+            references += [(reference, atom) for reference in attributes_of(atom.condition)]
     for expression in (pattern.where, *(column.expression for column in pattern.returns)):
-        read += [(one, None) for one in ([] if expression is None else attributes_of(expression))]
-    for attribute, own in read:
-        step = own if attribute.of is None else steps.get(attribute.of)
+        references += [(reference, None) for reference in ([] if expression is None else attributes_of(expression))]
+    for attribute, own_step in references:
+        step = own_step if attribute.of is None else steps.get(attribute.of)
         is_of_row = pattern.rows is not None and attribute.of == pattern.rows.alias
         if attribute.path and not is_of_row:
             yield attribute, () if step is None or step.is_any_type else step.types
@@ -57,7 +57,9 @@ def attributes_by_types(pattern: Pattern) -> Iterator[tuple[Attribute, tuple[str
 def columns_read(pattern: Pattern) -> frozenset[str]:
     """The columns of the row of FOR EACH ROW that a pattern reads."""
     row = None if pattern.rows is None else pattern.rows.alias
-    return frozenset(one.path[0] for one in _attributes_in(pattern) if one.of is not None and one.of == row)
+    return frozenset(
+        attribute.path[0] for attribute in _attributes_in(pattern) if attribute.of is not None and attribute.of == row
+    )
 
 
 def _attributes_in(pattern: Pattern) -> Iterator[Attribute]:
@@ -70,13 +72,13 @@ def _expressions_in(pattern: Pattern) -> Iterator[Expression]:
     conditions = [atom.condition for atom, _ in all_atoms_of(pattern.event)]
     window = None if pattern.within_business is None else deadline_of(pattern.within_business)
     expressions = [*conditions, pattern.where, *(column.expression for column in pattern.returns), window]
-    return (one for one in expressions if one is not None)
+    return (expression for expression in expressions if expression is not None)
 
 
 def lookups_in(pattern: Pattern) -> frozenset[Lookup]:
     """The lookups of a pattern in reference tables: in conditions, WHERE and RETURN, and by FOR EACH ROW."""
-    found = {lookup_of(call) for one in _expressions_in(pattern) for call in lookups_of(one)}
+    lookups = {lookup_of(call) for expression in _expressions_in(pattern) for call in lookups_of(expression)}
     if pattern.rows is not None:
         columns: Sequence[str | None] = sorted(columns_read(pattern)) or [None]
-        found |= {Lookup(pattern.rows.table, column, None) for column in columns}
-    return frozenset(found)
+        lookups |= {Lookup(pattern.rows.table, column, None) for column in columns}
+    return frozenset(lookups)

@@ -88,9 +88,9 @@ def _draft(tree: Branch, text: str) -> UnresolvedPattern:
     clauses = [part for part in trees_of(tree) if part.data in _CLAUSES]
     pattern = Pattern(name=build_name(name), event=_node(event), text=text[tree.meta.start_pos : tree.meta.end_pos])
     places: dict[str, Position] = {}
-    for one in rows:
-        table, alias = map(build_name, trees_of(one))
-        pattern, places["rows"] = replace(pattern, rows=EachRow(table=table, alias=alias)), position_of(one)
+    for row_clause in rows:
+        table, alias = map(build_name, trees_of(row_clause))
+        pattern, places["rows"] = replace(pattern, rows=EachRow(table=table, alias=alias)), position_of(row_clause)
     for clause in clauses:
         kind = str(clause.data)
         if kind in places:
@@ -252,12 +252,12 @@ def _repetition(tree: Branch) -> list[Branch]:
     return [part for part in trees_of(tree) if part.data in _QUANTIFIERS or part.data in ("each", "until", "greedy")]
 
 
-def _repeated(of: Atom | Sequence | Conjunction | Disjunction, tree: Branch, name: str) -> Node:
+def _repeated(body: Atom | Sequence | Conjunction | Disjunction, tree: Branch, name: str) -> Node:
     parts = {str(part.data): part for part in _repetition(tree)}
     quantifier = next((part for kind, part in parts.items() if kind in _QUANTIFIERS), None)
     if quantifier is None:
         if not parts:
-            return of
+            return body
         kind, part = next(iter(parts.items()))
         raise PatternRefused(
             "needs-quantifier",
@@ -266,7 +266,7 @@ def _repeated(of: Atom | Sequence | Conjunction | Disjunction, tree: Branch, nam
         )
     least, most = _bounds(quantifier)
     return Repeat(
-        of=of,
+        of=body,
         min=least,
         max=most,
         each=_gap(trees_of(parts["each"])[0]) if "each" in parts else None,

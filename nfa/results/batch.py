@@ -22,7 +22,7 @@ from nfa.kernels.runs.tables import BY_WORK
 from nfa.kernels.traces import NIL
 from nfa.registered import RunningPattern
 from nfa.results.bound_events import BoundEvents, MatchColumns
-from nfa.results.event_store import StoredEvents, events_of_batch, joined, taken
+from nfa.results.event_store import StoredEvents, events_of_batch, joined, select_events
 from nfa.results.found import DECIDED_BY, DecidedBy, MatchTable
 from streams import EventBatch, column_of, shown_texts
 from streams.tables import Tables
@@ -146,7 +146,7 @@ class EndingColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The retraction of a match that was emitted early: the trace broke the constraint that had ruled the event out."""
+    """The retraction of a match that was emitted early: an event came that a constraint had excluded."""
 
     pattern: str
     version: int
@@ -201,7 +201,7 @@ class MatcherStats:
         overflow: Matches beyond the limit per trace, pattern and event, which are counted but not reported.
         out_of_order: Events older than the newest event before them.
         held: (pattern, instance) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
-        guard_builds: Rows of tables for which guards were asked.
+        guard_builds: Rows of tables built from answers of guards.
         guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.
     """
@@ -237,8 +237,8 @@ class MatcherStats:
 class LaneOutput:
     """Results of the patterns of one lane for one batch, or for passing time (without a batch).
 
-    ``first_sequence`` is the sequence number of the batch's first row. ``monitors``, as (guard version, state), and
-    ``classes`` of events are by the numbers in the rows.
+    ``first_sequence`` is the sequence number of the batch's first row. ``monitors`` (guard version, state) and
+    ``classes`` of events are indexed by the numbers that rows contain.
 
     Attributes:
         stored: The bound events from before the batch, in consecutive parts.
@@ -288,7 +288,7 @@ class LaneOutput:
         return len(self.matches) <= FEW_ROWS and len(self.matches.sequences) <= _FEW_EVENTS
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The indices of some rows of the batch in the matcher's input; ``NIL`` for passing time.
+        """The indices, in the matcher's input, of rows of the batch; ``NIL`` for passing time.
 
         The end of an idle trace is a row before the next event, but counts as passing time.
         """
@@ -299,8 +299,8 @@ class LaneOutput:
         places = np.cumsum(is_event) - 1
         if self.rows is not None:
             places = self.rows[places] if len(self.rows) else places
-        found: NDArray[np.int64] = np.where((rows == NIL) | ~is_event[rows], NIL, places[rows] + self.first_row)
-        return found
+        indices: NDArray[np.int64] = np.where((rows == NIL) | ~is_event[rows], NIL, places[rows] + self.first_row)
+        return indices
 
     def chosen(self, keep: NDArray[np.bool_]) -> LaneOutput:
         return replace(
@@ -357,14 +357,14 @@ class LaneOutput:
     def _returns(self, bound: BoundEvents) -> list[Mapping[str, Any]]:
         """The values of RETURN for each match; an empty mapping if its pattern has no RETURN."""
         owners = bound.table.patterns
-        found: list[Mapping[str, Any]] = [{}] * len(owners)
+        projections: list[Mapping[str, Any]] = [{}] * len(owners)
         for pattern in distinct(owners).tolist():
             if returns := self.patterns[pattern].query.pattern.returns:
                 numbers = np.flatnonzero(owners == pattern).tolist()
                 values = project(returns, [bound.read(number) for number in numbers], self.tables)
-                for number, one in zip(numbers, values, strict=True):
-                    found[number] = one
-        return found
+                for number, projection in zip(numbers, values, strict=True):
+                    projections[number] = projection
+        return projections
 
     def values_of_corrections(self) -> Iterator[Correction]:
         if not len(self.corrections):
@@ -391,15 +391,15 @@ class LaneOutput:
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last entry is for passing time
         firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
-        known = pa.array(rows[:, 0], mask=rows[:, 0] == NIL)
-        columns = self.batch.columns.select(["key", "id"]).take(known)
+        rows_of_events = pa.array(rows[:, 0], mask=rows[:, 0] == NIL)
+        columns = self.batch.columns.select(["key", "id"]).take(rows_of_events)
         return EndingColumns(
             kinds=list(self._endings(rows[firsts])),
             kind=kind,
             key=shown_texts(columns.column(0)).fill_null(""),
             event_id=shown_texts(columns.column(1)).fill_null(""),
             time_us=np.append(self.batch.time_us, 0)[rows[:, 0]],
-            rows=self._row_keys(known),
+            rows=self._row_keys(rows_of_events),
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
@@ -417,17 +417,17 @@ class LaneOutput:
         keys = [None] * len(rows) if names is None else [orjson.loads(name) for name in names.to_pylist()]
         for (_, number, before, after, state, event), members, key in zip(rows.tolist(), events, keys, strict=True):
             pattern = self.patterns[number]
-            guard_version, known = self.monitors[before]
+            guard_version, state_before = self.monitors[before]
             following = self.monitors[after][1]
             place = number, state, before, after
             if place not in ended:
-                ended[place] = self._ended_state(pattern, state, self.guards[guard_version], known, following)
+                ended[place] = self._ended_state(pattern, state, self.guards[guard_version], state_before, following)
             yield Ending(
                 pattern=pattern.name,
                 version=pattern.version,
                 **members,
                 guard_version=guard_version,
-                before=known,
+                before=state_before,
                 after=following,
                 event=self.classes[event],
                 state=ended[place],
@@ -450,9 +450,9 @@ class LaneOutput:
     def values_of_deviations(self) -> Iterator[Deviation]:
         events = self._events_at(self.deviation_rows[:, 0])
         for (_, before, event, released), members in zip(self.deviation_rows.tolist(), events, strict=True):
-            version, known = self.monitors[before]
+            version, state = self.monitors[before]
             yield Deviation(
-                **members, guard_version=version, before=known, event=self.classes[event], released=released
+                **members, guard_version=version, before=state, event=self.classes[event], released=released
             )
 
     def _ended_state(
@@ -469,7 +469,7 @@ class LaneOutput:
     def _bound_of(self, table: MatchTable) -> BoundEvents:
         needed = distinct(table.sequences)
         border = int(np.searchsorted(needed, self.first_sequence))
-        old = taken(self.stored, needed[:border])
+        old = select_events(self.stored, needed[:border])
         rows = (needed[border:] - self.first_sequence).astype(np.intp)
         keeps_data = any(pattern.query.pattern.returns for pattern in self.patterns)
         new = events_of_batch(self.batch, rows, self.first_sequence, keeps_data=keeps_data)
@@ -479,12 +479,12 @@ class LaneOutput:
         """Key, id, type and time of the event of each row; empty values for passing time."""
         if not len(rows):
             return
-        known = rows[rows != NIL]
-        columns = self.batch.columns.select(["key", "id", "type"]).take(column_of(known))
+        event_rows = rows[rows != NIL]
+        columns = self.batch.columns.select(["key", "id", "type"]).take(column_of(event_rows))
         texts = (shown_texts(column).to_pylist() for column in columns.columns)
-        found = zip(*texts, self.batch.time_us[known].tolist(), strict=True)
+        members = zip(*texts, self.batch.time_us[event_rows].tolist(), strict=True)
         for row in rows.tolist():
-            key, event_id, event_type, time_us = ("", "", "", 0) if row == NIL else next(found)
+            key, event_id, event_type, time_us = ("", "", "", 0) if row == NIL else next(members)
             yield {"key": key, "event_id": event_id, "event_type": event_type, "time_us": time_us}
 
 
@@ -517,9 +517,9 @@ class MatchOutput:
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
         """The early terminations that ``endings(newest)`` omits: the first of each kind, and the number of its kind.
 
-        Those of a kind have the same pattern, state, monitor states and event class, and so the same reason.
+        Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
         """
-        return [found for lane in self.lanes for found in lane.counts_of_endings(newest)]
+        return [ending_count for lane in self.lanes for ending_count in lane.counts_of_endings(newest)]
 
     def overflows(self) -> list[Overflow]:
         """Losses as values; several losses of one event and pattern add up."""

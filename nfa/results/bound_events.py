@@ -141,22 +141,22 @@ class BoundEvents:
         """A match's events by alias, with their attributes."""
         pattern = self.patterns[self.table.patterns[number]]
         bound = slice(self.table.ends[number - 1] if number else 0, self.table.ends[number])
-        found: dict[str, list[BoundEvent]] = {}
+        events: dict[str, list[BoundEvent]] = {}
         for alias, row in zip(self.aliases[bound].tolist(), self.rows[bound].tolist(), strict=True):
-            found.setdefault(pattern.automaton.aliases[alias], []).append(self._read[row])
+            events.setdefault(pattern.automaton.aliases[alias], []).append(self._read[row])
         rows = pattern.query.pattern.rows
         if rows is not None and self.row_values is not None:
             values = orjson.loads(self.row_values[number].as_py())
-            found[rows.alias] = [BoundEvent("", "", NEVER_US, self.keys[number].as_py(), values)]
-        return found
+            events[rows.alias] = [BoundEvent("", "", NEVER_US, self.keys[number].as_py(), values)]
+        return events
 
     @cached_property
     def _read(self) -> list[BoundEvent]:
         """All events as values, made once because most are bound by several matches."""
-        own = shown_columns(self.events.columns)
+        text_columns = shown_columns(self.events.columns)
         if self.row_keys is not None:
-            own = own.set_column(1, "key", split_names(own.column("key"))[0])
-        columns = [column.to_pylist() for column in own.columns]
+            text_columns = text_columns.set_column(1, "key", split_names(text_columns.column("key"))[0])
+        columns = [column.to_pylist() for column in text_columns.columns]
         return [
             BoundEvent(name, kind, time_us, key, attributes_of(data) if data else {})
             for name, key, kind, data, time_us in zip(*columns, self.events.times_us.tolist(), strict=True)
@@ -166,21 +166,21 @@ class BoundEvents:
 def _bindings(names: Sequence[str], aliases: list[int], ids: list[str]) -> dict[str, tuple[str, ...]]:
     if len(set(aliases)) == len(aliases):
         return {names[alias]: (name,) for alias, name in zip(aliases, ids, strict=True)}
-    found: dict[str, list[str]] = {}
+    bindings: dict[str, list[str]] = {}
     for alias, name in zip(aliases, ids, strict=True):
-        found.setdefault(names[alias], []).append(name)
-    return {alias: tuple(bound) for alias, bound in found.items()}
+        bindings.setdefault(names[alias], []).append(name)
+    return {alias: tuple(bound) for alias, bound in bindings.items()}
 
 
-def _rows_of(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The indices of wanted values in ``known``, which is ascending and contains all of them."""
-    reach = int(known[-1] - known[0]) + 1 if len(known) else 0
-    if not 0 < reach <= _SPARSE * len(wanted):
-        return np.searchsorted(known, wanted)
+def _rows_of(values: NDArray[np.int64], lookups: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The indices of ``lookups`` in ``values``, which are ascending and contain every lookup."""
+    reach = int(values[-1] - values[0]) + 1 if len(values) else 0
+    if not 0 < reach <= _SPARSE * len(lookups):
+        return np.searchsorted(values, lookups)
     rows = np.empty(reach, np.intp)
-    rows[known - known[0]] = np.arange(len(known))
-    found: NDArray[np.intp] = rows[wanted - known[0]]
-    return found
+    rows[values - values[0]] = np.arange(len(values))
+    indices: NDArray[np.intp] = rows[lookups - values[0]]
+    return indices
 
 
 def _by_alias(table: MatchTable, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -47,9 +47,9 @@ class StoredEvents:
 def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
-    """The events of some ascending rows of a batch."""
-    chosen = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
-    arrays = chosen.columns
+    """The events of the given rows, ascending, of a batch."""
+    columns = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
+    arrays = columns.columns
     if ROW in batch.attributes:
         arrays[1] = joined_texts([shown_texts(arrays[1]), SEPARATOR, batch.attributes[ROW].take(column_of(rows))])
     if keeps_data:
@@ -74,8 +74,8 @@ def no_events() -> StoredEvents:
 
 def shown_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
     """The columns of events, with ids and keys as texts."""
-    shown = [shown_texts(column) for column in columns.columns[:2]]
-    return pa.RecordBatch.from_arrays([*shown, *columns.columns[2:]], names=columns.schema.names)
+    text_columns = [shown_texts(column) for column in columns.columns[:2]]
+    return pa.RecordBatch.from_arrays([*text_columns, *columns.columns[2:]], names=columns.schema.names)
 
 
 class EventStore:
@@ -110,16 +110,16 @@ class EventStore:
 
     def compact(self, held: NDArray[np.int64]) -> None:
         """Drop every row that is not among ``held`` (ascending, all present)."""
-        self._parts = [taken(self._parts, held)]
+        self._parts = [select_events(self._parts, held)]
 
 
-def taken(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
-    """Some rows of several consecutive parts, by ascending sequence numbers that are all present."""
+def select_events(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -> StoredEvents:
+    """The events with the given sequence numbers, ascending and all present, from consecutive parts."""
     filled = [part for part in parts if len(part)]
     borders = np.searchsorted(sequences, [part.sequences[0] for part in filled[1:]])
-    chosen = np.split(sequences, borders)
-    found = [part.take(part.find(some)) for part, some in zip(filled, chosen, strict=False) if len(some)]
-    return joined(found) if found else no_events()
+    sequence_parts = np.split(sequences, borders)
+    pieces = [part.take(part.find(some)) for part, some in zip(filled, sequence_parts, strict=False) if len(some)]
+    return joined(pieces) if pieces else no_events()
 
 
 def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
@@ -128,8 +128,8 @@ def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
     if len(parts) == 1:
         return parts[0]
     columns = [part.columns for part in parts]
-    if any(one.schema != columns[0].schema for one in columns):  # a compact batch beside other batches
-        columns = [shown_columns(one) for one in columns]
+    if any(record_batch.schema != columns[0].schema for record_batch in columns):  # some batches are compact
+        columns = [shown_columns(record_batch) for record_batch in columns]
     table = pa.Table.from_batches(columns).combine_chunks()
     batches = table.to_batches()
     return StoredEvents(

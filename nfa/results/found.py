@@ -62,21 +62,21 @@ class MatchTable:
 NO_MATCHES = zeros_of(MatchTable, 0)
 
 
-def of_runs(found: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
+def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
     """Matches of the run engine under the lane's pattern numbers: ``numbers`` by the engine's own numbers.
 
     ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
     """
-    owners = np.repeat(found.patterns, np.diff(found.ends, prepend=0))
+    owners = np.repeat(matches.patterns, np.diff(matches.ends, prepend=0))
     return replace(
-        found,
-        patterns=numbers[found.patterns] if len(numbers) else found.patterns,
-        aliases=aliases[owners, found.aliases] if len(owners) else found.aliases,
+        matches,
+        patterns=numbers[matches.patterns] if len(numbers) else matches.patterns,
+        aliases=aliases[owners, matches.aliases] if len(owners) else matches.aliases,
     )
 
 
 def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
-    """Remove duplicate matches of some patterns, whose automata may find a match more than once."""
+    """Remove duplicate matches of the given patterns, whose automata may find a match more than once."""
     if len(table) < 2 or not len(patterns):
         return table
     is_repeating = np.zeros(max(*patterns, int(table.patterns.max())) + 1, np.bool_)
@@ -92,9 +92,9 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
     totals = np.add.reduceat(words, ends - sizes)  # rarely equal, so that few matches are compared event by event
     if len(distinct(totals)) == len(totals):
         return table
-    found = ragged_order([table.patterns[places], totals], ascending_words(words, ends), ends)
+    order = ragged_order([table.patterns[places], totals], ascending_words(words, ends), ends)
     keep = np.ones(len(table), np.bool_)
-    keep[places[found.rows[found.repeats]]] = False
+    keep[places[order.rows[order.repeats]]] = False
     return table.chosen(keep)
 
 

@@ -41,12 +41,12 @@ class OpenTraces:
         return self._types.get(event_type, -1)
 
     def last_types(self, traces: NDArray[np.int32]) -> list[str]:
-        """The type of the newest event of each of some open traces; empty if unknown."""
+        """The type of the newest event of each given open trace; empty if unknown."""
         names = list(self._types)
         return [names[number] for number in self._times.last[traces].tolist()]
 
     def count_by_last_type(self, traces: NDArray[np.int32]) -> dict[str, int]:
-        """The number of some open traces by the type of their newest event, by name of the type; empty if unknown."""
+        """The number of open traces, among ``traces``, by the name of their newest event's type; empty if unknown."""
         names = list(self._types)
         numbers, counts = np.unique(self._times.last[traces], return_counts=True)
         return dict(sorted(zip((names[number] for number in numbers.tolist()), counts.tolist(), strict=True)))
@@ -67,7 +67,7 @@ class OpenTraces:
                 self._forget_closed()
 
     def keys_of(self, traces: NDArray[np.int32]) -> list[str]:
-        """The correlation keys of some open traces; empty if unknown."""
+        """The correlation keys of the given open traces; empty if unknown."""
         return [str(key) for key in self._keys_of(traces).to_pylist()]
 
     def dump_arrays(self, numbers: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
@@ -76,9 +76,9 @@ class OpenTraces:
         traces = np.flatnonzero(numbers >= 0).astype(np.int32)
         times = {f"open_{name}": array[traces] for name, array in self._times._asdict().items()}
         used, last = np.unique(self._times.last[traces], return_inverse=True)
-        known = list(self._types)
-        names = sorted(known[number] for number in used.tolist())
-        places = np.array([names.index(known[number]) for number in used.tolist()], np.int64)
+        type_names = list(self._types)
+        names = sorted(type_names[number] for number in used.tolist())
+        places = np.array([names.index(type_names[number]) for number in used.tolist()], np.int64)
         times["open_last"] = places[last]
         types = pa.array(names, pa.large_string())
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
@@ -114,7 +114,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of some types, and of a row without a type; new types get the next numbers."""
+        """The numbers of the given types, then the number of a row without a type; new types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 
@@ -124,7 +124,7 @@ class OpenTraces:
             self._place = grown(self._place, capacity)
 
     def _enter(self, traces: NDArray[np.int32], keys: pa.Array) -> None:
-        """Store the keys of some traces; small parts are joined, so that there are few large parts."""
+        """Store the keys of traces; small parts are joined, so that few large parts remain."""
         self._parts.append(keys.cast(pa.large_string()))
         self._place[traces] = np.arange(self._stored, self._stored + len(traces))
         self._stored += len(traces)
@@ -134,14 +134,17 @@ class OpenTraces:
     def _forget_closed(self) -> None:
         """Forget the keys of ended traces; the cost is amortised over the traces opened since the last cleanup."""
         events = self._times.events
-        known = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
-        self._parts = [self._joined().take(column_of(self._place[known]))]
-        self._place[known] = np.arange(len(known))
-        self._stored = len(known)
-        used, last = np.unique(self._times.last[known], return_inverse=True)
+        traces = np.flatnonzero((events != CLOSED) & (events != UNKNOWN))
+        self._parts = [self._joined().take(column_of(self._place[traces]))]
+        self._place[traces] = np.arange(len(traces))
+        self._stored = len(traces)
+        used, last = np.unique(self._times.last[traces], return_inverse=True)
         names = list(self._types)
-        self._types = {name: number for number, name in enumerate(["", *(names[one] for one in used.tolist() if one)])}
-        self._times.last[known] = last + (0 if len(used) and used[0] == 0 else 1)
+        self._types = {
+            name: number
+            for number, name in enumerate(["", *(names[type_number] for type_number in used.tolist() if type_number)])
+        }
+        self._times.last[traces] = last + (0 if len(used) and used[0] == 0 else 1)
 
     def _joined(self) -> pa.Array:
         return pa.concat_arrays(self._parts) if self._parts else pa.array([], pa.large_string())

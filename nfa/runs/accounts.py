@@ -42,10 +42,12 @@ class Account:
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
     """Accounts by pattern number: an array of three numbers each, and if any has work, another array of two each."""
-    rows = [(one.owed, one.since, one.is_suspended) for one in accounts]
+    rows = [(account.owed, account.since, account.is_suspended) for account in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
-    if any(one.work for one in accounts):
-        arrays["run_worked"] = np.array([(one.work, one.worked_at) for one in accounts], np.int64).reshape(-1)
+    if any(account.work for account in accounts):
+        arrays["run_worked"] = np.array([(account.work, account.worked_at) for account in accounts], np.int64).reshape(
+            -1
+        )
     return arrays
 
 

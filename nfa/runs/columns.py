@@ -48,17 +48,17 @@ class RunInput:
         return np.flatnonzero(is_listened | (visits.kill != NOTHING_ENDS) | is_broken | visits.ends)
 
 
-def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
+def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledRuns, texts: TextPool) -> RunBatch:
     """The visits of a batch at ``places`` as columns; texts that conditions read are interned in ``texts``."""
-    batch, visits = given.batch, given.visits
+    batch, visits = run_input.batch, run_input.visits
     rows = visits.rows[places].astype(np.int64)
     times = np.array(batch.time_us[rows], np.int64)
-    sequences = rows + given.first_sequence
+    sequences = rows + run_input.first_sequence
     kinds, values = event_columns(batch, rows, compiled.columns, texts, BatchColumns(batch))
     return RunBatch(
-        types=given.types[rows],
+        types=run_input.types[rows],
         times=times,
-        clocks=given.clocks[rows],
+        clocks=run_input.clocks[rows],
         orders=times if compiled.program.is_simultaneous[0] else sequences,
         sequences=sequences,
         traces=visits.traces[places],
@@ -66,23 +66,23 @@ def run_batch(given: RunInput, places: NDArray[np.intp], compiled: CompiledRuns,
         after=visits.after[places],
         kill=visits.kill[places],
         ends=visits.ends[places],
-        taken=_taken(given, rows, compiled),
-        cells=np.ascontiguousarray(given.cells[:, rows]),
+        taken=_taken_mask(run_input, rows, compiled),
+        cells=np.ascontiguousarray(run_input.cells[:, rows]),
         kinds=kinds,
         values=values,
-        gates=Gates(released=given.released, **{name: getattr(given.guards, name) for name in _OF_GUARDS}),
+        gates=Gates(released=run_input.released, **{name: getattr(run_input.guards, name) for name in _OF_GUARDS}),
     )
 
 
-def _taken(given: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
+def _taken_mask(run_input: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
     """A mask (symbols, rows): whether a step with the symbol's types and condition takes the event."""
-    taken = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
-    names = {name: code for code, name in enumerate(given.batch.type_names)}
-    codes = given.batch.type_codes[rows]
-    for number, (wanted, predicate) in enumerate(compiled.symbols):
-        taken[number] = given.passed[predicate, rows]
-        if not takes_every_type(wanted):
+    mask = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
+    names = {name: code for code, name in enumerate(run_input.batch.type_names)}
+    codes = run_input.batch.type_codes[rows]
+    for number, (types, predicate) in enumerate(compiled.symbols):
+        mask[number] = run_input.passed[predicate, rows]
+        if not takes_every_type(types):
             is_wanted = np.zeros(len(names) + 1, np.bool_)
-            is_wanted[[names[name] for name in wanted if name in names]] = True
-            taken[number] &= is_wanted[codes]
-    return taken
+            is_wanted[[names[name] for name in types if name in names]] = True
+            mask[number] &= is_wanted[codes]
+    return mask

@@ -16,7 +16,7 @@ from nfa.conditions.values import TEXT
 from nfa.kernels.conditions import Bindings
 from nfa.kernels.runs import rows as kernel
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import BY_TRACES, BY_WORK, LATEST, NIL, Conditions, Ended, Found, Limits, RunBatch
+from nfa.kernels.runs.tables import BY_TRACES, BY_WORK, LATEST, NIL, Conditions, Ended, Limits, RunBatch, RunMatches
 from nfa.runs import accounts, viewing
 from nfa.runs import saving as run_saving
 from nfa.runs import state as run_state
@@ -61,7 +61,7 @@ class RunEngine:
         self._state = run_state.new_state(columns=0, leads=0, width=1)
         self._last_times = np.zeros(0, np.int64)
         self._id_of: Callable[[int], str] = str
-        self._found = zeros_of(Found, _ROOM)
+        self._found = zeros_of(RunMatches, _ROOM)
         self._ended = _new_ended(_ROOM)
         self._sweep_at = _LEAST_SWEEP
 
@@ -160,17 +160,17 @@ class RunEngine:
         places = {(cell, code) for cell, code, _ in listeners(self._compiled.automata, codes, self._heard)}
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
-    def process(self, given: RunInput, id_of: Callable[[int], str]) -> RunOutput:
-        """Let the visits of a batch meet all runs; ``id_of`` gives the id of an event of this or an earlier batch."""
-        collected, visits = Collected(), given.visits
+    def process(self, run_input: RunInput, id_of: Callable[[int], str]) -> RunOutput:
+        """Advance all runs by the visits of a batch; ``id_of`` is the id of an event of this or an earlier batch."""
+        collected, visits = Collected(), run_input.visits
         if not self._compiled.automata or not len(visits):
             return collected.output
         self._id_of = id_of
-        self._note_times(visits, given.batch.time_us)
-        places = given.concerns(self._compiled)
-        columns = run_batch(given, places, self._compiled, self._texts)
+        self._note_times(visits, run_input.batch.time_us)
+        places = run_input.concerns(self._compiled)
+        columns = run_batch(run_input, places, self._compiled, self._texts)
         rows = visits.rows[places].astype(np.int64)
-        self._run(columns, collected, rows, given.clocks)
+        self._run(columns, collected, rows, run_input.clocks)
         if len(self._texts) >= self._sweep_at:
             self._forget_texts()
         return collected.output
@@ -185,8 +185,8 @@ class RunEngine:
         self._let_time_pass(self._state.pair_pattern != NIL, watermark_us, collected)
         return collected.output
 
-    def _let_time_pass(self, chosen: NDArray[np.bool_], watermark_us: int, collected: Collected) -> None:
-        due = self._in_order(np.flatnonzero(chosen & (self._state.pair_due <= watermark_us)))
+    def _let_time_pass(self, pair_mask: NDArray[np.bool_], watermark_us: int, collected: Collected) -> None:
+        due = self._in_order(np.flatnonzero(pair_mask & (self._state.pair_due <= watermark_us)))
         first: tables.Int = 0
         while first < len(due):
             status, first = pass_time(self._compiled.program, self._state, self._found, due, int(first), watermark_us)
@@ -246,7 +246,7 @@ class RunEngine:
     def _make_room_for(self, runs: int) -> None:
         """Make room for ``runs`` results; earlier results were already taken."""
         if runs > len(self._found.node):
-            self._found = zeros_of(Found, 2 * runs)
+            self._found = zeros_of(RunMatches, 2 * runs)
 
     def _rank(
         self,
@@ -392,7 +392,7 @@ class RunEngine:
         if len(self._state.run_next) > len(self._state.buckets):
             self._state = run_state.with_buckets(self._state, self._compiled.program)
         if 2 * needed > len(self._found.node):
-            self._found = zeros_of(Found, 4 * needed)
+            self._found = zeros_of(RunMatches, 4 * needed)
         if len(self._compiled.automata) > len(self._ended.rows):
             self._ended = _new_ended(2 * len(self._compiled.automata))
 
@@ -400,7 +400,7 @@ class RunEngine:
         filled = int(self._state.counters[tables.FILLED])
         if filled:
             visits = self._found.row[:filled]
-            found = Chains(
+            chains = Chains(
                 nodes=self._found.node[:filled].copy(),
                 patterns=self._found.pattern[:filled].copy(),
                 rows=np.full(filled, NIL, np.int64) if rows is None else rows[visits],
@@ -409,17 +409,17 @@ class RunEngine:
                 traces=self._found.trace[:filled].copy(),
             )
             what = self._found.what[:filled]
-            for wanted, parts in (
+            for kind, parts in (
                 (tables.MATCH, collected.parts),
                 (tables.CORRECTION, collected.corrections),
                 (tables.TIMEOUT, collected.timeouts),
             ):
-                chosen = what == wanted
-                if chosen.any():
-                    parts.append(unrolled(self._state, found.chosen(chosen), releases=True))
+                is_of_kind = what == kind
+                if is_of_kind.any():
+                    parts.append(unrolled(self._state, chains.chosen(is_of_kind), releases=True))
             self._state.counters[tables.FILLED] = 0
             if 2 * filled > len(self._found.node) and len(self._found.node) < _MOST_FOUND:
-                self._found = zeros_of(Found, 2 * len(self._found.node))
+                self._found = zeros_of(RunMatches, 2 * len(self._found.node))
         endings, lost = self._ended.filled.tolist()
         if endings or lost:
             for target, part_rows, size in (

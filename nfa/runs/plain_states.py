@@ -41,30 +41,30 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
     """The first equality that all steps from a state, given as (condition, scope), require; None without one."""
-    found = [equalities(condition, scope) for condition, scope in steps]
-    for leaf, atoms in found[0] if found else ():
-        if all((leaf, atoms) in one for one in found):
-            return Key(leaf=leaf, atoms=atoms, asked=[one[leaf, atoms] for one in found])
+    requirements = [equalities(condition, scope) for condition, scope in steps]
+    for leaf, atoms in requirements[0] if requirements else ():
+        if all((leaf, atoms) in requirement for requirement in requirements):
+            return Key(leaf=leaf, atoms=atoms, asked=[requirement[leaf, atoms] for requirement in requirements])
     return None
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """The equalities that a condition requires: (attribute, atoms) of an earlier event to the current attribute."""
-    found: dict[tuple[Leaf, int], Leaf] = {}
+    """The equalities that a condition requires: current attribute by (attribute, atoms) of an earlier event."""
+    requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":
             continue
-        for own, other in ((part.left, part.right), (part.right, part.left)):
-            own_leaf, earlier = _column(own), _column(other)
+        for own_side, other_side in ((part.left, part.right), (part.right, part.left)):
+            own_leaf, earlier = _column(own_side), _column(other_side)
             if own_leaf is None or earlier is None:
                 continue
-            asked, alias = own_leaf[0], earlier[1]
+            current_leaf, alias = own_leaf[0], earlier[1]
             if own_leaf[1] not in (None, scope.own) or alias is None or alias == scope.own:
                 continue
             atoms = scope.atoms.get(alias, 0)
             if atoms and scope.repetitions.get(alias, NIL) == NIL:
-                found.setdefault((earlier[0], atoms), asked)
-    return found
+                requirements.setdefault((earlier[0], atoms), current_leaf)
+    return requirements
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:

@@ -113,12 +113,12 @@ def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
     """All listeners as (cell, type code, pattern), ascending."""
-    found = []
+    entries = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
         for code in every_event(codes) if types is None else [codes[name] for name in types]:
-            found += [(cell, code, number) for cell in heard.cells(number, code)]
-    return sorted(found)
+            entries += [(cell, code, number) for cell in heard.cells(number, code)]
+    return sorted(entries)
 
 
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
@@ -129,7 +129,7 @@ def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
     if automaton.may_repeat and automaton.is_trailing:
         return True
     return is_simultaneous and any(
-        one.is_strict for transition in automaton.transitions for one in transition.edge.negations
+        negation.is_strict for transition in automaton.transitions for negation in transition.edge.negations
     )
 
 
@@ -140,7 +140,7 @@ def listened_types(automaton: PatternAutomaton) -> frozenset[str] | None:
         return None
     for transition in automaton.transitions:
         edge = transition.edge
-        if transition.slot >= 0 and (edge.mode == "strict" or any(one.is_strict for one in edge.negations)):
+        if transition.slot >= 0 and (edge.mode == "strict" or any(negation.is_strict for negation in edge.negations)):
             return None
     return frozenset(name for atom in atoms for name in atom.types)
 
@@ -333,9 +333,9 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The finished tables. ``listeners`` are (cell, type code, pattern), ascending; a type of None is any other
-        type.
+        """The finished tables.
 
+        ``listeners`` are (cell, type code, pattern), ascending. ``names`` has the types by code; None: any other type.
         ``heard`` has the index of the cells.
         """
         for _, code, number in listeners:
@@ -438,9 +438,9 @@ class _Scopes:
         return ConditionScope(atoms=self._atoms)
 
     def of_atom(self, number: int) -> ConditionScope:
-        own = self._outline.atoms[number].alias
+        alias = self._outline.atoms[number].alias
         return ConditionScope(
-            own=own, atoms=self._atoms, repetitions=self._repetitions(self._outline.ancestors[number])
+            own=alias, atoms=self._atoms, repetitions=self._repetitions(self._outline.ancestors[number])
         )
 
     def of_negated(self, number: int) -> ConditionScope:
@@ -450,19 +450,19 @@ class _Scopes:
         node = next(node for node, other in self._outline.repeat_nodes.items() if other == repeat)
         return self._beside(until.alias, self._outline.node_ancestors[node])
 
-    def _beside(self, own: str, place: Sequence[int]) -> ConditionScope:
-        atoms = {alias: bits for alias, bits in self._atoms.items() if alias != own}
-        return ConditionScope(own=own, atoms=atoms, repetitions=self._repetitions(place))
+    def _beside(self, own_alias: str, place: Sequence[int]) -> ConditionScope:
+        atoms = {alias: bits for alias, bits in self._atoms.items() if alias != own_alias}
+        return ConditionScope(own=own_alias, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
         """For each alias, the innermost repetition around both the alias and a place in the tree."""
-        found: dict[str, int] = {}
+        innermost: dict[str, int] = {}
         for number, atom in enumerate(self._outline.atoms):
             shared = set(self._outline.ancestors[number]).intersection(place)
             around = [self._outline.repeat_nodes[node] for node in shared if node in self._outline.repeat_nodes]
             if around:
-                found[atom.alias] = min(found.get(atom.alias, max(around)), max(around))
-        return found
+                innermost[atom.alias] = min(innermost.get(atom.alias, max(around)), max(around))
+        return innermost
 
 
 def _bits(numbers: Iterable[int]) -> int:

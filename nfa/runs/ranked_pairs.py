@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nfa.kernels.runs import tables
-from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, Found, RunState
+from nfa.kernels.runs.tables import EARLIEST, LATEST, NIL, RunMatches, RunState
 from nfa.results.found import MatchTable
 from nfa.runs import state as run_state
 from nfa.runs.output import Chains, Collected, unrolled
@@ -29,7 +29,7 @@ class RankedPairs:
 
     state: RunState
     compiled: CompiledRuns
-    found: Found
+    found: RunMatches
     id_of: Callable[[int], str]
     is_simultaneous: bool
     match_limit: int
@@ -76,8 +76,8 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """Those of some runs that are decided before a time, or at this time by their deadline."""
-        state, found = self.state, []
+        """The runs among ``runs`` that are decided before a time, or at this time by their deadline."""
+        state, decided = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
             is_reached = state.run_due[run] == time_us and not self._is_waited(run)
@@ -86,8 +86,8 @@ class RankedPairs:
                 state.run_how[run] = state.run_how[run] or tables.BY_WINDOW
             is_at_once = is_reached or (is_last and state.run_due[run] == time_us)
             if state.run_kind[run] == tables.DECIDED and (is_before or is_at_once):
-                found.append(run)
-        return found
+                decided.append(run)
+        return decided
 
     def _is_waited(self, run: int) -> bool:
         """Whether a run whose deadline is reached must still wait, because other events of the same time may come."""
@@ -166,26 +166,26 @@ class RankedPairs:
     def _collect(self, parts: list[MatchTable], pair: int, runs: Sequence[tuple[int, int]], row: tables.Int) -> None:
         if not runs:
             return
-        state, chosen = self.state, [run for run, _ in runs]
-        found = Chains(
-            nodes=state.run_node[chosen],
+        state, run_numbers = self.state, [run for run, _ in runs]
+        chains = Chains(
+            nodes=state.run_node[run_numbers],
             patterns=np.full(len(runs), state.pair_pattern[pair], np.int32),
             rows=np.full(len(runs), row, np.int64),
             detected_us=np.array([detected_us for _, detected_us in runs], np.int64),
-            how=state.run_how[chosen],
+            how=state.run_how[run_numbers],
             traces=np.full(len(runs), state.pair_trace[pair], np.int32),
         )
-        parts.append(unrolled(state, found, releases=False))
+        parts.append(unrolled(state, chains, releases=False))
 
     def _remove(self, pair: int, gone: Iterable[int]) -> None:
         state, leaving = self.state, set(gone)
-        kept = [run for run in run_state.runs_of(state, pair) if run not in leaving]
+        remaining = [run for run in run_state.runs_of(state, pair) if run not in leaving]
         for run in leaving:
             free_run(state, run)
-        for run, following in zip(kept, [*kept[1:], int(NIL)], strict=False):
+        for run, following in zip(remaining, [*remaining[1:], int(NIL)], strict=False):
             state.run_next[run] = following
-        state.pair_runs[pair] = kept[0] if kept else NIL
-        state.pair_count[pair] = len(kept)
+        state.pair_runs[pair] = remaining[0] if remaining else NIL
+        state.pair_count[pair] = len(remaining)
 
 
 Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) under ties: simultaneous
@@ -249,5 +249,5 @@ def rules_out(after: After, kept: Ranked, other: Ranked, *, is_simultaneous: boo
             return first != target and not _is_before(target, first, is_simultaneous=is_simultaneous)
 
 
-def _is_before(one: Rank, other: Rank, *, is_simultaneous: bool) -> bool:
-    return one[0] < other[0] if is_simultaneous else one[1] < other[1]  # type: ignore[operator]
+def _is_before(rank: Rank, other: Rank, *, is_simultaneous: bool) -> bool:
+    return rank[0] < other[0] if is_simultaneous else rank[1] < other[1]  # type: ignore[operator]

@@ -52,9 +52,9 @@ def saved(
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
     nodes = _by_depth(state)
     events = np.flatnonzero(state.event_references > 0)
-    chosen = {"node": nodes, "event": events, "run": runs, "pair": pairs}
+    numbers_by_kind = {"node": nodes, "event": events, "run": runs, "pair": pairs}
     node_numbers, event_numbers = _numbers(nodes, len(state.node_parent)), _numbers(events, len(state.event_next))
-    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name)[chosen[_kind_of(name)]] for name in _SAVED}
+    arrays: dict[str, NDArray[Any]] = {name: getattr(state, name)[numbers_by_kind[_kind_of(name)]] for name in _SAVED}
     arrays["run_node"] = node_numbers[arrays["run_node"]]
     arrays["node_parent"] = node_numbers[arrays["node_parent"]]
     arrays["node_event"] = event_numbers[arrays["node_event"]]
@@ -75,48 +75,53 @@ def restored(
     rejected.
     """
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
-    found = _read(arrays, state)
-    _check_pairs(found, compiled, bounds)
-    _check_chains(found, compiled, bounds)
-    _check_runs(found, compiled)
+    state_arrays = _read(arrays, state)
+    _check_pairs(state_arrays, compiled, bounds)
+    _check_chains(state_arrays, compiled, bounds)
+    _check_runs(state_arrays, compiled)
     offsets, content = checked(arrays, "run_text_offsets", np.int64), checked(arrays, "run_text_bytes", np.uint8)
-    _renumber_texts(found, texts, TextPool.load(offsets, content))
+    _renumber_texts(state_arrays, texts, TextPool.load(offsets, content))
     program = compiled.program
-    found["node_atom"] = program.atom[found["node_step"]]
-    found["run_state"] = program.target[found["node_step"][found["run_node"]]]
-    found["node_length"], first = _lengths(found), _firsts(found)
-    found["run_first"], found["run_end"] = found["event_sequence"][first], _ends(found, first, program)
-    found["event_order"] = found["event_time"] if bounds.is_simultaneous else found["event_sequence"]
+    state_arrays["node_atom"] = program.atom[state_arrays["node_step"]]
+    state_arrays["run_state"] = program.target[state_arrays["node_step"][state_arrays["run_node"]]]
+    state_arrays["node_length"], first = _lengths(state_arrays), _firsts(state_arrays)
+    state_arrays["run_first"], state_arrays["run_end"] = (
+        state_arrays["event_sequence"][first],
+        _ends(state_arrays, first, program),
+    )
+    state_arrays["event_order"] = (
+        state_arrays["event_time"] if bounds.is_simultaneous else state_arrays["event_sequence"]
+    )
     for kind, (fields, free, used) in run_state.ARENAS.items():
-        size = len(found[_SIZED_BY[kind]])
+        size = len(state_arrays[_SIZED_BY[kind]])
         state = run_state.grown_arena(state, kind, size)
         links = getattr(state, fields[0])
         links[:size], links[size:] = NIL, run_state.free_chain(size, len(links))
         state.counters[free] = state.counters[used] = size
-    for name, array in found.items():
+    for name, array in state_arrays.items():
         if name in RunState._fields:
             getattr(state, name)[: len(array)] = array
     for name, target in (("node_parent", "node"), ("run_node", "node"), ("node_event", "event")):
-        values = found[name]
+        values = state_arrays[name]
         np.add.at(getattr(state, f"{target}_references"), values[values != NIL], 1)
     state.counters[tables.PEAK_EVENTS] = checked(arrays, "run_peak", np.int64)[:1].sum()
     state = run_state.with_traces(state, bounds.traces)
     last_times = np.zeros(bounds.traces, np.int64)
-    last_times[found["pair_trace"]] = found["pair_last_us"]
-    _link_lists(state, found)
+    last_times[state_arrays["pair_trace"]] = state_arrays["pair_last_us"]
+    _link_lists(state, state_arrays)
     return run_state.indexed(state), last_times
 
 
 def _pairs_in_order(state: RunState) -> NDArray[np.int64]:
     """Pairs by trace, oldest first within a trace."""
-    found: list[int] = []
+    pairs: list[int] = []
     for first in state.trace_pairs[state.trace_pairs != NIL].tolist():
-        own, pair = [], first
+        trace_pairs, pair = [], first
         while pair != NIL:
-            own.append(pair)
+            trace_pairs.append(pair)
             pair = int(state.pair_next[pair])
-        found += reversed(own)
-    return np.array(found, np.int64)
+        pairs += reversed(trace_pairs)
+    return np.array(pairs, np.int64)
 
 
 def _by_depth(state: RunState) -> NDArray[np.int64]:
@@ -149,13 +154,13 @@ def _read(arrays: Arrays, state: RunState) -> dict[str, NDArray[Any]]:
         arrays = {**arrays, "run_pair_work": np.zeros(len(checked(arrays, "run_pair_trace", np.int32)), np.int64)}
     forms = {name: getattr(state, name)[:0] for name in _SAVED} | {"pair_last_us": np.zeros(0, np.int64)}
     flat = {name: checked(arrays, f"run_{name}", form.dtype.type) for name, form in forms.items()}
-    found = {}
+    shaped_arrays = {}
     for name, form in forms.items():
         shape = (len(flat[_SIZED_BY[_kind_of(name)]]), *form.shape[1:])
         if flat[name].size != int(np.prod(shape)):
             raise StateFormatError(f"saved state: run_{name} has {flat[name].size} values instead of {shape}")
-        found[name] = flat[name].reshape(shape).copy()
-    return found
+        shaped_arrays[name] = flat[name].reshape(shape).copy()
+    return shaped_arrays
 
 
 def _check(name: str, values: NDArray[Any], least: NDArray[Any] | tables.Int, end: NDArray[Any] | tables.Int) -> None:
@@ -163,32 +168,32 @@ def _check(name: str, values: NDArray[Any], least: NDArray[Any] | tables.Int, en
         raise StateFormatError(f"saved state: run_{name} leads outside of what there is")
 
 
-def _check_pairs(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
+def _check_pairs(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
     patterns = len(compiled.automata)
-    _check("pair_pattern", found["pair_pattern"], 0, patterns)
-    _check("pair_trace", found["pair_trace"], 0, bounds.traces)
-    _check("pair_count", found["pair_count"], 0, len(found["run_node"]) + 1)
-    _check("pair_told", found["pair_told"], tables.UNASKED, tables.HAS_REPORTED + 1)
-    if np.any(found["pair_work"] < 0):
+    _check("pair_pattern", arrays["pair_pattern"], 0, patterns)
+    _check("pair_trace", arrays["pair_trace"], 0, bounds.traces)
+    _check("pair_count", arrays["pair_count"], 0, len(arrays["run_node"]) + 1)
+    _check("pair_told", arrays["pair_told"], tables.UNASKED, tables.HAS_REPORTED + 1)
+    if np.any(arrays["pair_work"] < 0):
         raise StateFormatError("saved state: run_pair_work is negative")
-    if np.any(found["pair_count"][found["pair_work"] == tables.LATEST]):
+    if np.any(arrays["pair_count"][arrays["pair_work"] == tables.LATEST]):
         raise StateFormatError("saved state: a trace holds runs of a pattern for which it was given up")
-    keys = found["pair_trace"].astype(np.int64) * max(patterns, 1) + found["pair_pattern"]
+    keys = arrays["pair_trace"].astype(np.int64) * max(patterns, 1) + arrays["pair_pattern"]
     if len(np.unique(keys)) < len(keys):
         raise StateFormatError("saved state: a trace holds a pattern's runs twice")
-    if int(found["pair_count"].sum()) != len(found["run_node"]):
+    if int(arrays["pair_count"].sum()) != len(arrays["run_node"]):
         raise StateFormatError("saved state: traces hold another number of runs than there are")
 
 
-def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
+def _check_chains(arrays: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None:
     """Check that every chain is a path from the first state through one automaton."""
-    program, steps, parents = compiled.program, found["node_step"], found["node_parent"]
+    program, steps, parents = compiled.program, arrays["node_step"], arrays["node_parent"]
     _check("node_parent", parents, NIL, np.arange(len(parents)))
-    _check("node_event", found["node_event"], 0, len(found["event_time"]))
+    _check("node_event", arrays["node_event"], 0, len(arrays["event_time"]))
     _check("node_step", steps, 0, len(program.source))
-    _check("event_sequence", found["event_sequence"], 0, bounds.sequences)
-    _check("event_kinds", found["event_kinds"], 0, TEXT + 1)
-    if len(np.unique(found["node_event"])) < len(found["event_time"]):
+    _check("event_sequence", arrays["event_sequence"], 0, bounds.sequences)
+    _check("event_kinds", arrays["event_kinds"], 0, TEXT + 1)
+    if len(np.unique(arrays["node_event"])) < len(arrays["event_time"]):
         raise StateFormatError("saved state: an event is held that nothing binds")
     is_first = np.isin(program.source, program.state_from[:-1])
     has_parent = parents != NIL
@@ -197,69 +202,71 @@ def _check_chains(found: Arrays, compiled: CompiledRuns, bounds: Bounds) -> None
         raise StateFormatError("saved state: a run bound its events on a way that its pattern does not have")
 
 
-def _lengths(found: Arrays) -> NDArray[np.int32]:
+def _lengths(arrays: Arrays) -> NDArray[np.int32]:
     """The number of events of the chain that ends at each node; parents must come before children."""
-    lengths = np.ones(len(found["node_parent"]) + 1, np.int32)
-    for node, parent in enumerate(found["node_parent"].tolist()):
+    lengths = np.ones(len(arrays["node_parent"]) + 1, np.int32)
+    for node, parent in enumerate(arrays["node_parent"].tolist()):
         lengths[node] = 1 if parent == NIL else lengths[parent] + 1
     return lengths[:-1]
 
 
-def _firsts(found: Arrays) -> NDArray[np.int64]:
+def _firsts(arrays: Arrays) -> NDArray[np.int64]:
     """The earliest event of each run, the first one among ties."""
-    events, parents, times = (found[name].tolist() for name in ("node_event", "node_parent", "event_time"))
+    events, parents, times = (arrays[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):
         is_later = parent != NIL and times[first[parent]] <= times[event]
         first.append(first[parent] if is_later else event)
-    return np.array([first[node] for node in found["run_node"].tolist()], np.int64)
+    return np.array([first[node] for node in arrays["run_node"].tolist()], np.int64)
 
 
-def _ends(found: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
+def _ends(arrays: Arrays, first: NDArray[np.int64], program: RunProgram) -> NDArray[np.int64]:
     """The end of the window that each run's earliest event begins, as ``kernels.runs.windows`` computes it."""
-    patterns = np.repeat(found["pair_pattern"], found["pair_count"])
+    patterns = np.repeat(arrays["pair_pattern"], arrays["pair_count"])
     within, column = program.within[patterns], program.deadline[patterns]
     is_endless, is_business = within == LATEST, column != NIL
-    ends = np.where(is_endless, LATEST, found["event_time"][first] + np.where(is_endless, 0, within))
+    ends = np.where(is_endless, LATEST, arrays["event_time"][first] + np.where(is_endless, 0, within))
     if is_business.any():
         read = first[is_business], column[is_business]
-        ends[is_business] = np.where(found["event_kinds"][read] == NULL, LATEST, found["event_values"][read])
+        ends[is_business] = np.where(arrays["event_kinds"][read] == NULL, LATEST, arrays["event_values"][read])
     return ends
 
 
-def _check_runs(found: Arrays, compiled: CompiledRuns) -> None:
-    program, kinds = compiled.program, found["run_kind"]
-    _check("run_node", found["run_node"], 0, len(found["node_parent"]))
+def _check_runs(arrays: Arrays, compiled: CompiledRuns) -> None:
+    program, kinds = compiled.program, arrays["run_kind"]
+    _check("run_node", arrays["run_node"], 0, len(arrays["node_parent"]))
     _check("run_kind", kinds, tables.ACTIVE, tables.REPORTED + 1)
-    _check("run_how", found["run_how"], tables.NOT_WAITED, tables.BY_CONSTRAINT + 1)
-    used = np.union1d(found["run_node"], found["node_parent"][found["node_parent"] != NIL])
-    if len(used) < len(found["node_parent"]):
+    _check("run_how", arrays["run_how"], tables.NOT_WAITED, tables.BY_CONSTRAINT + 1)
+    used = np.union1d(arrays["run_node"], arrays["node_parent"][arrays["node_parent"] != NIL])
+    if len(used) < len(arrays["node_parent"]):
         raise StateFormatError("saved state: an event is bound in no run")
-    states = program.target[found["node_step"][found["run_node"]]]
+    states = program.target[arrays["node_step"][arrays["run_node"]]]
     patterns = np.searchsorted(program.state_from, states, side="right") - 1
-    if np.any(patterns != np.repeat(found["pair_pattern"], found["pair_count"])):
+    if np.any(patterns != np.repeat(arrays["pair_pattern"], arrays["pair_count"])):
         raise StateFormatError("saved state: a run belongs to another pattern than its trace says")
     is_complete = np.isin(kinds, (tables.PENDING, tables.DECIDED, tables.REPORTED))
-    is_complete |= (kinds == tables.SPENT) & (found["run_due"] != EARLIEST)
+    is_complete |= (kinds == tables.SPENT) & (arrays["run_due"] != EARLIEST)
     finishes = np.where(is_complete, np.diff(program.finish_from)[states], 1)
-    _check("run_finish", found["run_finish"], 0, finishes)
+    _check("run_finish", arrays["run_finish"], 0, finishes)
     if np.any(np.isin(kinds, (tables.DECIDED, tables.SPENT)) & (program.flags[patterns] == 0)):
         raise StateFormatError("saved state: a match waits for nothing")
 
 
-def _renumber_texts(found: dict[str, NDArray[Any]], texts: TextPool, old: TextPool) -> None:
-    is_text = found["event_kinds"] == TEXT
-    numbers = found["event_values"][is_text]
+def _renumber_texts(arrays: dict[str, NDArray[Any]], texts: TextPool, old: TextPool) -> None:
+    is_text = arrays["event_kinds"] == TEXT
+    numbers = arrays["event_values"][is_text]
     _check("event_values", numbers, 0, len(old))
-    known = np.unique(numbers)
+    used = np.unique(numbers)
     moved = np.zeros(len(old), np.int64)
-    moved[known] = texts.intern_all(old.text(number) for number in known.tolist())
-    found["event_values"][is_text] = moved[numbers]
+    moved[used] = texts.intern_all(old.text(number) for number in used.tolist())
+    arrays["event_values"][is_text] = moved[numbers]
 
 
-def _link_lists(state: RunState, found: Arrays) -> None:
+def _link_lists(state: RunState, arrays: Arrays) -> None:
     place = 0
-    for pair, (count, trace) in enumerate(zip(found["pair_count"].tolist(), found["pair_trace"].tolist(), strict=True)):
+    for pair, (count, trace) in enumerate(
+        zip(arrays["pair_count"].tolist(), arrays["pair_trace"].tolist(), strict=True)
+    ):
         state.pair_runs[pair] = place if count else NIL
         state.run_next[place : place + count] = np.arange(place + 1, place + count + 1)
         if count:

@@ -20,7 +20,7 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays of one kind of element (the first has the free list), and the counters of list start and elements."""
+    """The arrays of one kind of element (the first has the free list), and the counters of free list and elements."""
 
     fields: tuple[str, ...]
     free: int
@@ -132,11 +132,11 @@ def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
 
 def runs_of(state: RunState, pair: int) -> list[int]:
     """The runs of a pair, newest first."""
-    found, run = [], int(state.pair_runs[pair])
+    runs, run = [], int(state.pair_runs[pair])
     while run != NIL:
-        found.append(run)
+        runs.append(run)
         run = int(state.run_next[run])
-    return found
+    return runs
 
 
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
@@ -161,8 +161,8 @@ def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Seq
     state.run_state[used] = states[state.run_state[used]]
     bound = state.node_references > 0
     state.node_step[bound] = steps[state.node_step[bound]]
-    taken = state.pair_pattern != NIL
-    state.pair_pattern[taken] = numbers[state.pair_pattern[taken]]
+    is_used = state.pair_pattern != NIL
+    state.pair_pattern[is_used] = numbers[state.pair_pattern[is_used]]
     leads = np.full((len(state.pair_next), new.leads, 2), tables.EARLIEST, np.int64)
     shared = min(new.leads, old.leads)
     leads[:, :shared] = state.pair_leads[:, :shared]

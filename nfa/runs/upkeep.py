@@ -1,4 +1,4 @@
-"""Upkeep of runs between the rows of a batch, by name."""
+"""Upkeep of runs between the rows of a batch: one function for each operation of the upkeep kernels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfa.kernels.runs import upkeep as kernel
-from nfa.kernels.runs.tables import LATEST, Found, Int, RunProgram, RunState
+from nfa.kernels.runs.tables import LATEST, Int, RunMatches, RunProgram, RunState
 from streams import zeros_of
 
-_NOTHING_FOUND = zeros_of(Found, 0)
+_NO_MATCHES = zeros_of(RunMatches, 0)
 
 
 def rebuild_index(state: RunState) -> None:
@@ -34,35 +34,35 @@ def free_run(state: RunState, run: int) -> None:
 
 def fill_buckets(program: RunProgram, state: RunState) -> None:
     """Put the parked runs of all pairs into empty buckets, under their current values."""
-    kernel.attend(program, state, _NOTHING_FOUND, kernel.FILL_BUCKETS, _one(0), 0, 0, 0)
+    kernel.attend(program, state, _NO_MATCHES, kernel.FILL_BUCKETS, _as_array(0), 0, 0, 0)
 
 
 def forget(program: RunProgram, state: RunState, pair: int, time_us: Int) -> None:
     """Drop data of a pair that have expired at a time, and close the pair if nothing is left."""
-    kernel.attend(program, state, _NOTHING_FOUND, kernel.FORGET, _one(pair), 0, int(time_us), 0)
+    kernel.attend(program, state, _NO_MATCHES, kernel.FORGET, _as_array(pair), 0, int(time_us), 0)
 
 
 def deadline(program: RunProgram, state: RunState, run: int) -> int:
     """The time when the last trailing NOT of a match is decided; ``LATEST`` if a NOT has no deadline."""
-    return int(kernel.attend(program, state, _NOTHING_FOUND, kernel.DEADLINE, _one(run), 0, 0, 0)[1])
+    return int(kernel.attend(program, state, _NO_MATCHES, kernel.DEADLINE, _as_array(run), 0, 0, 0)[1])
 
 
-def finish(program: RunProgram, state: RunState, found: Found, pair: int, last_us: int) -> None:
+def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int, last_us: int) -> None:
     """Decide the matches that wait for the end of a pair's trace, when the input has ended."""
-    kernel.attend(program, state, found, kernel.FINISH, _one(pair), 0, int(LATEST), last_us)
+    kernel.attend(program, state, matches, kernel.FINISH, _as_array(pair), 0, int(LATEST), last_us)
 
 
-def time_out(program: RunProgram, state: RunState, found: Found, pair: int, time_us: Int) -> None:
+def time_out(program: RunProgram, state: RunState, matches: RunMatches, pair: int, time_us: Int) -> None:
     """Report the maximal partial matches of a pair that WITHIN ended by a time, and drop spent runs."""
-    kernel.attend(program, state, found, kernel.TIME_OUT, _one(pair), 0, int(time_us), 0)
+    kernel.attend(program, state, matches, kernel.TIME_OUT, _as_array(pair), 0, int(time_us), 0)
 
 
 def pass_time(
-    program: RunProgram, state: RunState, found: Found, pairs: NDArray[np.int32], first: int, watermark_us: int
+    program: RunProgram, state: RunState, matches: RunMatches, pairs: NDArray[np.int32], first: int, watermark_us: int
 ) -> tuple[Int, Int]:
     """Let the watermark reach due pairs, from ``first`` on; returns the status and the place reached."""
-    return kernel.attend(program, state, found, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
+    return kernel.attend(program, state, matches, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
 
 
-def _one(number: int) -> NDArray[np.int32]:
+def _as_array(number: int) -> NDArray[np.int32]:
     return np.array([number], np.int32)

@@ -18,9 +18,9 @@ def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[
     of the newest event in that state, number of partial matches.
     """
     depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
-    found = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
-    count = int(viewing.held_pairs(compiled.program, state, depths, now_us, found)) if len(found) else 0
-    return found[:count]
+    entries = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)
+    count = int(viewing.held_pairs(compiled.program, state, depths, now_us, entries)) if len(entries) else 0
+    return entries[:count]
 
 
 def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int) -> int | None:
@@ -44,8 +44,8 @@ def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, new
 
 def chain(state: RunState, node: int) -> list[tuple[int, int]]:
     """The events of a run, oldest first, as (atom number, sequence number)."""
-    found: list[tuple[int, int]] = []
+    events: list[tuple[int, int]] = []
     while node != NIL:
-        found.append((int(state.node_atom[node]), int(state.event_sequence[state.node_event[node]])))
+        events.append((int(state.node_atom[node]), int(state.event_sequence[state.node_event[node]])))
         node = int(state.node_parent[node])
-    return found[::-1]
+    return events[::-1]

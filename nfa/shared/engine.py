@@ -204,8 +204,8 @@ class SharedEngine:
         transition: kernel.Int = NIL
         picked = np.empty(kernel.BLOCK, np.int32)
         while True:
-            given = Matching(self._program, tables, self._state, visited, self._output)
-            status, visit, transition = matching.match_visits(given, picked, first_sequence, visit, transition)
+            arrays = Matching(self._program, tables, self._state, visited, self._output)
+            status, visit, transition = matching.match_visits(arrays, picked, first_sequence, visit, transition)
             if status == kernel.DONE:
                 break
             self._supply(int(status), len(guards.kills))
@@ -219,8 +219,8 @@ class SharedEngine:
 
     def held_traces(self, capacity: int) -> NDArray[np.bool_]:
         held = np.zeros(capacity, np.bool_)
-        known = self._state.trace_first[:capacity]
-        held[: len(known)] = known != NIL
+        firsts = self._state.trace_first[:capacity]
+        held[: len(firsts)] = firsts != NIL
         return held
 
     def held_pairs(self, now_us: int) -> NDArray[np.int64]:
@@ -341,22 +341,22 @@ class SharedEngine:
         """The contents of the buffers. Well-filled buffers are handed over and replaced, as copying would cost more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
-        found = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
-        found |= {name: getattr(output, name)[:bound] for name in _OF_EVENTS}
+        columns = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
+        columns |= {name: getattr(output, name)[:bound] for name in _OF_EVENTS}
         if matches < _COPIED:
-            found = {name: array.copy() for name, array in found.items()}
+            columns = {name: array.copy() for name, array in columns.items()}
         else:
-            self._output = output._replace(**{name: np.empty_like(getattr(output, name)) for name in found})
-        rows = found["match_row"].astype(np.int64)
+            self._output = output._replace(**{name: np.empty_like(getattr(output, name)) for name in columns})
+        rows = columns["match_row"].astype(np.int64)
         every = MatchTable(
-            patterns=found["match_pattern"],
+            patterns=columns["match_pattern"],
             rows=rows,
             detected_us=times_us[rows],
-            ends=found["match_end"],
+            ends=columns["match_end"],
             how=np.zeros(len(rows), np.int8),
-            traces=found["match_trace"],
-            aliases=found["bound_alias"],
-            sequences=found["bound_sequence"],
+            traces=columns["match_trace"],
+            aliases=columns["bound_alias"],
+            sequences=columns["bound_sequence"],
         )
         table = without_repeats(every, self._repeating)
         self._state.counters[kernel.MATCHES] -= len(every) - len(table)

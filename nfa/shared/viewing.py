@@ -16,16 +16,16 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
     Rows of (entries, 5) are trace number, pattern number, furthest state of the pattern's automaton, the engine's node
     of the newest event in that state, number of partial matches.
     """
-    found = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
+    entries = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0
     scratch = output._replace(memo=np.zeros((room, 3), np.int64), filled=np.zeros_like(output.filled))
-    count = int(viewing.held_pairs(program, state, scratch, now_us, found))
-    return found[:count]
+    count = int(viewing.held_pairs(program, state, scratch, now_us, entries))
+    return entries[:count]
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
     """The events of the newest unexpired partial match of a stack, oldest first, as (alias number, sequence number)."""
-    found: list[tuple[int, int]] = []
+    events: list[tuple[int, int]] = []
     while node != NIL:
         below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()
         if within_us:
@@ -34,6 +34,6 @@ def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> 
                 node = below
                 continue
         word = int(state.nodes[node, kernel.EVENT])
-        found.append(((word >> 1) & kernel.ALIAS_MASK, word >> kernel.EVENT_BITS))
+        events.append(((word >> 1) & kernel.ALIAS_MASK, word >> kernel.EVENT_BITS))
         node = before
-    return found[::-1]
+    return events[::-1]

@@ -102,17 +102,20 @@ class Conditions:
 
 
 def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
-    """Compile conditions over a table; refused if one is not a truth value, or only MEASURES supports it."""
+    """Compile the conditions of DEFINE over a table.
+
+    Refuses a condition that is not a truth value, or that only MEASURES supports.
+    """
     labels = len(clause.variables)
     compiled = Conditions(np.zeros(labels, np.int32), np.zeros((labels, 2), np.int32))
     for label, condition in clause.definitions:
         compiler = _Compiler(clause, table, compiled)
-        own = _with_own_label(condition, clause.variables[label])
-        if compiler.is_static(own):
+        labelled = _with_own_label(condition, clause.variables[label])
+        if compiler.is_static(labelled):
             compiled.kinds[label], compiled.places[label] = tables.COLUMN, (len(compiled.truth), 0)
-            compiled.truth.append(_truth(compiler.column(own), condition))
+            compiled.truth.append(_truth(compiler.column(labelled), condition))
             continue
-        code, kind = compiler.compile(own)
+        code, kind = compiler.compile(labelled)
         if kind not in ("boolean", "null"):
             raise _refusal_of_kind(kind, condition)
         start = len(compiled.code)
@@ -123,8 +126,8 @@ def compile_conditions(clause: Clause, table: SortedTable) -> Conditions:
 
 def position_of(expression: Expression) -> Position:
     """The position of the first subexpression that has a position."""
-    found = (getattr(one, "position", NOWHERE) for one in walk(expression))
-    return next((one for one in found if one != NOWHERE), NOWHERE)
+    positions = (getattr(part, "position", NOWHERE) for part in walk(expression))
+    return next((position for position in positions if position != NOWHERE), NOWHERE)
 
 
 def _truth(column: Any, condition: Expression) -> NDArray[np.uint8]:
@@ -143,7 +146,9 @@ def _with_own_label(expression: Expression, name: str) -> Expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
         case Operation():
-            return replace(expression, operands=tuple(_with_own_label(one, name) for one in expression.operands))
+            return replace(
+                expression, operands=tuple(_with_own_label(operand, name) for operand in expression.operands)
+            )
         case _:
             return expression
 
@@ -153,7 +158,9 @@ def _replaced_label(expression: Expression, name: str | None) -> Expression:
         case LabelOfRow():
             return Constant(name)
         case Operation():
-            return replace(expression, operands=tuple(_replaced_label(one, name) for one in expression.operands))
+            return replace(
+                expression, operands=tuple(_replaced_label(operand, name) for operand in expression.operands)
+            )
         case _:
             return expression
 
@@ -199,11 +206,11 @@ class _Compiler:
     def column(self, expression: Expression) -> Any:
         """The values of a static expression on every row."""
 
-        def read(one: Expression) -> Any:
-            assert isinstance(one, At)
-            if one.place.physical == 0:
-                return self.table.values(one.content)
-            return self.table.values(one.content, self.table.neighbours(one.place.physical))
+        def read(leaf: Expression) -> Any:
+            assert isinstance(leaf, At)
+            if leaf.place.physical == 0:
+                return self.table.values(leaf.content)
+            return self.table.values(leaf.content, self.table.neighbours(leaf.place.physical))
 
         return column_of(expression, read, self.table.size)
 
@@ -250,14 +257,14 @@ class _Compiler:
         """The column of an expression over one row: a value for each row of the table, and one for a missing row."""
         size = self.table.size + 1
 
-        def read(one: Expression) -> Any:
-            if not isinstance(one, Column):
+        def read(leaf: Expression) -> Any:
+            if not isinstance(leaf, Column):
                 raise PatternRefused(
                     "define",
                     "MATCH_NUMBER() inside an aggregate is supported in MEASURES only",
                     position_of(expression),
                 )
-            return self._with_missing_row(self.table.column(one.name))
+            return self._with_missing_row(self.table.column(leaf.name))
 
         return column_of(expression, read, size)
 
@@ -267,13 +274,13 @@ class _Compiler:
     def _leaf(self, place: Place, columns: list[Any], position: Position) -> tuple[_Code, str]:
         column, lane, kind = self._add_columns(columns, position)
         labels = len(columns) if len(columns) > 1 else 0
-        of = -1 if place.labels is None else self._set(place.labels)
-        self.into.leaves.append([of, int(place.is_first), place.offset, place.physical, column, labels, lane])
+        label_set = -1 if place.labels is None else self._set(place.labels)
+        self.into.leaves.append([label_set, int(place.is_first), place.offset, place.physical, column, labels, lane])
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
-    def _add_columns(self, found: list[Any], position: Position) -> tuple[int, int, str]:
+    def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
         """Add columns of one kind; returns the index of the first column in its lane, the lane and the kind."""
-        columns = [plain(one) for one in found]
+        columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
         if kind == "float":
             self.into.float_columns.extend(columns)
@@ -294,13 +301,13 @@ class _Compiler:
             name = f"{aggregate.name}(DISTINCT ...)" if aggregate.is_distinct else aggregate.name
             raise PatternRefused("define", f"{name} is supported in MEASURES only, not in DEFINE", aggregate.position)
         labels = range(len(self.clause.variables)) if aggregate.labels is None else aggregate.labels
-        of, column, by_label, lane, kind = self._set(frozenset(labels)), -1, 0, tables.INTEGERS, "integer"
+        label_set, column, by_label, lane, kind = self._set(frozenset(labels)), -1, 0, tables.INTEGERS, "integer"
         if aggregate.operands:
             columns = self._contents(aggregate.operands[0])
             column, lane, kind = self._add_columns(columns, aggregate.position)
             by_label = int(len(columns) > 1)
         self._check_kind(aggregate, kind)
-        self.into.aggregates.append([function, of, column, by_label, lane])
+        self.into.aggregates.append([function, label_set, column, by_label, lane])
         result = {"count": "integer", "avg": "float"}.get(aggregate.name, kind)
         return [(tables.AGGREGATE, len(self.into.aggregates) - 1)], result
 
@@ -318,7 +325,7 @@ class _Compiler:
         if name == "is_null":
             return [*self.compile(operands[0])[0], (tables.IS_NULL, 0)], "boolean"
         if name == "in":
-            equal = tuple(Operation("=", (operands[0], one), operation.position) for one in operands[1:])
+            equal = tuple(Operation("=", (operands[0], choice), operation.position) for choice in operands[1:])
             return self.compile(equal[0] if len(equal) == 1 else Operation("or", equal, operation.position))
         if name in ("case", "if"):
             return self._case(operation)
@@ -345,10 +352,10 @@ class _Compiler:
         return code, "boolean"
 
     def _case(self, operation: Operation) -> tuple[_Code, str]:
-        condition, value, *others = operation.operands
+        condition, value, *branches = operation.operands
         otherwise: Expression = Constant(None)
-        if others:
-            otherwise = others[0] if len(others) == 1 else replace(operation, operands=tuple(others))
+        if branches:
+            otherwise = branches[0] if len(branches) == 1 else replace(operation, operands=tuple(branches))
         left, right, kind = self._alike(operation, value, otherwise)
         return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
 
@@ -356,8 +363,10 @@ class _Compiler:
         """The code of an operation with any number of operands, which is applied to two at a time."""
         if len(operation.operands) == 1:
             return self.compile(operation.operands[0])
-        *before, last = operation.operands
-        first = before[0] if len(before) == 1 else replace(operation, operands=tuple(before))
+        *earlier_operands, last = operation.operands
+        first = (
+            earlier_operands[0] if len(earlier_operands) == 1 else replace(operation, operands=tuple(earlier_operands))
+        )
         left, right, kind = self._alike(operation, first, last)
         if operation.name == "coalesce":
             return [*left, *right, (tables.KNOWN_ONE, 0)], kind
@@ -366,8 +375,8 @@ class _Compiler:
 
     def _binary(self, operation: Operation, first: Expression, second: Expression) -> tuple[_Code, str]:
         name, compiled = operation.name, (self.compile(first), self.compile(second))
-        (left, kind), (right, other) = compiled
-        if result := _SUMS.get((kind, name, other)):
+        (left, kind), (right, other_kind) = compiled
+        if result := _SUMS.get((kind, name, other_kind)):
             return [*left, *right, (_ARITHMETIC[name], tables.INTEGERS)], result
         left, right, kind = _aligned(operation, *compiled)
         lane = tables.FLOATS if kind == "float" else tables.INTEGERS
@@ -383,13 +392,13 @@ class _Compiler:
 
 
 def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code, str]) -> tuple[_Code, _Code, str]:
-    (left, kind), (right, other) = first, second
-    if kind in _NUMBERS and other in _NUMBERS and kind != other:
+    (left, kind), (right, other_kind) = first, second
+    if kind in _NUMBERS and other_kind in _NUMBERS and kind != other_kind:
         converted = [(tables.TO_FLOAT, 0)]
-        return [*left, *(converted * (kind == "integer"))], [*right, *(converted * (other == "integer"))], "float"
-    if kind != other and "null" not in (kind, other):
-        raise PatternRefused("type", f"{operation.name} does not take {kind} and {other}", operation.position)
-    return left, right, kind if other == "null" else other
+        return [*left, *(converted * (kind == "integer"))], [*right, *(converted * (other_kind == "integer"))], "float"
+    if kind != other_kind and "null" not in (kind, other_kind):
+        raise PatternRefused("type", f"{operation.name} does not take {kind} and {other_kind}", operation.position)
+    return left, right, kind if other_kind == "null" else other_kind
 
 
 def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
@@ -414,17 +423,21 @@ def _in_utc(value: Any) -> Any:
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
     """The columns of the lane of integers, masks of their known values, and the ranks of all texts."""
-    texts = [column for kind, column in conditions.integer_columns if kind == "text"]
-    known = [value for kind, value in conditions.constants if kind == "text"]
-    ordered = pc.unique(pa.concat_arrays([*(one.cast(pa.string()) for one in texts), pa.array(known, pa.string())]))
+    text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]
+    constants = [value for kind, value in conditions.constants if kind == "text"]
+    ordered = pc.unique(
+        pa.concat_arrays(
+            [*(text_column.cast(pa.string()) for text_column in text_columns), pa.array(constants, pa.string())]
+        )
+    )
     ordered = ordered.drop_null().sort()
     values = np.zeros((len(conditions.integer_columns), size), np.int64)
     is_known = np.zeros(values.shape, np.uint8)
     for place, (kind, column) in enumerate(conditions.integer_columns):
         is_known[place] = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-        found = pc.index_in(column.cast(pa.string()), value_set=ordered) if kind == "text" else column
-        values[place] = integers_of(found)
-    ranks = {str(text): rank for rank, text in enumerate(ordered.to_pylist())} if known else {}
+        ranked = pc.index_in(column.cast(pa.string()), value_set=ordered) if kind == "text" else column
+        values[place] = integers_of(ranked)
+    ranks = {str(text): rank for rank, text in enumerate(ordered.to_pylist())} if constants else {}
     return values, is_known, ranks
 
 

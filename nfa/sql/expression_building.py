@@ -75,7 +75,7 @@ def name_of(tree: Branch, *, is_label: bool = False) -> str:
 
 def words_of(tree: Branch) -> list[str]:
     """The identifiers of a name with dots."""
-    return [name_of(one) for one in trees_of(tree)]
+    return [name_of(name) for name in trees_of(tree)]
 
 
 def text_of(token: Token) -> str:
@@ -114,8 +114,8 @@ def _case_of(tree: Branch) -> Operation:
     place, operand = position_of(tree), build_expression(value)
     operands: list[Expression] = []
     for branch in branches:
-        found = _operands(branch)
-        operands.extend((Operation("=", (operand, found[0]), place), found[1]) if branch.data == "when" else found)
+        values = _operands(branch)
+        operands.extend((Operation("=", (operand, values[0]), place), values[1]) if branch.data == "when" else values)
     return Operation("case", tuple(operands), place)
 
 
@@ -161,8 +161,8 @@ def _interval(tree: Branch) -> Constant:
 
 
 def _call(tree: Branch) -> Call:
-    name, *rest = tokens_of(tree)
-    return Call(str(name).lower(), _operands(tree), is_distinct=bool(rest), position=position_of(tree))
+    name, *flags = tokens_of(tree)
+    return Call(str(name).lower(), _operands(tree), is_distinct=bool(flags), position=position_of(tree))
 
 
 def _call_of_rows(tree: Branch) -> Call:
@@ -184,8 +184,8 @@ def _cast(tree: Branch) -> Operation:
     name, *sizes = tokens_of(kind)
     target = _TYPES.get(name.lower())
     if target is None:
-        known = ", ".join(sorted(_TYPES)).upper()
-        raise PatternRefused("type", f"CAST to {name} is not supported; there are {known}", position_of(tree))
+        names = ", ".join(sorted(_TYPES)).upper()
+        raise PatternRefused("type", f"CAST to {name} is not supported; there are {names}", position_of(tree))
     length = (Constant(int(sizes[0])),) if target == "varchar" and sizes else ()
     return Operation(f"cast_{target}", (build_expression(value), *length), position_of(tree))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nfa.errors import PatternRefused
 from nfa.kernels.row_patterns import tables
 from nfa.kernels.row_patterns.matching import find_matches
-from nfa.kernels.row_patterns.tables import Found, Plan, Rows, Search
+from nfa.kernels.row_patterns.tables import Plan, RowMatches, Rows, Search
 from nfa.sql.conditions import Conditions, compile_conditions, constant_of, kind_of, lane_of_floats, lane_of_integers
 from nfa.sql.errors import RowPatternFailed
 from nfa.sql.program import Program, build_program
@@ -83,15 +83,15 @@ def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> 
     rows, ranks = _rows(clause, table, conditions)
     plan = _plan(clause, program, conditions, ranks, (int(has_memory), _within(clause, table), most_steps))
     scratch = _scratch(program, conditions, longest, has_memory=has_memory)
-    found = Found(np.zeros((max(16, table.size // 8), 4), np.int64), np.zeros(max(64, table.size), np.int32))
-    while (status := find_matches(plan, rows, scratch, found)) != tables.DONE:
+    matches = RowMatches(np.zeros((max(16, table.size // 8), 4), np.int64), np.zeros(max(64, table.size), np.int32))
+    while (status := find_matches(plan, rows, scratch, matches)) != tables.DONE:
         if status == tables.FOUND_FULL:
-            found = _enlarged(found)
+            matches = _enlarged(matches)
         elif status == tables.STACK_FULL and len(scratch.stack) < _MOST_STACK:
             scratch = scratch._replace(stack=np.zeros((4 * len(scratch.stack), 2), np.int64))
         else:
             raise _failure(int(status), clause, most_steps)
-    return _matches(found, scratch.state)
+    return _matches(matches, scratch.state)
 
 
 def _plan(
@@ -99,13 +99,13 @@ def _plan(
     program: Program,
     conditions: Conditions,
     ranks: Mapping[str, int],
-    rest: tuple[int, int, int],
+    limits: tuple[int, int, int],
 ) -> Plan:
     labels = range(len(clause.variables))
     constants = [constant_of(value, ranks) for _, value in conditions.constants]
     shows_empty = clause.rows != "omit_empty"
-    settings = (_RULES[clause.skip.rule], shows_empty, clause.rows == "unmatched", conditions.has_history, *rest)
-    members = [[label in one for label in labels] for one in conditions.sets]
+    settings = (_RULES[clause.skip.rule], shows_empty, clause.rows == "unmatched", conditions.has_history, *limits)
+    members = [[label in label_set for label in labels] for label_set in conditions.sets]
     return Plan(
         program=program.instructions,
         splits=program.splits,
@@ -177,20 +177,20 @@ def _scratch(program: Program, conditions: Conditions, longest: int, *, has_memo
     )
 
 
-def _enlarged(found: Found) -> Found:
-    records = np.zeros((2 * len(found.records), 4), np.int64)
-    records[: len(found.records)] = found.records
-    labels = np.zeros(2 * len(found.labels), np.int32)
-    labels[: len(found.labels)] = found.labels
-    return Found(records, labels)
+def _enlarged(matches: RowMatches) -> RowMatches:
+    records = np.zeros((2 * len(matches.records), 4), np.int64)
+    records[: len(matches.records)] = matches.records
+    labels = np.zeros(2 * len(matches.labels), np.int32)
+    labels[: len(matches.labels)] = matches.labels
+    return RowMatches(records, labels)
 
 
 def _failure(status: int, clause: Clause, most_steps: int) -> RowPatternFailed:
     if status == tables.SKIPS_TO_START:
-        what = "AFTER MATCH SKIP would go to the first row of the match, and find the same match for ever"
+        problem = "AFTER MATCH SKIP would go to the first row of the match, and find the same match for ever"
     elif status == tables.SKIPS_NOWHERE:
         names = " or ".join(clause.variables[label] for label in sorted(clause.skip.labels))
-        what = f"AFTER MATCH SKIP would go to a row with label {names}, and a match has none"
+        problem = f"AFTER MATCH SKIP would go to a row with label {names}, and a match has none"
     elif status == tables.STACK_FULL:
         return RowPatternFailed(f"a match tries more than {_MOST_STACK} branches; make the pattern more specific")
     else:
@@ -198,11 +198,11 @@ def _failure(status: int, clause: Clause, most_steps: int) -> RowPatternFailed:
             f"the search of one partition takes more than {most_steps} steps; make the pattern or its conditions more "
             "specific, or allow more steps (max_steps)"
         )
-    return RowPatternFailed(f"line {clause.skip.position.line}, column {clause.skip.position.column}: {what}")
+    return RowPatternFailed(f"line {clause.skip.position.line}, column {clause.skip.position.column}: {problem}")
 
 
-def _matches(found: Found, state: NDArray[np.int64]) -> Matches:
-    records, labels = found.records[: state[tables.RECORDS]], found.labels[: state[tables.LINES]]
+def _matches(matches: RowMatches, state: NDArray[np.int64]) -> Matches:
+    records, labels = matches.records[: state[tables.RECORDS]], matches.labels[: state[tables.LINES]]
     return Matches(
         is_match=records[:, tables.WHAT] == tables.MATCH,
         starts=records[:, tables.FIRST_ROW],

@@ -47,9 +47,9 @@ class Output:
 
     def measure(self, expression: Expression) -> Any:
         """The values of a measure on every output row; null on unmatched rows."""
-        found = column_of(expression, self._read, len(self.rows))
+        values = column_of(expression, self._read, len(self.rows))
         is_match = self.matches.is_match[self.records]
-        return found if is_match.all() else pc.if_else(pa.array(is_match), found, pa.scalar(None, found.type))
+        return values if is_match.all() else pc.if_else(pa.array(is_match), values, pa.scalar(None, values.type))
 
     def _read(self, expression: Expression) -> Any:
         match expression:
@@ -73,23 +73,23 @@ class Output:
         firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
         if place.labels is None:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
-            is_there = (lines >= firsts) & (lines < ends)
+            is_present = (lines >= firsts) & (lines < ends)
         else:
             counts, places = self._ranks(place.labels)
             ranks = counts[firsts] + place.offset if place.is_first else counts[ends] - 1 - place.offset
-            is_there = (ranks >= counts[firsts]) & (ranks < counts[ends])
+            is_present = (ranks >= counts[firsts]) & (ranks < counts[ends])
             lines = np.full(len(ranks), -1)
-            lines[is_there] = places[ranks[is_there]]
+            lines[is_present] = places[ranks[is_present]]
         rows = np.full(len(lines), -1)
-        rows[is_there] = self.matches.lines[lines[is_there]]
+        rows[is_present] = self.matches.lines[lines[is_present]]
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of lines with one of the labels before each line, and the lines with these labels."""
-        chosen = self._chosen(labels)
-        return np.append(0, np.cumsum(chosen)), np.flatnonzero(chosen)
+        mask = self._label_mask(labels)
+        return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
-    def _chosen(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
+    def _label_mask(self, labels: frozenset[int] | None) -> NDArray[np.bool_]:
         """A mask of the lines with one of the labels; None: all lines."""
         is_chosen = np.array([labels is None or label in labels for label in range(len(self.clause.variables))])
         return is_chosen[self.matches.labels]
@@ -102,92 +102,92 @@ class Output:
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
         """The values of an expression over one row (``rows``) for each output row."""
-        chosen = pa.array(rows, mask=rows < 0)
+        indices = pa.array(rows, mask=rows < 0)
 
-        def read(one: Expression) -> Any:
-            if isinstance(one, LabelOfRow):
+        def read(leaf: Expression) -> Any:
+            if isinstance(leaf, LabelOfRow):
                 return self._labels(rows)
-            assert isinstance(one, Column)
-            return self.table.column(one.name).take(chosen)
+            assert isinstance(leaf, Column)
+            return self.table.column(leaf.name).take(indices)
 
         return column_of(expression, read, len(rows))
 
     def _labels(self, rows: NDArray[np.int64]) -> Any:
         """The labels of rows in the match of each output row; null for rows outside the match."""
         places = rows - self.matches.starts[self.records]
-        is_there = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
-        lines = np.where(is_there, self.firsts[self.records] + places, 0)
+        is_present = (rows >= 0) & (places >= 0) & (places < self.matches.lengths[self.records])
+        lines = np.where(is_present, self.firsts[self.records] + places, 0)
         labels = self.matches.labels[lines] if len(self.matches.labels) else np.zeros(len(rows), np.int32)
-        return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_there))
+        return pa.array(self.clause.variables).take(pa.array(labels, mask=~is_present))
 
     def _aggregate(self, aggregate: Aggregate) -> Any:
-        chosen = self._chosen(aggregate.labels)
-        operands = [self._of_lines(one) for one in aggregate.operands]
+        mask = self._label_mask(aggregate.labels)
+        operands = [self._of_lines(operand) for operand in aggregate.operands]
         if operands and aggregate.name not in _WITH_NULLS:
-            chosen &= np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))
+            mask &= np.asarray(operands[0].is_valid().to_numpy(zero_copy_only=False))
         ends = self._ends(is_final=aggregate.is_final)
         kind = kind_of(operands[0].type) if operands else "integer"
         is_number = kind in ("integer", "float", "null") or (kind in ("time", "interval") and aggregate.name != "avg")
         if aggregate.name in FOLDED and not aggregate.is_distinct and (is_number or aggregate.name == "count"):
-            return self._folded(aggregate, operands[0] if operands else None, chosen, ends)
-        return self._listed(aggregate, operands, chosen, ends)
+            return self._folded(aggregate, operands[0] if operands else None, mask, ends)
+        return self._listed(aggregate, operands, mask, ends)
 
     def _of_lines(self, expression: Expression) -> Any:
         """The values of an expression over one row, on every line."""
         rows = pa.array(self.matches.lines)
 
-        def read(one: Expression) -> Any:
-            match one:
+        def read(leaf: Expression) -> Any:
+            match leaf:
                 case LabelOfRow():
                     return pa.array(self.clause.variables).take(pa.array(self.matches.labels))
                 case MatchNumber():
                     return pa.array(self.matches.numbers[self.matches.records])
-            assert isinstance(one, Column)
-            return self.table.column(one.name).take(rows)
+            assert isinstance(leaf, Column)
+            return self.table.column(leaf.name).take(rows)
 
         return column_of(expression, read, len(self.matches.lines))
 
-    def _folded(self, aggregate: Aggregate, operand: Any, chosen: NDArray[np.bool_], ends: _Lines) -> Any:
+    def _folded(self, aggregate: Aggregate, operand: Any, mask: NDArray[np.bool_], ends: _Lines) -> Any:
         """The values of an aggregate of numbers, computed by a kernel over the lines."""
         if aggregate.name == "count":
-            counts = np.append(0, np.cumsum(chosen))
+            counts = np.append(0, np.cumsum(mask))
             return pa.array(counts[ends] - counts[self.firsts[self.records]])
         kind = kind_of(operand.type)
         if kind == "time" and aggregate.name == "sum":
             raise PatternRefused("type", "sum adds numbers, not times", aggregate.position)
-        count = np.zeros(len(chosen), np.int64)
+        count = np.zeros(len(mask), np.int64)
         firsts, function = self.firsts[self.matches.records], FOLDED[aggregate.name]
         values: NDArray[Any]
         if kind == "float":
             values = np.ascontiguousarray(operand.cast(pa.float64()).fill_null(0.0).to_numpy())
             values = values.copy()
-            fold_floats(function, firsts, chosen, values, count)
+            fold_floats(function, firsts, mask, values, count)
         else:
             values = integers_of(operand).copy()
-            fold_integers(function, firsts, chosen, values, count)
-        is_there = ends > self.firsts[self.records]
-        last = np.where(is_there, ends - 1, 0)
+            fold_integers(function, firsts, mask, values, count)
+        is_present = ends > self.firsts[self.records]
+        last = np.where(is_present, ends - 1, 0)
         if not len(values):  # the types are those of a table with rows
             values, count = np.zeros(1, values.dtype), np.zeros(1, np.int64)
-        is_there &= count[last] > 0
+        is_present &= count[last] > 0
         if aggregate.name == "avg":
-            return pa.array(values[last] / np.maximum(count[last], 1), mask=~is_there)
-        return _typed(values[last], ~is_there, operand.type)
+            return pa.array(values[last] / np.maximum(count[last], 1), mask=~is_present)
+        return _typed(values[last], ~is_present, operand.type)
 
-    def _listed(self, aggregate: Aggregate, operands: Sequence[Any], chosen: NDArray[np.bool_], ends: _Lines) -> Any:
+    def _listed(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
         """The values of an aggregate of a list of values, computed output row by output row."""
         function = _LISTED.get(("distinct " if aggregate.is_distinct else "") + aggregate.name)
         if function is None:
-            what = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)
-            raise PatternRefused("aggregate", f"{aggregate.name} does not take {what}", aggregate.position)
+            reason = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)
+            raise PatternRefused("aggregate", f"{aggregate.name} does not take {reason}", aggregate.position)
         lists = [operand.to_pylist() for operand in operands]
-        places, counts = np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))
+        places, counts = np.flatnonzero(mask), np.append(0, np.cumsum(mask))
         results = []
         for first, end in zip(self.firsts[self.records].tolist(), ends.tolist(), strict=True):
             lines = places[counts[first] : counts[end]].tolist()
-            results.append(function(*([one[line] for line in lines] for one in lists)) if lines else None)
+            results.append(function(*([values[line] for line in lines] for values in lists)) if lines else None)
         if aggregate.name == "count":
-            return pa.array([one or 0 for one in results], pa.int64())
+            return pa.array([count or 0 for count in results], pa.int64())
         kind = operands[0].type
         return pa.array(results, pa.list_(kind) if aggregate.name == "array_agg" else kind)
 
@@ -195,11 +195,11 @@ class Output:
 def _extreme(choose: Callable[..., Any]) -> Callable[[list[Any], list[Any]], Any]:
     """A function that returns the value of the first operand where the second operand is extreme."""
 
-    def chosen(values: list[Any], keys: list[Any]) -> Any:
-        known = [place for place, key in enumerate(keys) if key is not None]
-        return values[choose(known, key=lambda place: keys[place])] if known else None
+    def extreme_value(values: list[Any], keys: list[Any]) -> Any:
+        places = [place for place, key in enumerate(keys) if key is not None]
+        return values[choose(places, key=lambda place: keys[place])] if places else None
 
-    return chosen
+    return extreme_value
 
 
 _LISTED: Mapping[str, Callable[..., Any]] = {
@@ -220,12 +220,12 @@ _LISTED: Mapping[str, Callable[..., Any]] = {
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
     """Numbers of a kernel in the type of their column; other whole numbers are int64, other numbers float64."""
-    found = pa.array(values, mask=is_null)
+    column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
-        return found.view(pa.timestamp("us")).cast(kind)
+        return column.view(pa.timestamp("us")).cast(kind)
     if pa.types.is_timestamp(kind):
-        return found.view(pa.timestamp("us", kind.tz))
-    return found.view(pa.duration("us")) if pa.types.is_duration(kind) else found
+        return column.view(pa.timestamp("us", kind.tz))
+    return column.view(pa.duration("us")) if pa.types.is_duration(kind) else column
 
 
 def output_of(clause: Clause, table: SortedTable, matches: Matches) -> Output:

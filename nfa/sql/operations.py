@@ -1,7 +1,7 @@
 """Operators and scalar functions of queries, over Arrow columns.
 
-Each takes and returns Arrow arrays, or scalars if all operands are constants, and gives null where SQL does. Division
-by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` have all of them; ``column_of`` applies them.
+Each operation takes and returns Arrow arrays, or scalars if all operands are constants. Nulls follow SQL, and division
+by zero gives null. ``OPERATIONS`` and ``FUNCTIONS`` are the complete tables; ``column_of`` applies them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)
-        zones = [getattr(one.type, "tz", None) for one in (left, right)]
+        zones = [getattr(operand.type, "tz", None) for operand in (left, right)]
         if zones[0] and not zones[1] and pa.types.is_timestamp(right.type):
             right = right.cast(pa.timestamp("us", zones[0]))
         elif zones[1] and not zones[0] and pa.types.is_timestamp(left.type):
@@ -90,11 +90,11 @@ def _remainder(left: Any, right: Any) -> Any:
 
 
 def _joined(*operands: Any) -> Any:
-    return pc.binary_join_element_wise(*(_as_text(one) for one in operands), "", null_handling="emit_null")
+    return pc.binary_join_element_wise(*(_as_text(operand) for operand in operands), "", null_handling="emit_null")
 
 
-def _joined_known(*operands: Any) -> Any:
-    return pc.binary_join_element_wise(*(_as_text(one) for one in operands), "", null_handling="skip")
+def _joined_non_null(*operands: Any) -> Any:
+    return pc.binary_join_element_wise(*(_as_text(operand) for operand in operands), "", null_handling="skip")
 
 
 def _as_text(operand: Any) -> Any:
@@ -103,8 +103,8 @@ def _as_text(operand: Any) -> Any:
 
 def _is_distinct(left: Any, right: Any) -> Any:
     left, right = _alike(left, right)
-    both = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.if_else(both, False, pc.coalesce(pc.not_equal(left, right), True))
+    are_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.if_else(are_null, False, pc.coalesce(pc.not_equal(left, right), True))
 
 
 def _in(value: Any, *others: Any) -> Any:
@@ -125,16 +125,16 @@ def _like(text: Any, pattern: Any, escape: Any = None) -> Any:
 
 def regex_of(pattern: str, escape: str | None) -> str:
     """The regular expression of a LIKE pattern."""
-    found, is_escaped = [], False
+    parts, is_escaped = [], False
     for sign in pattern:
         if is_escaped or sign not in ("%", "_", escape):
-            found.append(re.escape(sign))
+            parts.append(re.escape(sign))
             is_escaped = False
         elif sign == escape:
             is_escaped = True
         else:
-            found.append(".*" if sign == "%" else ".")
-    return f"(?s)^(?:{''.join(found)})\\z"
+            parts.append(".*" if sign == "%" else ".")
+    return f"(?s)^(?:{''.join(parts)})\\z"
 
 
 def _nullif(left: Any, right: Any) -> Any:
@@ -236,7 +236,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "length": _fixed(pc.utf8_length, 1),
     "trim": _fixed(pc.utf8_trim_whitespace, 1),
     "substr": Function(_substr, 2, 3),
-    "concat": Function(_joined_known, 1, None),
+    "concat": Function(_joined_non_null, 1, None),
     "starts_with": _fixed(lambda text, part: pc.starts_with(text, part.as_py()), 2),
     "year": _fixed(pc.year, 1),
     "month": _fixed(pc.month, 1),
@@ -261,21 +261,27 @@ OTHER_NAMES: Mapping[str, str] = {
 """The names of functions in other dialects."""
 
 NEEDS_CONSTANTS: Mapping[str, int] = {"like": 1, "substr": 1, "starts_with": 1, "round": 1, "cast_varchar": 1}
-"""The functions whose operands from this place on must be constants."""
+"""By function, the index of the first operand that must be constant; so must all operands after it."""
 
 
-_OF_NULLS = (None, pa.bool_(), pa.int64(), pa.string(), pa.timestamp("us"))  # types that nulls are given, in this order
+_OF_NULLS = (
+    None,
+    pa.bool_(),
+    pa.int64(),
+    pa.string(),
+    pa.timestamp("us"),
+)  # types to try for a column of nulls, in order
 
 Reader = Callable[[Expression], Any]
-"""Gives the column, or the scalar, of an expression that is neither an operation nor a constant."""
+"""A function that returns the column or scalar of an expression that is neither an operation nor a constant."""
 
 
 def column_of(expression: Expression, read: Reader, size: int) -> Any:
     """The values of an expression on each of ``size`` rows, as an Arrow array; operands of unfit types are refused."""
-    found = value_of(expression, read)
-    if isinstance(found, pa.Scalar):
-        return pa.nulls(size, found.type) if not found.is_valid else pa.repeat(found, size)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    values = value_of(expression, read)
+    if isinstance(values, pa.Scalar):
+        return pa.nulls(size, values.type) if not values.is_valid else pa.repeat(values, size)
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def value_of(expression: Expression, read: Reader) -> Any:
@@ -284,7 +290,7 @@ def value_of(expression: Expression, read: Reader) -> Any:
         case Constant():
             return pa.scalar(expression.value)
         case Operation():
-            operands = [value_of(one, read) for one in expression.operands]
+            operands = [value_of(operand, read) for operand in expression.operands]
             return applied(expression.name, operands, expression.position)
         case _:
             return read(expression)
@@ -296,18 +302,18 @@ def applied(name: str, operands: list[Any], position: Position) -> Any:
     A column of nulls has no type in Arrow, and gets a type that fits the operation.
     """
     column = (OPERATIONS.get(name) or FUNCTIONS[name]).column
-    has_nulls = any(pa.types.is_null(one.type) for one in operands)
+    has_nulls = any(pa.types.is_null(operand.type) for operand in operands)
     errors: list[pa.ArrowException] = []
     for kind in _OF_NULLS if has_nulls else _OF_NULLS[:1]:
         try:
-            return column(*(plain(one, kind) for one in operands))
+            return column(*(plain(operand, kind) for operand in operands))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             errors.append(error)
-    kinds = " and ".join(str(one.type) for one in operands)
+    kinds = " and ".join(str(operand.type) for operand in operands)
     reason = "overflow" if "overflow" in str(errors[0]) else "type"
-    what = "its result is too large" if reason == "overflow" else f"it does not take {kinds}"
+    problem = "its result is too large" if reason == "overflow" else f"it does not take {kinds}"
     word = name.removeprefix("cast_")
-    raise PatternRefused(reason, f"{word} fails: {what} ({_first_line(errors[0])})", position) from errors[0]
+    raise PatternRefused(reason, f"{word} fails: {problem} ({_first_line(errors[0])})", position) from errors[0]
 
 
 def _first_line(error: Exception) -> str:

@@ -119,9 +119,9 @@ def _outputs(tree: Branch) -> tuple[Named, ...] | None:
                 raise PatternRefused("sql", "write * alone, or name each column", position_of(output))
             return None
         expression, *name = trees_of(output)
-        built = build_expression(expression)
+        value = build_expression(expression)
         outputs.append(
-            Named(name_of(name[0]) if name else _default_name(built, len(outputs)), built, position_of(output))
+            Named(name_of(name[0]) if name else _default_name(value, len(outputs)), value, position_of(output))
         )
     return tuple(outputs)
 
@@ -131,8 +131,8 @@ def _default_name(expression: Expression, place: int) -> str:
 
 
 def _ordering(tree: Branch) -> Ordering:
-    expression, *rest = trees_of(tree)
-    flags = {str(one.data) for one in rest}
+    expression, *flag_trees = trees_of(tree)
+    flags = {str(flag.data) for flag in flag_trees}
     return Ordering(build_expression(expression), "descending" in flags, "nulls_first" in flags)
 
 
@@ -165,10 +165,10 @@ def _clause(tree: Branch) -> Clause:
 
 def _sort(tree: Branch) -> Sort:
     column, *flags = (tree,) if tree.data == "column" else trees_of(tree)
-    named = build_expression(column)
-    assert isinstance(named, Name)
-    names = {str(one.data) for one in flags}
-    return Sort(named.column, "descending" in names, "nulls_first" in names, named.position)
+    column_name = build_expression(column)
+    assert isinstance(column_name, Name)
+    names = {str(flag.data) for flag in flags}
+    return Sort(column_name.column, "descending" in names, "nulls_first" in names, column_name.position)
 
 
 def _measure(tree: Branch) -> Named:
@@ -179,7 +179,7 @@ def _measure(tree: Branch) -> Named:
 def _subsets(tree: Branch | None, variables: Variables) -> dict[str, frozenset[int]]:
     subsets: dict[str, frozenset[int]] = {}
     for subset in trees_of(tree) if tree is not None else ():
-        name, *members = (name_of(one, is_label=True) for one in trees_of(subset))
+        name, *members = (name_of(part, is_label=True) for part in trees_of(subset))
         if name in subsets or name in variables.names:
             raise PatternRefused("subset", f"{name} has a meaning already; choose another name", position_of(subset))
         labels = (_label(member, variables, position_of(subset)) for member in members)
@@ -198,22 +198,22 @@ def _label(name: str, variables: Variables, position: Position) -> int:
 
 
 def _skip(parts: _Parts, variables: Variables, subsets: Mapping[str, frozenset[int]]) -> Skip:
-    found = next((name for name in parts if name in _SKIPS), None)
-    if found is None:
+    rule = next((name for name in parts if name in _SKIPS), None)
+    if rule is None:
         return Skip()
-    tree = parts[found]
+    tree = parts[rule]
     position = NOWHERE if tree.meta.empty else position_of(tree)
-    names = [name_of(one, is_label=True) for one in trees_of(tree)]
+    names = [name_of(label_tree, is_label=True) for label_tree in trees_of(tree)]
     labels = (subsets.get(name) or frozenset([_label(name, variables, position)]) for name in names)
-    return Skip(_SKIPS[found], frozenset().union(*labels), position)
+    return Skip(_SKIPS[rule], frozenset().union(*labels), position)
 
 
 def _definitions(tree: Branch | None, variables: Variables) -> tuple[tuple[int, Expression], ...]:
-    built: dict[int, Expression] = {}
+    definitions: dict[int, Expression] = {}
     for definition in trees_of(tree) if tree is not None else ():
         name, condition = trees_of(definition)
         label = _label(name_of(name, is_label=True), variables, position_of(definition))
-        if label in built:
+        if label in definitions:
             raise PatternRefused("duplicate", f"{variables.names[label]} is defined twice", position_of(definition))
-        built[label] = build_expression(condition)
-    return tuple(built.items())
+        definitions[label] = build_expression(condition)
+    return tuple(definitions.items())

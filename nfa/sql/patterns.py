@@ -38,14 +38,14 @@ class PatternReader:
 
     def pattern(self, tree: Branch) -> Node:
         """The pattern of a PATTERN clause."""
-        built = self._alternatives(tree)
+        node = self._alternatives(tree)
         if not self._variables.names:
             raise PatternRefused("no-variable", "the pattern names no variable", position_of(tree))
-        if (size := size_of(built)) > MAX_SIZE:
+        if (size := size_of(node)) > MAX_SIZE:
             raise PatternRefused(
                 "too-large", f"the pattern has {size} steps with its repetitions; at most {MAX_SIZE}", position_of(tree)
             )
-        return built
+        return node
 
     def _alternatives(self, tree: Branch) -> Node:
         parts = tuple(map(self._sequence, trees_of(tree)))
@@ -69,7 +69,7 @@ class PatternReader:
                 self._variables.has_exclusion = True
                 return Exclusion(self._alternatives(tree))
             case "permutation":
-                return _permuted([self._alternatives(one) for one in trees_of(tree)], tree)
+                return _permuted([self._alternatives(member) for member in trees_of(tree)], tree)
         part, quantifier = trees_of(tree)
         return _repetition(self._part(part), quantifier)
 

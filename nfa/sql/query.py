@@ -43,7 +43,7 @@ def query_shape(text: str) -> QueryShape:
 def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | None = None) -> pa.Table:
     """Run a query; ``read`` returns the table of a name, ``max_steps`` bounds the search in one partition.
 
-    ``PatternRefused`` if the text cannot be read or does not fit the table; ``RowPatternFailed`` as ``search``.
+    ``PatternRefused``: the text cannot be read or does not fit the table; ``RowPatternFailed``: see ``search``.
     """
     query = parse_query(text)
     return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))
@@ -53,47 +53,52 @@ def run_clause(clause: Clause, table: pa.Table, max_steps: int) -> pa.Table:
     """Run a MATCH_RECOGNIZE clause over a table."""
     resolved = resolve_clause(clause, table.column_names)
     in_order = sorted_table(table, resolved.partition, resolved.order)
-    return _shown(resolved, in_order, output_of(resolved, in_order, search(resolved, in_order, max_steps)))
+    return _result_table(resolved, in_order, output_of(resolved, in_order, search(resolved, in_order, max_steps)))
 
 
-def _shown(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
+def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
     """The columns of the result of a clause, in the order of the standard."""
     rows = pa.array(output.rows)
-    shown = [(one.column, table.column(one.column).take(rows)) for one in clause.partition]
-    measures = [(one.name, output.measure(one.expression)) for one in clause.measures]
+    partition_columns = [(sort.column, table.column(sort.column).take(rows)) for sort in clause.partition]
+    measures = [(measure.name, output.measure(measure.expression)) for measure in clause.measures]
     if clause.rows == "one":
-        return _as_table([*shown, *measures])
-    of_order = [(one.column, table.column(one.column).take(rows)) for one in clause.order]
-    known = {one.column for one in (*clause.partition, *clause.order)}
-    others = [(name, table.column(name).take(rows)) for name in table.table.column_names if name not in known]
-    return _as_table([*shown, *of_order, *measures, *others])
+        return _as_table([*partition_columns, *measures])
+    order_columns = [(sort.column, table.column(sort.column).take(rows)) for sort in clause.order]
+    sort_names = {sort.column for sort in (*clause.partition, *clause.order)}
+    other_columns = [
+        (name, table.column(name).take(rows)) for name in table.table.column_names if name not in sort_names
+    ]
+    return _as_table([*partition_columns, *order_columns, *measures, *other_columns])
 
 
 def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
     return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
 
-def _selected(query: SqlQuery, found: pa.Table) -> pa.Table:
+def _selected(query: SqlQuery, matches: pa.Table) -> pa.Table:
     """Apply the query around the clause to the result of the clause."""
-    columns = Columns(found.column_names)
+    columns = Columns(matches.column_names)
 
     def value(expression: Expression, table: pa.Table) -> Any:
-        def read(one: Expression) -> Any:
-            assert isinstance(one, Column)
-            return whole(table.column(table.column_names.index(one.name)))
+        def read(leaf: Expression) -> Any:
+            assert isinstance(leaf, Column)
+            return whole(table.column(table.column_names.index(leaf.name)))
 
         return column_of(resolve_output(expression, columns, query.alias), read, table.num_rows)
 
     if query.where is not None:
-        found = found.filter(pc.fill_null(value(query.where, found), False))
+        matches = matches.filter(pc.fill_null(value(query.where, matches), False))
     if query.ordering:
-        keys = [value(one.expression, found) for one in query.ordering]
-        sorts = [Sort(str(place), one.is_descending, one.are_nulls_first) for place, one in enumerate(query.ordering)]
+        keys = [value(ordering.expression, matches) for ordering in query.ordering]
+        sorts = [
+            Sort(str(place), ordering.is_descending, ordering.are_nulls_first)
+            for place, ordering in enumerate(query.ordering)
+        ]
         in_order = sorted_table(_as_table([(str(place), key) for place, key in enumerate(keys)]), (), sorts)
         if in_order.order is not None:
-            found = found.take(pa.array(in_order.order))
+            matches = matches.take(pa.array(in_order.order))
     if query.limit is not None:
-        found = found.slice(0, query.limit)
+        matches = matches.slice(0, query.limit)
     if query.outputs is None:
-        return found
-    return _as_table([(one.name, value(one.expression, found)) for one in query.outputs])
+        return matches
+    return _as_table([(output.name, value(output.expression, matches)) for output in query.outputs])

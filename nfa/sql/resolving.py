@@ -1,7 +1,7 @@
 """Resolution of names: the column or row of the match that a name means, and the meaning of each call.
 
-An operation whose operands are all read at one place is read there as a whole, so ``lower(LAST(A.x))`` is
-``LAST(lower(A.x))``. The meaning stays the same, as a place without a row reads nulls.
+If all operands of an operation are read at one place, the operation is evaluated there: ``lower(LAST(A.x))`` becomes
+``LAST(lower(A.x))``. The meaning stays the same, because a place without a row reads nulls.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Columns:
         """The name of a column in the case of the table."""
         if self.names is None or name in self.names:
             return name
-        alike = [one for one in self.names if one.lower() == name.lower()]
-        if len(alike) == 1:
-            return alike[0]
-        if alike:
-            raise PatternRefused("column", f"{name} may be {' or '.join(alike)}; write the exact name", position)
+        candidates = [column for column in self.names if column.lower() == name.lower()]
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise PatternRefused("column", f"{name} may be {' or '.join(candidates)}; write the exact name", position)
         raise PatternRefused("column", f"there is no column {name}; the columns are {', '.join(self.names)}", position)
 
 
@@ -69,9 +69,9 @@ def resolve_clause(clause: Clause, names: Sequence[str] | None) -> Clause:
     )
     return replace(
         clause,
-        partition=tuple(_sort(one, columns) for one in clause.partition),
-        order=tuple(_sort(one, columns) for one in clause.order),
-        measures=tuple(replace(one, expression=scope.resolve(one.expression)) for one in clause.measures),
+        partition=tuple(_sort(sort, columns) for sort in clause.partition),
+        order=tuple(_sort(sort, columns) for sort in clause.order),
+        measures=tuple(replace(measure, expression=scope.resolve(measure.expression)) for measure in clause.measures),
         definitions=definitions,
     )
 
@@ -96,7 +96,7 @@ def resolve_output(expression: Expression, columns: Columns, alias: str | None) 
                 expression.position,
             )
         case Call() | Operation():
-            operands = tuple(resolve_output(one, columns, alias) for one in expression.operands)
+            operands = tuple(resolve_output(operand, columns, alias) for operand in expression.operands)
             return _function(expression, operands) if isinstance(expression, Call) else _operation(expression, operands)
         case _:
             return expression
@@ -174,74 +174,74 @@ class _Scope:
         if call.name in _PHYSICAL:
             (inner, *_), physical = call.operands, -offset if call.name == "prev" else offset
             if isinstance(inner, Call) and inner.name in _LOGICAL:
-                found = self._logical(inner)
+                target = self._logical(inner)
             else:
-                found = self._content(inner, call)
-            return At(found.content, self._simplified(replace(found.place, physical=physical)), call.position)
+                target = self._content(inner, call)
+            return At(target.content, self._simplified(replace(target.place, physical=physical)), call.position)
         return self._logical(call)
 
     def _logical(self, call: Call) -> At:
         _require_operands(call, 1, 2)
-        found = self._content(call.operands[0], call)
+        target = self._content(call.operands[0], call)
         place = replace(
-            found.place, is_first=call.name == "first", offset=_offset(call), is_final=call.semantics == "final"
+            target.place, is_first=call.name == "first", offset=_offset(call), is_final=call.semantics == "final"
         )
-        return At(found.content, self._simplified(place), call.position)
+        return At(target.content, self._simplified(place), call.position)
 
     def _content(self, expression: Expression, call: Call) -> At:
         """The expression inside a navigation, read at the last row of its labels."""
-        for one in walk(expression):
-            if isinstance(one, Call) and (one.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES, "match_number")):
+        for part in walk(expression):
+            if isinstance(part, Call) and (part.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES, "match_number")):
                 raise PatternRefused(
                     "nesting",
-                    f"{one.name} cannot be inside {call.name} here; only PREV and NEXT take a FIRST or LAST",
-                    one.position,
+                    f"{part.name} cannot be inside {call.name} here; only PREV and NEXT take a FIRST or LAST",
+                    part.position,
                 )
         labels, content = self._of_one_variable(expression, call)
         return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
         """The labels of an expression over one row, which all its names must share, and the resolved expression."""
-        found: list[frozenset[int] | None] = []
+        label_sets: list[frozenset[int] | None] = []
 
-        def plain(one: Expression) -> Expression:
-            match one:
+        def plain(part: Expression) -> Expression:
+            match part:
                 case Name():
-                    found.append(self._labels(one.variable, one.position))
-                    return Column(self.columns.find(one.column, one.position))
-                case Call() if one.name == "classifier":
-                    found.append(self._classified(one))
+                    label_sets.append(self._labels(part.variable, part.position))
+                    return Column(self.columns.find(part.column, part.position))
+                case Call() if part.name == "classifier":
+                    label_sets.append(self._classified(part))
                     return LabelOfRow()
-                case Call() if one.name == "match_number":
+                case Call() if part.name == "match_number":
                     return MatchNumber()
                 case Call():
-                    return _function(one, tuple(map(plain, one.operands)))
+                    return _function(part, tuple(map(plain, part.operands)))
                 case Operation():
-                    return _operation(one, tuple(map(plain, one.operands)))
+                    return _operation(part, tuple(map(plain, part.operands)))
                 case _:
-                    return one
+                    return part
 
         content = plain(expression)
-        if len(set(found)) > 1:
+        if len(set(label_sets)) > 1:
             raise PatternRefused("variables", f"all columns inside {call.name} belong to one variable", call.position)
-        if not found and call.name not in AGGREGATES:
+        if not label_sets and call.name not in AGGREGATES:
             raise PatternRefused("no-column", f"{call.name} reads a column or CLASSIFIER", call.position)
-        return (found[0] if found else None), content
+        return (label_sets[0] if label_sets else None), content
 
     def _aggregate(self, call: Call, name: str) -> Aggregate:
         if not call.of_rows and not (name == "count" and not call.operands):
             number = _MOST_OPERANDS.get(name, 1)
             _require_operands(call, number, number)
-        for one in (inner for operand in call.operands for inner in walk(operand)):
-            if isinstance(one, Call) and one.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES):
-                raise PatternRefused("nesting", f"{one.name} cannot be inside {name}", one.position)
+        for part in (inner for operand in call.operands for inner in walk(operand)):
+            if isinstance(part, Call) and part.name in (*_LOGICAL, *_PHYSICAL, *AGGREGATES):
+                raise PatternRefused("nesting", f"{part.name} cannot be inside {name}", part.position)
         labels = self._labels(call.rows_of, call.position)
         operands: tuple[Expression, ...] = ()
         if call.operands:
             # as one expression, so that the variables of all operands must agree
-            labels, whole = self._of_one_variable(Operation("operands", call.operands, call.position), call)
-            assert isinstance(whole, Operation)
-            operands = whole.operands
+            labels, operation = self._of_one_variable(Operation("operands", call.operands, call.position), call)
+            assert isinstance(operation, Operation)
+            operands = operation.operands
         return Aggregate(name, operands, labels, call.semantics == "final", call.is_distinct, call.position)
 
     def _labels(self, variable: str | None, position: Position) -> frozenset[int] | None:
@@ -257,7 +257,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """The place without labels, if it is the last row of the label whose condition is resolved: the current row."""
+        """The place without labels if it is the current row: the last row of the label whose condition is resolved."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -267,10 +267,10 @@ class _Scope:
 def _offset(call: Call) -> int:
     if len(call.operands) < 2:
         return 1 if call.name in _PHYSICAL else 0
-    found = call.operands[1]
-    if not isinstance(found, Constant) or type(found.value) is not int or not 0 <= found.value <= _MAX_OFFSET:
+    operand = call.operands[1]
+    if not isinstance(operand, Constant) or type(operand.value) is not int or not 0 <= operand.value <= _MAX_OFFSET:
         raise PatternRefused("offset", f"the offset of {call.name} is a whole number from 0 on", call.position)
-    return found.value
+    return operand.value
 
 
 def _require_operands(call: Call, least: int, most: int) -> None:
@@ -285,8 +285,8 @@ def _function(call: Call, operands: tuple[Expression, ...]) -> Operation:
     name = OTHER_NAMES.get(call.name, call.name)
     function = FUNCTIONS.get(name)
     if function is None:
-        known = ", ".join(sorted(FUNCTIONS))
-        raise PatternRefused("unknown-function", f"there is no function {call.name}; there are {known}", call.position)
+        names = ", ".join(sorted(FUNCTIONS))
+        raise PatternRefused("unknown-function", f"there is no function {call.name}; there are {names}", call.position)
     if call.is_distinct:
         raise PatternRefused("function", f"DISTINCT belongs to aggregates, not to {name}", call.position)
     if len(operands) < function.least or (function.most is not None and len(operands) > function.most):
@@ -296,7 +296,7 @@ def _function(call: Call, operands: tuple[Expression, ...]) -> Operation:
 
 def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operation:
     first = NEEDS_CONSTANTS.get(operation.name)
-    if first is not None and not all(isinstance(one, Constant) for one in operands[first:]):
+    if first is not None and not all(isinstance(operand, Constant) for operand in operands[first:]):
         raise PatternRefused(
             "constant", f"{operation.name} takes constants from operand {first + 1} on", operation.position
         )
@@ -305,12 +305,12 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 def _at_one_place(operation: Operation) -> Expression:
     """The operation, read as a whole if all its operands are read at one place."""
-    read = [one for one in operation.operands if not isinstance(one, Constant)]
-    places = {one.place if isinstance(one, At) else None for one in read}
-    are_labels = {LabelOfRow() in walk(one) for one in read}
+    operands = [operand for operand in operation.operands if not isinstance(operand, Constant)]
+    places = {operand.place if isinstance(operand, At) else None for operand in operands}
+    are_labels = {LabelOfRow() in walk(operand) for operand in operands}
     if len(places) != 1 or None in places or len(are_labels) != 1:
         return operation
     (place,) = places
     assert place is not None
-    inner = tuple(one.content if isinstance(one, At) else one for one in operation.operands)
-    return At(replace(operation, operands=inner), place, operation.position)
+    contents = tuple(operand.content if isinstance(operand, At) else operand for operand in operation.operands)
+    return At(replace(operation, operands=contents), place, operation.position)

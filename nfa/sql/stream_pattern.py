@@ -53,8 +53,8 @@ _CALLED: Mapping[type, str] = {Alternation: "| or PERMUTE", Repetition: "a quant
 
 def stream_pattern_text(text: str) -> str:
     """Translate ``PATTERN name MATCH_RECOGNIZE (…)`` to a text of the pattern language."""
-    name, written = parse_named(text)
-    clause = resolve_clause(written, None)
+    name, parsed_clause = parse_named(text)
+    clause = resolve_clause(parsed_clause, None)
     _check(clause)
     with _placed(clause.position):
         steps = tuple(_steps(clause.pattern))
@@ -69,16 +69,16 @@ class _Unplaced(PatternRefused):
 
 @contextmanager
 def _placed(position: Position) -> Iterator[None]:
-    """Add a position to refusals inside that have none."""
+    """Add a position to refusals without one that are raised inside the context."""
     try:
         yield
     except _Unplaced as error:
         raise PatternRefused(error.reason, error.message.partition(": ")[2], position) from None
 
 
-def _refuse(what: str, why: str, position: Position = NOWHERE) -> NoReturn:
+def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoReturn:
     kind = PatternRefused if position != NOWHERE else _Unplaced
-    raise kind("stream-sql", f"{what} has no meaning as a pattern of a stream: {why}", position)
+    raise kind("stream-sql", f"{construct} has no meaning as a pattern of a stream: {reason}", position)
 
 
 def _check(clause: Clause) -> None:
@@ -119,13 +119,13 @@ class _Writer:
     @cached_property
     def aliases(self) -> tuple[str, ...]:
         """The alias of each step: its variable, with a number if the variable has several steps."""
-        names, found = self.clause.variables, list[str]()
+        names, step_aliases = self.clause.variables, list[str]()
         for place, label in enumerate(self.steps):
-            same = [step for step, other in enumerate(self.steps) if other == label]
-            found.append(names[label] if len(same) == 1 else f"{names[label]}_{same.index(place) + 1}")
-        if len(set(found)) < len(found):
+            same = [step for step, other_label in enumerate(self.steps) if other_label == label]
+            step_aliases.append(names[label] if len(same) == 1 else f"{names[label]}_{same.index(place) + 1}")
+        if len(set(step_aliases)) < len(step_aliases):
             _refuse("these names of variables", "they are equal once repeated ones are numbered; rename one")
-        return tuple(found)
+        return tuple(step_aliases)
 
     def text(self, name: str) -> str:
         """The whole text of the pattern."""
@@ -141,9 +141,9 @@ class _Writer:
         ]
         end = len(self.steps) - 1
         columns = []
-        for one in self.clause.measures:
-            with _placed(one.position):
-                columns.append(f"{self._value(one.expression, end, None)} AS {self._name(one.name)}")
+        for measure in self.clause.measures:
+            with _placed(measure.position):
+                columns.append(f"{self._value(measure.expression, end, None)} AS {self._name(measure.name)}")
         return "\n".join([*lines, *([f"RETURN {', '.join(columns)}"] if columns else [])])
 
     def _within(self) -> str:
@@ -154,75 +154,77 @@ class _Writer:
 
     def _step(self, place: int) -> str:
         condition = dict(self.clause.definitions).get(self.steps[place])
-        types, rest = "_", [condition] if condition is not None else []
-        for one in _conjuncts(condition):
-            if (found := _types_of(one)) is not None:
-                types = "|".join(self._name(name) for name in found)
-                rest = [other for other in _conjuncts(condition) if other != one]
+        types, remaining = "_", [condition] if condition is not None else []
+        for conjunct in _conjuncts(condition):
+            if (type_names := _types_of(conjunct)) is not None:
+                types = "|".join(self._name(name) for name in type_names)
+                remaining = [candidate for candidate in _conjuncts(condition) if candidate != conjunct]
                 break
         with _placed(self.clause.position if condition is None else position_of(condition)):
-            written = " AND ".join(f"({self._value(one, place, place)})" for one in rest)
-        return f"{types} {self._name(self.aliases[place])}{f' [{written}]' if written else ''}"
+            condition_text = " AND ".join(f"({self._value(conjunct, place, place)})" for conjunct in remaining)
+        return f"{types} {self._name(self.aliases[place])}{f' [{condition_text}]' if condition_text else ''}"
 
-    def _value(self, expression: Expression, here: int, own: int | None) -> str:
-        """The text of an expression at step ``here``, in the condition of the step ``own``; None: in a measure."""
+    def _value(self, expression: Expression, current_step: int, own_step: int | None) -> str:
+        """The text of an expression at a step, in the condition of ``own_step``; None: in a measure."""
         match expression:
             case Constant():
                 return _constant(expression.value)
             case At():
-                return self._at(expression, here, own)
+                return self._at(expression, current_step, own_step)
             case Operation():
-                return self._operation(expression, [self._value(one, here, own) for one in expression.operands])
+                return self._operation(
+                    expression, [self._value(operand, current_step, own_step) for operand in expression.operands]
+                )
             case Aggregate(name="count", operands=()):
-                return str(len(self._places(expression.labels, here)))
+                return str(len(self._places(expression.labels, current_step)))
             case Aggregate():
                 _refuse(f"{expression.name}", "name the rows instead, as A.x + B.x", expression.position)
             case MatchNumber():
                 _refuse("MATCH_NUMBER()", "matches of a stream are not numbered")
         raise AssertionError(expression)
 
-    def _at(self, expression: At, here: int, own: int | None) -> str:
-        step = self._target(expression.place, here, expression.position)
+    def _at(self, expression: At, current_step: int, own_step: int | None) -> str:
+        step = self._target(expression.place, current_step, expression.position)
 
-        def read(one: Expression) -> str:
-            match one:
+        def read(part: Expression) -> str:
+            match part:
                 case Constant():
-                    return _constant(one.value)
-                case _ if step is None and not isinstance(one, Operation):
+                    return _constant(part.value)
+                case _ if step is None and not isinstance(part, Operation):
                     return "NULL"
                 case LabelOfRow() if step is not None:
                     return _constant(self.clause.variables[self.steps[step]])
                 case Column() if step is not None:
-                    return self._column(one.name, step, own)
+                    return self._column(part.name, step, own_step)
                 case Operation():
-                    return self._operation(one, [read(operand) for operand in one.operands])
-            raise AssertionError(one)
+                    return self._operation(part, [read(operand) for operand in part.operands])
+            raise AssertionError(part)
 
         return read(expression.content)
 
-    def _places(self, labels: frozenset[int] | None, here: int) -> list[int]:
+    def _places(self, labels: frozenset[int] | None, current_step: int) -> list[int]:
         """The steps with some labels, up to the current step."""
-        return [step for step in range(here + 1) if labels is None or self.steps[step] in labels]
+        return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
-    def _target(self, place: Place, here: int, position: Position) -> int | None:
+    def _target(self, place: Place, current_step: int, position: Position) -> int | None:
         """The step of a place; None if there is no such step. A row outside the match so far is refused."""
-        found = self._places(place.labels, here)
+        candidates = self._places(place.labels, current_step)
         if not place.is_first:
-            found.reverse()
-        if place.offset >= len(found):
+            candidates.reverse()
+        if place.offset >= len(candidates):
             return None
-        step = found[place.offset] + place.physical
-        if not 0 <= step <= here:
+        step = candidates[place.offset] + place.physical
+        if not 0 <= step <= current_step:
             _refuse(
                 "a row outside the match, or after the current one", "a pattern reads its own events only", position
             )
         return step
 
-    def _column(self, name: str, step: int, own: int | None) -> str:
+    def _column(self, name: str, step: int, own_step: int | None) -> str:
         alias = self._name(self.aliases[step])
         if name in _OF_EVENT:
             return f"{name}({alias})"
-        return self._name(name) if step == own else f"{alias}.{self._name(name)}"
+        return self._name(name) if step == own_step else f"{alias}.{self._name(name)}"
 
     def _operation(self, operation: Operation, operands: Sequence[str]) -> str:
         name = operation.name
@@ -236,7 +238,7 @@ class _Writer:
             return f"(-{operands[0]})"
         if name == "is_null":
             return f"({operands[0]} IS NULL)"
-        if name == "in" and all(isinstance(one, Constant) for one in operation.operands[1:]):
+        if name == "in" and all(isinstance(operand, Constant) for operand in operation.operands[1:]):
             return f"({operands[0]} IN ({', '.join(operands[1:])}))"
         if name == "like" and len(operands) == 2 and "\\" not in operands[1]:
             return f"({operands[0]} LIKE {operands[1]})"
@@ -254,9 +256,9 @@ class _Writer:
 
 def _conjuncts(condition: Expression | None) -> Sequence[Expression]:
     if isinstance(condition, At) and isinstance(condition.content, Operation) and condition.content.name == "and":
-        return [At(one, condition.place) for one in condition.content.operands]
+        return [At(operand, condition.place) for operand in condition.content.operands]
     if isinstance(condition, Operation) and condition.name == "and":
-        return [part for one in condition.operands for part in _conjuncts(one)]
+        return [part for operand in condition.operands for part in _conjuncts(operand)]
     return [] if condition is None else [condition]
 
 
@@ -264,8 +266,10 @@ def _types_of(condition: Expression) -> Sequence[str] | None:
     """The event types in a condition ``type = '…'`` or ``type IN (…)`` on the current row; None for others."""
     match condition:
         case At(content=Operation(name="=" | "in", operands=(Column(name="type"), *values)), place=place):
-            if place == Place() and all(isinstance(one, Constant) and isinstance(one.value, str) for one in values):
-                return [str(one.value) for one in values if isinstance(one, Constant)]
+            if place == Place() and all(
+                isinstance(constant, Constant) and isinstance(constant.value, str) for constant in values
+            ):
+                return [str(constant.value) for constant in values if isinstance(constant, Constant)]
     return None
 
 

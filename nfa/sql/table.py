@@ -62,12 +62,12 @@ class SortedTable:
     def values(self, expression: Expression, rows: NDArray[np.int64] | None = None) -> Any:
         """The values of an expression over single rows: of all rows, or of ``rows`` (-1: a missing row, with nulls)."""
         size = self.size if rows is None else len(rows)
-        chosen = None if rows is None else pa.array(rows, mask=rows < 0)
+        indices = None if rows is None else pa.array(rows, mask=rows < 0)
 
-        def read(one: Expression) -> Any:
-            assert isinstance(one, Column)
-            column = self.column(one.name)
-            return column if chosen is None else column.take(chosen)
+        def read(leaf: Expression) -> Any:
+            assert isinstance(leaf, Column)
+            column = self.column(leaf.name)
+            return column if indices is None else column.take(indices)
 
         return column_of(expression, read, size)
 
@@ -119,19 +119,19 @@ def _sortable(column: Any, sort: Sort) -> Any:
 
 def _keys(column: Any, sort: Sort) -> list[NDArray[Any]]:
     """The sort keys of a column for lexsort, the most significant key last."""
-    found = _sortable(whole(column), sort)
-    if any(test(found.type) for test in _WHOLE):
-        values = integers_of(found)
+    sortable = _sortable(whole(column), sort)
+    if any(test(sortable.type) for test in _WHOLE):
+        values = integers_of(sortable)
         values = -1 - values if sort.is_descending else values
-    elif pa.types.is_floating(found.type):
-        values = found.fill_null(0.0).to_numpy()
+    elif pa.types.is_floating(sortable.type):
+        values = sortable.fill_null(0.0).to_numpy()
         values = -values if sort.is_descending else values
     else:
-        values = _numbers(pc.rank(found, tiebreaker="dense"))
+        values = _numbers(pc.rank(sortable, tiebreaker="dense"))
         values = -values if sort.is_descending else values
-    if found.null_count == 0:
+    if sortable.null_count == 0:
         return [values]
-    nulls = np.asarray(pc.is_null(found).to_numpy(zero_copy_only=False), np.int8)
+    nulls = np.asarray(pc.is_null(sortable).to_numpy(zero_copy_only=False), np.int8)
     return [np.where(nulls, 0, values), -nulls if sort.are_nulls_first else nulls]
 
 

@@ -38,7 +38,7 @@ class FinerTraces:
         return len(self._pairs) >= self._sweep_at
 
     def note(self, homes: NDArray[np.uint64], keys: NDArray[np.uint64]) -> None:
-        """Add the finer keys of some events, each with its correlation key."""
+        """Add the finer keys of events, each with its correlation key."""
         places = np.searchsorted(self._known, keys)
         is_new = np.equal(places, len(self._known))
         is_new[~is_new] = self._known[places[~is_new]] != keys[~is_new]
@@ -48,11 +48,11 @@ class FinerTraces:
             self._known = np.sort(self._pairs[:, 1], kind="stable")
 
     def of(self, homes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The hashed keys of all finer traces of some correlation keys, ascending."""
+        """The hashed keys, ascending, of all finer traces of the given correlation keys."""
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """The finer traces that end with the traces of some hashed correlation keys, whose rows must ascend."""
+        """The finer traces that end with the traces of the given hashed correlation keys, whose rows must ascend."""
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
         sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
@@ -76,8 +76,8 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch,
     boolean are always different.
     """
     every = np.arange(len(batch))
-    found = BatchColumns(batch).read(every, list(keys))
-    columns = [found[path] for path in keys]
+    values_by_path = BatchColumns(batch).read(every, list(keys))
+    columns = [values_by_path[path] for path in keys]
     has_all = np.ones(len(batch), np.bool_)
     for column in columns:
         has_all &= np.not_equal(column.kinds, NULL)
@@ -86,11 +86,13 @@ def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch,
         _hash_of(int(home), [_plain(column, row) for column in columns])
         for home, row in zip(batch.key_hashes[rows].tolist(), rows.tolist(), strict=True)
     ]
-    taken = batch.columns.take(column_of(rows))
-    place = taken.schema.get_field_index("key_hash")
-    field = taken.schema.field(place)
+    event_columns = batch.columns.take(column_of(rows))
+    place = event_columns.schema.get_field_index("key_hash")
+    field = event_columns.schema.field(place)
     attributes = {path: column.take(column_of(rows)) for path, column in batch.attributes.items()}
-    finer = EventBatch(taken.set_column(place, field, pa.array(hashes, pa.uint64())), attributes, tables=batch.tables)
+    finer = EventBatch(
+        event_columns.set_column(place, field, pa.array(hashes, pa.uint64())), attributes, tables=batch.tables
+    )
     return finer, batch.key_hashes[rows], rows
 
 

@@ -59,22 +59,22 @@ class IdleTraces:
         self._ends.filled[0] = 0
         row: kernel.Int = 0
         newest: kernel.Int = newest_us
-        given = (
+        columns = (
             np.array(keys, np.uint64),
             np.array(times_us, np.int64),
             is_last,
         )  # kernels only accept writable arrays
         while row < len(keys):
-            row, newest = kernel.advance(self._state, self._ends, *given, self.timeout_us, newest, row)
+            row, newest = kernel.advance(self._state, self._ends, *columns, self.timeout_us, newest, row)
             if row < len(keys):
                 self._widen()
-        return self._found()
+        return self._ended()
 
     def pass_time(self, now_us: int) -> EndedTraces:
         self._ends.filled[0] = 0
         while not kernel.expire(self._state, self._ends, self.timeout_us, now_us, 0):
             self._widen()
-        return self._found()
+        return self._ended()
 
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys of the traces, in any order."""
@@ -109,10 +109,10 @@ class IdleTraces:
     def _make_room(self, rows: int) -> None:
         """Make room for the new traces of ``rows`` rows, with at most three in four slots in use."""
         state = self._state
-        wanted = len(self) + rows
-        if 4 * wanted > 3 * len(state.keys):
+        needed = len(self) + rows
+        if 4 * needed > 3 * len(state.keys):
             used = np.flatnonzero(state.last != EMPTY)
-            larger = _empty(power_above(2 * wanted, _LEAST_SLOTS), 0)
+            larger = _empty(power_above(2 * needed, _LEAST_SLOTS), 0)
             kernel.fill(larger, state.keys[used], state.last[used], state.queued[used])
             self._state = state = state._replace(keys=larger.keys, last=larger.last, queued=larger.queued)
         entries = int(state.counters[HEAPED]) + rows
@@ -125,7 +125,7 @@ class IdleTraces:
         ends, size = self._ends, 2 * len(self._ends.rows)
         self._ends = IdleEnds(grown(ends.rows, size), grown(ends.keys, size), grown(ends.times, size), ends.filled)
 
-    def _found(self) -> EndedTraces:
+    def _ended(self) -> EndedTraces:
         filled = int(self._ends.filled[0])
         ends = self._ends
         return EndedTraces(

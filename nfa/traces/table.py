@@ -84,8 +84,8 @@ class Visits:
             return np.searchsorted(self.rows, rows)
         place_of = np.empty(int(self.rows[-1]) + 1, np.intp)
         place_of[self.rows] = np.arange(len(self.rows))
-        found: NDArray[np.intp] = place_of[rows]
-        return found
+        places: NDArray[np.intp] = place_of[rows]
+        return places
 
     def columns_of(self, places: NDArray[np.intp]) -> NDArray[np.int32]:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
@@ -95,9 +95,11 @@ class Visits:
 
         ``places`` has the index in ``moves`` of each row; at a row with ``NIL``, a trace stays in its state.
         """
-        own = places[self.rows]
-        before, after, kill, column = (one[own] for one in (moves.before, moves.after, moves.kill, moves.column))
-        if len(stays := np.flatnonzero(own == NIL)):
+        indices = places[self.rows]
+        before, after, kill, column = (
+            array[indices] for array in (moves.before, moves.after, moves.kill, moves.column)
+        )
+        if len(stays := np.flatnonzero(indices == NIL)):
             order = np.argsort(self.traces, kind="stable")
             previous = np.full(len(self), NIL, np.intp)
             is_same = self.traces[order[1:]] == self.traces[order[:-1]]
@@ -130,27 +132,27 @@ class Moves:
     @classmethod
     def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
         """The moves of visits; events without a visit are unguarded, and nothing is killed."""
-        chosen = np.flatnonzero(is_event[visits.rows])
-        places = (np.cumsum(is_event) - 1)[visits.rows[chosen]]
+        event_visits = np.flatnonzero(is_event[visits.rows])
+        places = (np.cumsum(is_event) - 1)[visits.rows[event_visits]]
         size = int(is_event.sum()) + 1
         before, after = np.full(size, UNGUARDED, np.int32), np.full(size, UNGUARDED, np.int32)
         column = np.zeros(size, np.int32)
-        before[places], after[places] = visits.before[chosen], visits.after[chosen]
-        column[places] = visits.columns_of(chosen)
+        before[places], after[places] = visits.before[event_visits], visits.after[event_visits]
+        column[places] = visits.columns_of(event_visits)
         return cls(before=before, after=after, column=column, kill=np.full(size, kernel.NOTHING_ENDS, np.int32))
 
     @property
     def matters(self) -> NDArray[np.bool_]:
         """A mask of the events at which something can no longer complete, or by which a trace deviates."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
-        found: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
-        return found
+        is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
+        return is_relevant
 
 
 def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
     """A mask of the monitor states of traces that have broken a constraint."""
-    found: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
-    return found
+    is_broken: NDArray[np.bool_] = (monitors == DEVIANT) | (monitors == FAILED)
+    return is_broken
 
 
 class TraceTable:
@@ -190,8 +192,8 @@ class TraceTable:
         ``index`` is the filter index of the cells of wants and columns; None: no cells.
         """
         self._tracks_all = tracks_all
-        found = index or FilterIndex()
-        self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all, index=found)
+        filter_index = index or FilterIndex()
+        self._wants = _wants_of(list(wants), types, frozenset(end_types), tracks_all=tracks_all, index=filter_index)
         if end_mark is not None:
             self._wants.of_type[end_mark] = kernel.ENDS
 
@@ -249,7 +251,7 @@ class TraceTable:
 
     @property
     def no_visits(self) -> Visits:
-        return self._found(0, np.zeros(0, np.int32))
+        return self._filled_visits(0, np.zeros(0, np.int32))
 
     def advance(self, columns: Columns, guards: GuardTables) -> Visits:
         """Find the traces of a batch, move their monitors, and close traces at their ends.
@@ -266,11 +268,11 @@ class TraceTable:
         row: kernel.Int = 0
         is_mixed = False
         while True:
-            given = Advance(self._wants, guards.tables, self._state, columns, self._visits, self._picked)
+            arrays = Advance(self._wants, guards.tables, self._state, columns, self._visits, self._picked)
             if is_mixed:
-                status, row = advance_mixed(given, guards.fallback, row)
+                status, row = advance_mixed(arrays, guards.fallback, row)
             else:
-                status, row = kernel.advance_batch(given, row)
+                status, row = kernel.advance_batch(arrays, row)
             if status == kernel.DONE:
                 break
             if status == kernel.UNDER_BITS:
@@ -285,7 +287,7 @@ class TraceTable:
             else:
                 guards.bits.resolve(int(status), guards)
         filled = int(self._visits.filled[0])
-        visits = self._found(filled, columns.classes)
+        visits = self._filled_visits(filled, columns.classes)
         self._closed = visits.traces[visits.ends]
         return visits
 
@@ -374,11 +376,11 @@ class TraceTable:
         Rejects arrays of another form, repeated keys, and numbers out of range.
         """
         keys = checked(arrays, "trace_key", np.uint64)
-        found = checked(arrays, "trace_monitor", np.int32, len(keys))
+        trace_monitors = checked(arrays, "trace_monitor", np.int32, len(keys))
         released = checked(arrays, "trace_released", np.int32, len(keys))
         newest = checked(arrays, "trace_newest", np.int64, len(keys) if self._is_simultaneous else 0)
         saved = checked(arrays, "trace_counters", np.int64, len(SAVED_COUNTERS))
-        if len(found) and (found.min() < 0 or found.max() >= monitors):
+        if len(trace_monitors) and (trace_monitors.min() < 0 or trace_monitors.max() >= monitors):
             raise StateFormatError(f"saved state: trace_monitor points outside 0 to {monitors - 1}")
         if np.any(saved[:4] < 0) or saved[5] < 1 or np.any(released < 0):
             raise StateFormatError("saved state: a counter of the traces is out of range")
@@ -387,7 +389,7 @@ class TraceTable:
         counters[list(SAVED_COUNTERS)] = saved
         counters[kernel.TRACES] = counters[kernel.FRESH] = len(keys)
         index = np.zeros((size, 2), np.uint64)
-        values = (found.astype(np.uint64) << _HIGH) | np.arange(1, len(keys) + 1, dtype=np.uint64)
+        values = (trace_monitors.astype(np.uint64) << _HIGH) | np.arange(1, len(keys) + 1, dtype=np.uint64)
         if not kernel.fill_slots(index, keys, values):
             raise StateFormatError("saved state: trace_key holds a key twice")
         self._state = self._empty(size, counters)._replace(slots=index)
@@ -411,7 +413,7 @@ class TraceTable:
         self._state.free[first : first + len(numbers)] = numbers
         counters[kernel.FREE] += len(numbers)
 
-    def _found(self, filled: int, classes: NDArray[np.int32]) -> Visits:
+    def _filled_visits(self, filled: int, classes: NDArray[np.int32]) -> Visits:
         names = (name for name in VisitColumns._fields if name != "filled")
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
@@ -439,9 +441,9 @@ def checked(
     """An array of saved state, one-dimensional; rejected if missing, or of another type or length."""
     array = arrays.get(name)
     if array is None or array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
-        found = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
-        wanted = np.dtype(dtype).name if length is None else f"{np.dtype(dtype).name} of length {length}"
-        raise StateFormatError(f"saved state: {name} is {found} instead of {wanted}")
+        form = "missing" if array is None else f"{array.ndim}-dimensional {array.dtype} of {array.shape}"
+        expected_form = np.dtype(dtype).name if length is None else f"{np.dtype(dtype).name} of length {length}"
+        raise StateFormatError(f"saved state: {name} is {form} instead of {expected_form}")
     return np.ascontiguousarray(array, dtype)
 
 
@@ -450,13 +452,13 @@ def _wants_of(
 ) -> Wants:
     of_type = np.full(types, kernel.ALWAYS if tracks_all else 0, np.uint8)
     of_type[sorted(end_types)] |= kernel.ENDS
-    asked: dict[tuple[int, int, int], bool] = {}
+    opens_by_place: dict[tuple[int, int, int], bool] = {}
     for want in wants:
         place = want.cell, want.type_code, want.predicate
-        asked[place] = asked.get(place, False) or want.opens
-    rows = sorted(asked)
+        opens_by_place[place] = opens_by_place.get(place, False) or want.opens
+    rows = sorted(opens_by_place)
     for cell, code, predicate in rows:
-        is_plain = predicate == kernel.TRUE and asked[cell, code, predicate]
+        is_plain = predicate == kernel.TRUE and opens_by_place[cell, code, predicate]
         of_type[code] |= kernel.FINDS if cell != NO_CELL else kernel.ALWAYS if is_plain else kernel.ASKS
     cells = np.array([cell for cell, _, _ in rows], np.int32)
     codes = np.array([code for cell, code, _ in rows if cell == NO_CELL], np.int32)
@@ -465,7 +467,7 @@ def _wants_of(
         of_type=of_type,
         ask_from=np.searchsorted(codes, np.arange(types + 1)).astype(np.int32),
         predicates=np.array([predicate for _, _, predicate in rows], np.int32),
-        opens=np.array([asked[row] for row in rows], np.bool_),
+        opens=np.array([opens_by_place[row] for row in rows], np.bool_),
         cell_begin=cell_begin,
         cell_end=cell_end,
     )

@@ -88,14 +88,14 @@ class Block:
 
 def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
     """The rows of a step as a block."""
-    found = list(blocks)
-    if sum(map(len, found)) <= _FEW_ROWS:
-        rows = sorted(rows_of(found), key=lambda row: position_order(row.position))
+    row_blocks = list(blocks)
+    if sum(map(len, row_blocks)) <= _FEW_ROWS:
+        rows = sorted(rows_of(row_blocks), key=lambda row: position_order(row.position))
         heads = orjson.dumps([(*row[:3], len(row.body), *row[4:]) for row in rows])
         text = b"\n".join((heads, b"".join(row.body for row in rows)))
         if len(text) <= _FEW_BYTES:
             return text
-    batch = to_batch(found)
+    batch = to_batch(row_blocks)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # threads cost more than they save
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
@@ -123,7 +123,7 @@ class BlockWriter:
         task's state of the shard is then invalid. ``QueryFailed`` if the log is being resharded, or was.
         """
         while True:
-            outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._given(step))))
+            outcome, at = cast("tuple[bytes, Any]", self._run(*self._script.bind(self._script_inputs(step))))
             if outcome == b"declared":
                 self._sinces |= {stream: since.decode() for stream, since in zip(step.derived.events, at, strict=True)}
             elif outcome == b"divided":
@@ -141,7 +141,7 @@ class BlockWriter:
                 return
             time.sleep(_PAUSE_S)
 
-    def _given(self, step: Step) -> dict[str, ScriptInput]:
+    def _script_inputs(self, step: Step) -> dict[str, ScriptInput]:
         return {
             "layout": LAYOUT_KEY,
             "epochs": EPOCHS_KEY,
@@ -159,7 +159,7 @@ class BlockWriter:
             "after": step.after,
             "most_blocks": _most_blocks(step),
             "rows": step.rows,
-            **step.derived.given(step.shard, step.after, self._shards, self._sinces),
+            **step.derived.script_inputs(step.shard, step.after, self._shards, self._sinces),
         }
 
 
@@ -175,8 +175,8 @@ def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
 
 def positions(server: redis.Redis, shards: int) -> list[str]:
     """The position of each shard up to which its results are written in blocks."""
-    found = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
-    return [START if one is None else one.decode() for one in cast("list[bytes | None]", found)]
+    fields = server.hmget(POSITIONS_KEY, [f"position:{shard}" for shard in range(shards)])
+    return [START if position is None else position.decode() for position in cast("list[bytes | None]", fields)]
 
 
 def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
@@ -195,8 +195,8 @@ def read_blocks(
     """
     keys = {blocks_key(shard): shard for shard in sorted(afters)}
     streams: dict[Any, Any] = {key: afters[shard] for key, shard in keys.items()}
-    found = cast("list[Any]", server.xread(streams, count=most, block=wait_ms) or [])
-    blocks = [_block(keys[key.decode()], *entry) for key, entries in found for entry in entries]
+    pages = cast("list[Any]", server.xread(streams, count=most, block=wait_ms) or [])
+    blocks = [_block(keys[key.decode()], *entry) for key, entries in pages for entry in entries]
     blocks.sort(key=lambda block: position_order(block.position))
     befores = accumulate((len(block.rows) for block in blocks), initial=0)
     return [block for block, before in zip(blocks, befores, strict=False) if before < BATCH_BYTES]
@@ -204,8 +204,8 @@ def read_blocks(
 
 def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:
     """The blocks of a shard after a position, up to and including another."""
-    found = cast("list[Any]", server.xrange(blocks_key(shard), min=f"({after}", max=until))
-    return [_block(shard, *entry) for entry in found]
+    entries = cast("list[Any]", server.xrange(blocks_key(shard), min=f"({after}", max=until))
+    return [_block(shard, *entry) for entry in entries]
 
 
 def _block(shard: int, position: bytes, fields: Mapping[bytes, bytes]) -> Block:

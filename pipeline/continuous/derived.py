@@ -45,7 +45,7 @@ class Derived:
         """The size of the events in memory."""
         return sum(batch.columns.nbytes for parts in self.events.values() for _, batch in parts)
 
-    def given(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
+    def script_inputs(self, shard: int, until: str, shards: int, sinces: Mapping[str, str]) -> dict[str, ScriptInput]:
         """The script's arguments for a step of a shard that ends at the position ``until``.
 
         ``shards`` is the number of shards; ``sinces`` has the time at which each stream was declared, in milliseconds.
@@ -68,7 +68,7 @@ class Derived:
             "promising": orjson.dumps(promising),
             "kind": Tick.KIND.value,
             "tick": _TICK,
-            "shards": [log_key(one) for one in range(shards)] if appends or promising else [],
+            "shards": [log_key(number) for number in range(shards)] if appends or promising else [],
             "bodies": bodies,
         }
 

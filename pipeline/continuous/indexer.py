@@ -58,14 +58,14 @@ log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards to the sink, from its own thread. ``error`` is the one that ended the thread."""
+    """Writes the blocks of all shards to the sink, from its own thread. ``error`` is what ended the thread."""
 
     def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
         self._options = options
         self._server = connect(options)
         self._meter = BatchMeter(sink, report)
         self._report = report
-        self._seen: SinkTime | None = None
+        self._sink_time: SinkTime | None = None
         self._since = datetime.now(UTC)
         self._afters: dict[int, str] = {}
         self._kept: dict[int, str] = {}
@@ -98,7 +98,7 @@ class Indexer:
 
     def recover(self) -> None:
         """Find where the last batch ended, and write it again in case it was interrupted."""
-        self._run_id = self._found_run_id()
+        self._run_id = self._server_run_id()
         noted = cast("bytes | None", self._server.get(RANGE_KEY))
         at = dict(enumerate(positions(self._server, self._options.shards)))
         batch: Any = {"number": 0, "afters": {}, "untils": {}} if noted is None else orjson.loads(noted)
@@ -125,7 +125,7 @@ class Indexer:
         blocks = self._next_blocks(wait_ms)
         if not blocks:
             return False
-        begun = time.monotonic()
+        start_s = time.monotonic()
         self._batch += 1
         untils = _ends(blocks)
         is_known = self._note(untils, after=self._batch - 1)
@@ -135,11 +135,11 @@ class Indexer:
             is_known = len(blocks) == len(untils) or self._note({}, after=self._batch)
         if not is_known:
             self._begin_again()
-        self._took_s = time.monotonic() - begun
+        self._took_s = time.monotonic() - start_s
         return True
 
     def _next_blocks(self, wait_ms: int) -> list[Block]:
-        """The blocks of the next batch; waits shortly after the first for more."""
+        """The blocks of the next batch; once there are some, waits briefly for more."""
         most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes * self._options.shards)))
         blocks = read_blocks(self._server, self._afters, wait_ms, most)
         if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
@@ -160,7 +160,7 @@ class Indexer:
             "untils": {str(shard): until for shard, until in untils.items()},
         }
         shards = untils or self._afters
-        given: dict[str, ScriptInput] = {
+        script_inputs: dict[str, ScriptInput] = {
             "range": RANGE_KEY,
             "noted": NOTED_KEY,
             "blocks": [blocks_key(shard) for shard in shards],
@@ -170,7 +170,7 @@ class Indexer:
             "batch": orjson.dumps(batch),
             "afters": [self._afters[shard] for shard in shards],
         }
-        answer = self._run_note(*self._script.bind(given))
+        answer = self._run_note(*self._script.bind(script_inputs))
         if answer < 0:
             raise QueryFailed("another driver has begun to write the results; this one was stopped, or cut off")
         return bool(answer)
@@ -203,16 +203,16 @@ class Indexer:
     def sweep(self) -> None:
         """Report the progress, remove log entries that no recovery needs, and detect a restart of the server."""
         self._swept = time.monotonic()
-        if self._seen is not None:
-            self._report(fold(self._durations(self._seen), self._seen))
-        self._seen, self._since = None, datetime.now(UTC)
-        if self._found_run_id() != self._run_id:
+        if self._sink_time is not None:
+            self._report(fold(self._durations(self._sink_time), self._sink_time))
+        self._sink_time, self._since = None, datetime.now(UTC)
+        if self._server_run_id() != self._run_id:
             self._begin_again()
         if self._afters != self._kept:
             self._kept = dict(self._afters)
             self._reader.commit({str(shard): after for shard, after in self._afters.items()})
 
-    def _found_run_id(self) -> str:
+    def _server_run_id(self) -> str:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
@@ -222,13 +222,13 @@ class Indexer:
 
     def _write(self, blocks: Sequence[Block]) -> None:
         self._meter([row for block in blocks for row in block.to_rows()], self._batch)
-        seen = self._meter.take(self._batch)
-        self._seen = seen if self._seen is None else merged(self._seen, seen)
+        sink_time = self._meter.take(self._batch)
+        self._sink_time = sink_time if self._sink_time is None else merged(self._sink_time, sink_time)
 
-    def _durations(self, seen: SinkTime) -> dict[str, Any]:
+    def _durations(self, sink_time: SinkTime) -> dict[str, Any]:
         """The batches since the last report as one, in the form of Spark's progress."""
-        spent_s = sum(report[name] for report in seen.reports for name in ("load_s", "match_s", "keep_s"))
-        whole_ms = seen.sink_ms + 1_000 * spent_s
+        spent_s = sum(report[name] for report in sink_time.reports for name in ("load_s", "match_s", "keep_s"))
+        whole_ms = sink_time.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
         return {"batchId": self._batch, "timestamp": self._since.isoformat(), "durationMs": durations}
 

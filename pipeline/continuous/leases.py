@@ -39,7 +39,7 @@ class Leases:
         self._script = read_script("pipeline.continuous", "lease")
         self._run = server.register_script(self._script.text)
         self._server = server
-        self._given: dict[str, ScriptInput] = {
+        self._member_inputs: dict[str, ScriptInput] = {
             "id": job,
             "member": member,
             "life_ms": round(life_s * 1_000),
@@ -61,11 +61,11 @@ class Leases:
                 "loaded": LOADED_KEY,
                 "wake": WAKE_KEY,
                 "states": [part for state in states.items() for part in state],
-                **self._given,
+                **self._member_inputs,
             }
         )
-        found = cast("list[int] | None", self._run(keys, args))
-        return None if found is None else dict(zip(found[::2], found[1::2], strict=True))
+        reply = cast("list[int] | None", self._run(keys, args))
+        return None if reply is None else dict(zip(reply[::2], reply[1::2], strict=True))
 
     def leave(self) -> None:
         """End the membership, which frees the task's shards."""
@@ -138,12 +138,12 @@ def remove_unconnected(server: redis.Redis, least_uptime_s: float = 0.0) -> list
     reading.zrange(MEMBERS_KEY, 0, -1)
     reading.execute_command("CLIENT", "LIST", "TYPE", "normal")  # type: ignore[no-untyped-call]  # text: only names are needed
     members, clients = cast("tuple[list[bytes], bytes]", reading.execute())
-    gone = sorted(name.decode() for name in set(members).difference(_CLIENT_NAME.findall(clients)))
-    if not gone or server.info("server")["uptime_in_seconds"] < least_uptime_s:
+    removed = sorted(name.decode() for name in set(members).difference(_CLIENT_NAME.findall(clients)))
+    if not removed or server.info("server")["uptime_in_seconds"] < least_uptime_s:
         return []
-    server.zrem(MEMBERS_KEY, *gone)
+    server.zrem(MEMBERS_KEY, *removed)
     wake(server)
-    return gone
+    return removed
 
 
 def has_begun(server: redis.Redis) -> bool:

@@ -180,10 +180,10 @@ class _Progress:
         """Whether a shard with unread entries had made no step for too long at the last check."""
         if time.monotonic() > self._looked + _STALLS_S:
             self._looked = time.monotonic()
-            self._is_stalled = self._found_stalled()
+            self._is_stalled = self._has_stalled_shard()
         return self._is_stalled
 
-    def _found_stalled(self) -> bool:
+    def _has_stalled_shard(self) -> bool:
         now, ends = time.monotonic(), log_ends(self._options.log)
         is_stalled = False
         for shard, at in enumerate(positions(self._server, self._options.log.shards)):
@@ -221,11 +221,11 @@ def take_over(options: JobOptions) -> JobOptions:
     """
     server = connect(options.log)
     fence(server, options.log.shards)
-    found = {
+    starts = {
         shard: max(start, written_up_to(server, options.log, shard), key=position_order)
         for shard, start in beginnings(server, options.log).items()
     }
-    begin_at(server, found)
+    begin_at(server, starts)
     stepped = replace(options, log=replace(options.log, results=POSITIONS_KEY))
     reader = EventLogReader(stepped.log)
     try:

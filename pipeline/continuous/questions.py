@@ -4,8 +4,9 @@ A question names the newest entry of its shard's log at the time of asking, and 
 that entry: so the answer covers everything that was acknowledged before. This also holds for a task that has lost its
 lease without noticing: if entries came since, the question waits for them; otherwise the task's state is current.
 
-A question is removed with its answer. The next owner of a shard answers what a dead task left. A question that ends its
-process is tried again by each next process, until it expires, a few seconds after it was asked (``ask.lua``).
+A question is removed with its answer. The next owner of a shard answers the questions that a dead task left. A question
+that ends its process is tried again by each next process, until it expires, a few seconds after it was asked
+(``ask.lua``).
 """
 
 from __future__ import annotations
@@ -72,14 +73,16 @@ class Questions:
         if not self._waiting:
             return False
         oldest = time.monotonic() - _WAITED_S
-        due, self._waiting = _parted(at, [one for one in self._waiting if one.shard in at and one.read_s > oldest])
+        due, self._waiting = _divided(
+            at, [question for question in self._waiting if question.shard in at and question.read_s > oldest]
+        )
         if not due:
             return False
         answers: dict[str, list[bytes]] = {}  # by asker, so that few commands carry them
         places: dict[int, list[str]] = {}
         for question in due:
-            asked, body = self._answered(question, at[question.shard])
-            answers.setdefault(answers_key(asked), []).append(body)
+            identity, body = self._answered(question, at[question.shard])
+            answers.setdefault(answers_key(identity), []).append(body)
             places.setdefault(question.shard, []).append(question.position)
         pipe = self._server.pipeline(transaction=False)
         for key, bodies in answers.items():
@@ -94,8 +97,8 @@ class Questions:
         """The id of a question, and the shard's answer as JSON."""
         stream, identity = text_of(question.fields, b"stream"), text_of(question.fields, b"id")
         try:
-            asked = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
-            return identity, orjson.dumps(self._shards.answer(question.shard, at, stream, asked))
+            ask = cast(Ask, decode_control(RecordKind.ASK, question.fields[b"body"]))
+            return identity, orjson.dumps(self._shards.answer(question.shard, at, stream, ask))
         except ForestallError as error:
             reason = error.message
         # house: allow broad-except: whatever it is, a question must not stop its shard
@@ -106,9 +109,9 @@ class Questions:
         return identity, orjson.dumps({**about, "error": {"message": reason}})
 
 
-def _parted(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
+def _divided(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
     """The questions whose shards have matched the required entry, and the others."""
     parts: tuple[list[_Question], list[_Question]] = [], []
-    for one in questions:
-        parts[position_order(one.until) > position_order(at[one.shard])].append(one)
+    for question in questions:
+        parts[position_order(question.until) > position_order(at[question.shard])].append(question)
     return parts

@@ -120,14 +120,14 @@ class ShardTask:
             self._load_next()
             return True
         self._renewed, self._has_loaded = time.monotonic(), False
-        found = self._leases.renew(self._held)
-        if found is None:
+        epochs = self._leases.renew(self._held)
+        if epochs is None:
             return False
         at = positions(self._server, self._options.held.log.shards)
         for shard, epoch in list(self._held.items()):
-            if epoch != found.get(shard) or self._at[shard] != at[shard]:  # a restarted server may have lost steps
+            if epoch != epochs.get(shard) or self._at[shard] != at[shard]:  # a restarted server may have lost steps
                 self._lose(shard)
-        self._taken = {shard: (found[shard], at[shard]) for shard in sorted(found.keys() - self._held.keys())}
+        self._taken = {shard: (epochs[shard], at[shard]) for shard in sorted(epochs.keys() - self._held.keys())}
         self._load_next()
         return True
 
@@ -145,17 +145,17 @@ class ShardTask:
 
     def _waiting(self) -> dict[int, Sequence[StoredEntry]]:
         """The next entries of each shard that has some; waits up to ``wait_ms`` if no shard has any."""
-        if self._held and ((found := self._next(self._at)) or self._questions.answer(self._at)):
-            return found
+        if self._held and ((next_entries := self._next(self._at)) or self._questions.answer(self._at)):
+            return next_entries
         if self._taken:
             return {}
         streams: dict[Any, Any] = {log_key(shard): at for shard, at in self._at.items()} | {WAKE_KEY: self._woken}
         streams |= {questions_key(shard): after for shard, after in self._questions.afters(self._at).items()}
-        news = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
-        for key, entries in news:
+        pages = cast("list[Any]", self._server.xread(streams, count=1, block=self._options.wait_ms) or [])
+        for key, entries in pages:
             if key.decode() == WAKE_KEY:
                 self._wake(entries[0][0].decode())
-        return self._next(self._at) if self._held and news else {}
+        return self._next(self._at) if self._held and pages else {}
 
     def _wake(self, position: str) -> None:
         """Note an entry of ``WAKE_KEY``: the leases are renewed soon, because shards or members changed."""
@@ -169,26 +169,26 @@ class ShardTask:
         """
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))
-        asked = self._questions.afters(self._at)
-        given: dict[str, ScriptInput] = {
+        question_positions = self._questions.afters(self._at)
+        script_inputs: dict[str, ScriptInput] = {
             "wake": WAKE_KEY,
             "places": [place for shard in shards for place in (log_key(shard), stops_key(shard), questions_key(shard))],
             "most_entries": source.max_entries,
             "most_bytes": source.max_bytes,
             "most_questions": MOST_QUESTIONS,
-            "afters": [after for shard in shards for after in (self._at[shard], asked[shard])],
+            "afters": [after for shard in shards for after in (self._at[shard], question_positions[shard])],
         }
-        woken, found = cast(
-            "tuple[bytes, list[tuple[int, list[Any], list[Any]]]]", self._read(*self._script.bind(given))
+        woken, replies = cast(
+            "tuple[bytes, list[tuple[int, list[Any], list[Any]]]]", self._read(*self._script.bind(script_inputs))
         )
         if woken and woken.decode() != self._woken:
             self._wake(woken.decode())
-        self._stops |= {shard: stops for shard, (stops, _, _) in zip(shards, found, strict=True)}
-        for shard, (_, _, questions) in zip(shards, found, strict=True):
+        self._stops |= {shard: stops for shard, (stops, _, _) in zip(shards, replies, strict=True)}
+        for shard, (_, _, questions) in zip(shards, replies, strict=True):
             self._questions.take(shard, [(position, _fields(values)) for position, values in questions])
         return {
             shard: [stored_entry(position, _fields(values)) for position, values in page]
-            for shard, (_, page, _) in zip(shards, found, strict=True)
+            for shard, (_, page, _) in zip(shards, replies, strict=True)
             if page
         }
 

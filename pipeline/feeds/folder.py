@@ -51,8 +51,8 @@ class FolderOptions:
 
     def __post_init__(self) -> None:
         if self.kind is not None and self.kind not in FILE_KINDS:
-            known = ", ".join(FILE_KINDS)
-            raise SourceOptionError(f"format {self.kind!r} is not known; write one of {known}", option="format")
+            kinds = ", ".join(FILE_KINDS)
+            raise SourceOptionError(f"format {self.kind!r} is not known; write one of {kinds}", option="format")
         for name in ("max_rows", "max_bytes"):
             if getattr(self, name) < 1:
                 raise SourceOptionError(f"option {name} is {getattr(self, name)}: at least 1", option=name)
@@ -61,7 +61,7 @@ class FolderOptions:
 class FolderSource(DataSource):
     """The format ``forestall_folder``, with the options of ``FolderOptions``."""
 
-    given: ClassVar[FolderOptions]
+    source_options: ClassVar[FolderOptions]
 
     @classmethod
     def name(cls) -> str:
@@ -71,7 +71,7 @@ class FolderSource(DataSource):
         return FEED_DDL
 
     def streamReader(self, schema: StructType) -> FolderReader:
-        return FolderReader(self.given)
+        return FolderReader(self.source_options)
 
 
 class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -104,7 +104,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {_BLOCK: journal.end_of(start[_BLOCK], max_rows, self._options.max_bytes if is_bounded else None)}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._allowed = set(_look(self._options.folder))
+        self._allowed = set(_scanned(self._options.folder))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """One partition per file, in order."""
@@ -127,7 +127,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._journal
 
     def _new_versions(self, journal: Journal) -> Iterator[FileVersion]:
-        for version in _look(self._options.folder):
+        for version in _scanned(self._options.folder):
             is_allowed = self._allowed is None or version in self._allowed
             if is_allowed and journal.latest(version.name) != version:
                 yield version
@@ -170,16 +170,16 @@ def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Itera
     """The rows of a file; raises ``_FileMoves`` if it has changed when all are read."""
     yield from rows
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise _FileMoves from error
-    if (found.st_mtime_ns, found.st_size) != (version.mtime_ns, version.size_bytes):
+    if (status.st_mtime_ns, status.st_size) != (version.mtime_ns, version.size_bytes):
         raise _FileMoves
 
 
-def _look(folder: Path) -> list[FileVersion]:
+def _scanned(folder: Path) -> list[FileVersion]:
     """The files that may be taken now, by modification time and name."""
-    found = []
+    versions = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -191,13 +191,13 @@ def _look(folder: Path) -> list[FileVersion]:
                 except FileNotFoundError:
                     continue
                 if is_file:
-                    found.append(FileVersion(name=entry.name, mtime_ns=facts.st_mtime_ns, size_bytes=facts.st_size))
+                    versions.append(FileVersion(name=entry.name, mtime_ns=facts.st_mtime_ns, size_bytes=facts.st_size))
     except OSError as error:
         raise FeedFolderMissing(
             f"the folder {folder} cannot be listed: {error.strerror or error}; create it, or name another one",
             folder=str(folder),
         ) from error
-    return sorted(found, key=lambda version: (version.mtime_ns, version.name))
+    return sorted(versions, key=lambda version: (version.mtime_ns, version.name))
 
 
 def _is_finished(name: str) -> bool:

@@ -50,7 +50,7 @@ class Block:
 class BlockPart(InputPartition):
     """Consecutive blocks of one spool file, read by one task: ``first`` to before ``until``.
 
-    ``place`` is the place of the first row.
+    ``place`` is the number of the first row in the micro-batch.
     """
 
     spool: str
@@ -83,7 +83,7 @@ class Journal:
         """Unpack a file and record it; if ``rows`` raises, nothing is recorded."""
         number = len(self._starts)
         blocks = self._unpack(self._spool(number), rows)
-        record = {"format": _FORMAT, **asdict(version), "blocks": [[one.rows, one.size_bytes] for one in blocks]}
+        record = {"format": _FORMAT, **asdict(version), "blocks": [[block.rows, block.size_bytes] for block in blocks]}
         with self._path.open("ab") as file:
             file.write(orjson.dumps(record) + b"\n")
             file.flush()
@@ -114,16 +114,16 @@ class Journal:
                 f"the checkpoint is at block {end} and {self._path} knows of {len(self._blocks)}: they do not belong "
                 "together; put both back, or start a feed of another name, which reads the folder from its beginning"
             )
-        found = []
+        block_parts = []
         place = 0
         while start < end:
             number = bisect_right(self._starts, start) - 1
             first = self._starts[number]
             until = min(end, self._start_of(number + 1))
-            found.append(BlockPart(str(self._spool(number)), start - first, until - first, place))
+            block_parts.append(BlockPart(str(self._spool(number)), start - first, until - first, place))
             place += sum(block.rows for block in self._blocks[start:until])
             start = until
-        return found
+        return block_parts
 
     def forget_spools(self, before: int) -> None:
         """Remove spool files whose blocks all precede a block; the journal keeps its lines."""
@@ -137,11 +137,11 @@ class Journal:
             text = self._path.read_bytes()
         except FileNotFoundError:
             return
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):
+        complete = text[: text.rfind(b"\n") + 1]
+        if len(complete) < len(text):
             with self._path.open("r+b") as file:
-                file.truncate(len(whole))
-        for number, line in enumerate(whole.splitlines(), start=1):
+                file.truncate(len(complete))
+        for number, line in enumerate(complete.splitlines(), start=1):
             try:
                 record = orjson.loads(line)
                 if record.pop("format") != _FORMAT:

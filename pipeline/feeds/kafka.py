@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from pipeline.errors import KafkaClientMissing, KafkaGap, KafkaUnreachable, SourceOptionError
-from pipeline.feeds.kafka_messages import read_message, read_strange
+from pipeline.feeds.kafka_messages import read_message, read_plain
 from pipeline.feeds.rows import FEED_DDL, FeedRow, to_batch
 from streams import KeyForm
 from streams.readers import ReaderOptions
@@ -93,7 +93,7 @@ class KafkaPart(InputPartition):
 class KafkaSource(DataSource):
     """The format ``forestall_kafka``, with the options of ``KafkaOptions``."""
 
-    given: ClassVar[KafkaOptions]
+    source_options: ClassVar[KafkaOptions]
 
     @classmethod
     def name(cls) -> str:
@@ -103,7 +103,7 @@ class KafkaSource(DataSource):
         return FEED_DDL
 
     def streamReader(self, schema: StructType) -> KafkaReader:
-        return KafkaReader(self.given)
+        return KafkaReader(self.source_options)
 
 
 class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -177,7 +177,7 @@ def connect(options: KafkaOptions) -> Consumer:
         raise KafkaClientMissing(
             "a Kafka feed needs the package confluent-kafka: install forestall with its extra kafka"
         ) from error
-    own = {
+    settings = {
         "group.id": "forestall-feed",
         **options.settings,
         "bootstrap.servers": options.servers,
@@ -187,7 +187,7 @@ def connect(options: KafkaOptions) -> Consumer:
         "isolation.level": "read_committed",
     }
     try:
-        return confluent_kafka.Consumer(own)
+        return confluent_kafka.Consumer(settings)
     except confluent_kafka.KafkaException as error:
         raise SourceOptionError(f"Kafka's client refuses its settings: {error.args[0].str()}") from error
 
@@ -209,7 +209,7 @@ def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int
     """
     from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an optional extra
 
-    found: dict[str, tuple[int, int]] = {}
+    offsets: dict[str, tuple[int, int]] = {}
     try:
         for topic in options.topics:
             facts = consumer.list_topics(topic, timeout=options.timeout_s).topics[topic]
@@ -218,10 +218,10 @@ def offsets_of(consumer: Consumer, options: KafkaOptions) -> dict[str, tuple[int
                 raise KafkaUnreachable(f"topic {topic!r} on {options.servers} cannot be read: {why}", topic=topic)
             for partition in facts.partitions:
                 where = TopicPartition(topic, partition)
-                found[f"{topic}:{partition}"] = consumer.get_watermark_offsets(where, timeout=options.timeout_s)
+                offsets[f"{topic}:{partition}"] = consumer.get_watermark_offsets(where, timeout=options.timeout_s)
     except KafkaException as error:
         raise _unreachable(options, error.args[0].str()) from error
-    return found
+    return offsets
 
 
 def _read_part(part: KafkaPart, options: KafkaOptions) -> Iterator[pa.RecordBatch]:
@@ -232,7 +232,7 @@ def _read_part(part: KafkaPart, options: KafkaOptions) -> Iterator[pa.RecordBatc
         offset = cast(int, message.offset())
         if options.mapping is not None and fault is None:
             place = f"{part.topic}:{part.partition}:{offset}"
-            body, fault = read_strange(body, place, options.mapping, options.key)
+            body, fault = read_plain(body, place, options.mapping, options.key)
         origin: dict[str, Any] = {"topic": part.topic, "partition": part.partition, "offset": offset}
         rows.append(FeedRow(place=part.place + offset - part.start, body=body, origin=origin, fault=fault))
         size += len(body)
@@ -257,10 +257,10 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
         consumer.assign([TopicPartition(part.topic, part.partition, part.start)])
         silent_since = time.monotonic()
         while True:
-            found = consumer.consume(_PAGE_RECORDS, timeout=_POLL_S)
-            if not found and time.monotonic() > silent_since + options.timeout_s:
+            messages = consumer.consume(_PAGE_RECORDS, timeout=_POLL_S)
+            if not messages and time.monotonic() > silent_since + options.timeout_s:
                 raise _unreachable(options, f"no record of {part.topic}:{part.partition} for {options.timeout_s:.0f} s")
-            for message in found:
+            for message in messages:
                 error = message.error()
                 if error is not None:
                     if _is_end(error, part, options) and cast(int, message.offset()) >= part.end:
@@ -312,12 +312,12 @@ def _shared_out(start: Offset, highs: Offset, max_rows: int | None) -> Offset:
         return {**start, **highs}
     ends = dict(start)
     waiting = sorted((name for name in highs if highs[name] > start[name]), key=lambda name: highs[name] - start[name])
-    left = max_rows
+    remaining = max_rows
     for number, name in enumerate(waiting):
-        share = -(-left // (len(waiting) - number))
-        taken = min(highs[name] - start[name], share, left)
-        ends[name] += taken
-        left -= taken
+        share = -(-remaining // (len(waiting) - number))
+        granted = min(highs[name] - start[name], share, remaining)
+        ends[name] += granted
+        remaining -= granted
     return ends
 
 

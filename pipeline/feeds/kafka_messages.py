@@ -19,7 +19,7 @@ from streams.readers import RawRow, ReaderOptions, mapped_row
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 _PREFIX = "ce_"
-_SHOWN_BYTES = 4_000
+_EXCERPT_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
@@ -28,16 +28,16 @@ def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple
     Of several headers with one name the last one counts. A value larger than ``max_bytes`` is a fault.
     """
     if value is not None and len(value) > max_bytes:
-        return value[:_SHOWN_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
-    named = {name.lower(): content for name, content in headers}
-    if _PREFIX + "specversion" in named:
-        return _binary_event(value, named)
+        return value[:_EXCERPT_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
+    headers_by_name = {name.lower(): content for name, content in headers}
+    if _PREFIX + "specversion" in headers_by_name:
+        return _binary_event(value, headers_by_name)
     if value is None:
         return b"", "the record has no value (a tombstone); an event is a JSON object in the value"
     return value, None
 
 
-def read_strange(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) -> tuple[bytes, str | None]:
+def read_plain(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) -> tuple[bytes, str | None]:
     """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
 
     A CloudEvent is returned unchanged. An event without an id gets ``place``: topic, partition and offset, joined by
@@ -55,19 +55,19 @@ def read_strange(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) 
 
 
 def _binary_event(value: bytes | None, headers: Mapping[str, bytes | None]) -> tuple[bytes, str | None]:
-    shown = (value or b"")[:_SHOWN_BYTES]
+    excerpt = (value or b"")[:_EXCERPT_BYTES]
     event: dict[str, Any] = {}
     for name, content in headers.items():
         if name.startswith(_PREFIX) or name == "content-type":
             try:
                 event[_attribute(name)] = (content or b"").decode()
             except UnicodeDecodeError as error:
-                return shown, f"header {name} is not UTF-8: {error}"
+                return excerpt, f"header {name} is not UTF-8: {error}"
     if value is not None and _is_json(event.get("datacontenttype")):
         try:
             event["data"] = orjson.loads(value)
         except orjson.JSONDecodeError as error:
-            return shown, f"the value, the data of a CloudEvent in binary mode, is not JSON: {error}"
+            return excerpt, f"the value, the data of a CloudEvent in binary mode, is not JSON: {error}"
     return orjson.dumps(event), None
 
 

@@ -32,13 +32,13 @@ class FeedRow:
 
 def to_batch(rows: Iterable[FeedRow]) -> pa.RecordBatch:
     """The rows in columns of ``FEED_DDL``."""
-    found = list(rows)
+    feed_rows = list(rows)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([row.place for row in found], pa.int64()),
-            pa.array([row.body for row in found], pa.binary()),
-            pa.array([orjson.dumps(row.origin).decode() for row in found], pa.string()),
-            pa.array([row.fault for row in found], pa.string()),
+            pa.array([row.place for row in feed_rows], pa.int64()),
+            pa.array([row.body for row in feed_rows], pa.binary()),
+            pa.array([orjson.dumps(row.origin).decode() for row in feed_rows], pa.string()),
+            pa.array([row.fault for row in feed_rows], pa.string()),
         ],
         schema=FEED_SCHEMA,
     )

@@ -76,11 +76,14 @@ def run_backtest(
         BacktestFailed: The executor gave up.
     """
     begin_s = time.time()  # not monotonic: tasks report their start by their machines' clocks
-    found = _Collected(plan, options.limit)
+    collected = _Collected(plan, options.limit)
     if observing := observing_variants(histories, plan):
-        made = executor.decisions(histories, observing, lambda _: progress(0.0))
-        plan = replace(plan, decisions=tuple(one for one in made if isinstance(one, Decision)))
-        found.decisions, found.deciders = plan.decisions, [one for one in made if isinstance(one, DeciderState)]
+        outcomes = executor.decisions(histories, observing, lambda _: progress(0.0))
+        plan = replace(plan, decisions=tuple(outcome for outcome in outcomes if isinstance(outcome, Decision)))
+        collected.decisions, collected.deciders = (
+            plan.decisions,
+            [outcome for outcome in outcomes if isinstance(outcome, DeciderState)],
+        )
     ordered = frozenset(name for name, history in histories.items() if history.is_ordered)
     for number in range(len(plan.rounds)):
         reads = plan.reads(number)
@@ -88,19 +91,19 @@ def run_backtest(
             plan=plan,
             number=number,
             options=options,
-            histories={name: one for name, one in histories.items() if name in reads},
+            histories={name: history for name, history in histories.items() if name in reads},
             ordered=ordered,
-            newest_us=found.newest_us,
+            newest_us=collected.newest_us,
         )
         for label, variant, bodies in executor.run(task, partial(_share, progress, number, len(plan.rounds))):
-            found.take(label, variant, bodies, is_first=not number)
-        if found.error is not None:
+            collected.take(label, variant, bodies, is_first=not number)
+        if collected.error is not None:
             break
     executor.close()
     progress(1.0)
-    if found.error is not None:
-        raise EventFileError(found.error)
-    return found.result(begin_s, time.time() - begin_s)
+    if collected.error is not None:
+        raise EventFileError(collected.error)
+    return collected.result(begin_s, time.time() - begin_s)
 
 
 def _share(progress: Progress, number: int, rounds: int, share: float) -> None:
@@ -123,14 +126,14 @@ class _Collected:
     @property
     def error(self) -> str | None:
         """Why the history cannot be read."""
-        found: str | None = self.facts.get("error")
-        return found
+        reason: str | None = self.facts.get("error")
+        return reason
 
     @property
     def newest_us(self) -> Mapping[str, int]:
         """The time of the newest event of each stream with events."""
-        found: Mapping[str, int] = self.facts.get("newest_us", {})
-        return found
+        times_us: Mapping[str, int] = self.facts.get("newest_us", {})
+        return times_us
 
     def result(self, begin_s: float, total_s: float) -> BacktestResult:
         """The result, from the time at which the work began and the time that it took."""
@@ -160,8 +163,8 @@ class _Collected:
             for document in documents:
                 self._add(document)
         else:
-            kept = self.rows.setdefault(self._place(label, variant), [])
-            kept += islice(documents, max(self._limit - len(kept), 0))
+            collected_rows = self.rows.setdefault(self._place(label, variant), [])
+            collected_rows += islice(documents, max(self._limit - len(collected_rows), 0))
 
     def _place(self, label: str, variant: int) -> str:
         return f"{label}.{self._plan.variants[variant].name}" if variant else label

@@ -13,11 +13,15 @@ from streams import EventBatch, EventFileError
 
 def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> list[tuple[int, Variant]]:
     """The variants with deciders, and their indices."""
-    return [(number, one) for number, one in enumerate(plan.variants) if observed_streams(one) & histories.keys()]
+    return [
+        (number, variant)
+        for number, variant in enumerate(plan.variants)
+        if observed_streams(variant) & histories.keys()
+    ]
 
 
 def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
-    """The decisions for a variant, which is given with its index, and the states of its deciders."""
+    """The decisions for a variant, with its index (``observing``), and the states of its deciders."""
     number, variant = observing
     observed = observed_streams(variant)
     try:
@@ -35,8 +39,8 @@ def _events(histories: Mapping[str, History], observed: Iterable[str]) -> Iterat
 
 
 def _portions(stream: str, history: History) -> Iterator[Portion]:
-    found = _read(stream, history)
-    return found if history.is_ordered else iter(sorted(found, key=attrgetter("first_us")))
+    portions = _read(stream, history)
+    return portions if history.is_ordered else iter(sorted(portions, key=attrgetter("first_us")))
 
 
 def _read(stream: str, history: History) -> Iterator[Portion]:

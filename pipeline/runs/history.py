@@ -27,7 +27,7 @@ from streams.readers import ReaderOptions, iterate_batches, iterate_events, line
 _PORTION_ROWS = 65_536  # for all shards together
 _FILE_BITS = 40  # low bits of event numbers: the place in a file; the bits above: the file number
 POSTED = -1
-"""The index of the variant for posted events, which every variant gets."""
+"""The variant index of posted events, which every variant gets."""
 
 Cuts: TypeAlias = Mapping[str, Sequence[int]]
 _IGNORED = (".", "_")
@@ -80,7 +80,7 @@ class Facts:
             events=self.events + other.events,
             first_us=min((time for time in (self.first_us, other.first_us) if time is not None), default=None),
             newest_us={
-                name: max(some[name] for some in (self.newest_us, other.newest_us) if name in some)
+                name: max(times_us[name] for times_us in (self.newest_us, other.newest_us) if name in times_us)
                 for name in {**self.newest_us, **other.newest_us}
             },
             error=other.error if self.error is None else self.error,
@@ -145,14 +145,14 @@ def history_files(path: Path) -> tuple[Path, ...]:
         return (path.resolve(),)
     if not path.is_dir():
         raise EventFileError(f"{path}: there is no such file or folder of events", file=str(path))
-    found = sorted(
+    files = sorted(
         file.resolve()
         for file in path.rglob("*")
         if file.is_file() and not any(part.startswith(_IGNORED) for part in file.relative_to(path).parts)
     )
-    if not found:
+    if not files:
         raise EventFileError(f"{path}: the folder has no event files", file=str(path))
-    return tuple(found)
+    return tuple(files)
 
 
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
@@ -160,7 +160,7 @@ def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
 
     A file is one part if repeated events are dropped, or its events have a place among changes of the tables.
     """
-    each = -(-parts // max(sum(len(one.files) for one in histories.values()), 1))
+    each = -(-parts // max(sum(len(history.files) for history in histories.values()), 1))
     return [
         Part(stream, number, span)
         for stream, history in histories.items()
@@ -175,14 +175,14 @@ def _is_divided(history: History) -> bool:
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
     """The input of one shard: its number, the facts of all files, and the portions of each source."""
-    things = iter(dealt)
+    entries = iter(dealt)
     shard, facts = 0, Facts()
-    for place, thing in things:
+    for place, content in entries:
         shard = place.shard
-        if not isinstance(thing, Facts):
-            groups = groupby(chain([(place, thing)], things), lambda one: one[0].source)
-            return shard, facts, ((source, map(_portion, some)) for source, some in groups)
-        facts += thing
+        if not isinstance(content, Facts):
+            groups = groupby(chain([(place, content)], entries), lambda entry: entry[0].source)
+            return shard, facts, ((source, map(_portion, group)) for source, group in groups)
+        facts += content
     return shard, facts, iter(())
 
 
@@ -204,10 +204,10 @@ def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callab
             source = Source(number=numbers[part.stream], stream=part.stream)
             try:
                 for batch in batches_of(history, part, done):
-                    for own, some in _divided(batch, source, history.last_before(part.file), cuts):
-                        place = _place(part)._replace(source=own, row=facts.events)
-                        yield from _portions(some, place, history, shards)
-                        facts += _facts_of(part.stream, some)
+                    for part_source, events in _divided(batch, source, history.last_before(part.file), cuts):
+                        place = _place(part)._replace(source=part_source, row=facts.events)
+                        yield from _portions(events, place, history, shards)
+                        facts += _facts_of(part.stream, events)
             except EventFileError as error:
                 facts += Facts(error=error.message)
             yield from ((_place(part)._replace(shard=shard), facts) for shard in range(shards))
@@ -230,10 +230,10 @@ def batches_of(history: History, part: Part, done: int) -> Iterator[EventBatch]:
     options = replace(history.options, span=part.span)
     try:
         if options.duplicates == "keep":
-            found = iterate_batches(path, options, history.declaration, rows=_PORTION_ROWS)
+            batches = iterate_batches(path, options, history.declaration, rows=_PORTION_ROWS)
         else:
-            found = read_batch(path, options).slices(_PORTION_ROWS)
-        for batch in found:
+            batches = read_batch(path, options).slices(_PORTION_ROWS)
+        for batch in batches:
             counted = batch.with_times(batch.time_us + done) if done and options.times == "line" else batch
             yield counted.numbered(row)
             row += len(batch)
@@ -260,8 +260,8 @@ def _divided(
 ) -> Iterator[tuple[Source, EventBatch]]:
     """The events between changes of the tables, and between cuts of the stream, with the source of each part."""
     for number, between in _epochs(batch, changes):
-        for epoch, some in _epochs(between, cuts.get(source.stream, ())):
-            yield source._replace(changes=number, epoch=epoch), some
+        for epoch, events in _epochs(between, cuts.get(source.stream, ())):
+            yield source._replace(changes=number, epoch=epoch), events
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:

@@ -41,23 +41,23 @@ class InProcess:
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
     ) -> Sequence[Decision | DeciderState]:
         """The decisions of variants, one variant after the other."""
-        made: list[Decision | DeciderState] = []
-        for one in observing:
-            made += decided(histories, one)
+        outcomes: list[Decision | DeciderState] = []
+        for numbered_variant in observing:
+            outcomes += decided(histories, numbered_variant)
             progress(0.0)
-        return made
+        return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
         """The output of a round."""
         earlier = list(self._earlier)
         dealt = [
             *task.reader()(parts_of(task.histories, 1)),
-            *(one for some in earlier for one in task.handed_to(some)),
+            *(entry for output in earlier for entry in task.handed_to(output)),
         ]
         dealt.sort(key=itemgetter(0))
         progress(READING_SHARE)
-        for shard, own in groupby(dealt, lambda one: one[0].shard):
-            for reported in _matched(task, own):
+        for shard, shard_entries in groupby(dealt, lambda entry: entry[0].shard):
+            for reported in _matched(task, shard_entries):
                 if reported[0] == HANDED_ON:
                     self._earlier.append(reported)
                 else:

@@ -51,7 +51,7 @@ class InSpark:
         parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
         tasks = 1 if task.reads_lines else max(len(parts), 1)
         dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]
-        dealt += [one.flatMap(task.handed_to) for one in self._earlier]
+        dealt += [output.flatMap(task.handed_to) for output in self._earlier]
         in_shards = self._context.union(dealt).repartitionAndSortWithinPartitions(task.options.shards, itemgetter(0))
         reported = in_shards.mapPartitions(task.matched)
         if not task.is_last:
@@ -61,8 +61,8 @@ class InSpark:
 
     def close(self) -> None:
         """Release the output of earlier rounds."""
-        for one in self._earlier:
-            one.unpersist()
+        for output in self._earlier:
+            output.unpersist()
 
 
 def _stays(reported: Reported) -> bool:
@@ -75,7 +75,7 @@ class _SparkWork:
     def __init__(self, context: SparkContext, progress: Progress) -> None:
         self._context = context
         self._progress = progress
-        self._told = 0.0
+        self._share_done = 0.0
 
     def run(self, action: Callable[[], _Answer]) -> _Answer:
         """The result of ``action``; ``BacktestFailed`` if Spark gave up."""
@@ -102,9 +102,9 @@ class _SparkWork:
             try:
                 return answer.result(_POLL_S)
             except StillRunning:
-                self._tell(group)
+                self._report_progress(group)
 
-    def _tell(self, group: str) -> None:
+    def _report_progress(self, group: str) -> None:
         """Report the progress of the stages: the first reads, the second matches."""
         tracker = self._context.statusTracker()
         infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
@@ -113,5 +113,5 @@ class _SparkWork:
         for stage, part in zip(stages, (READING_SHARE, 1.0 - READING_SHARE), strict=False):
             if (info := tracker.getStageInfo(stage)) is not None and info.numTasks:
                 share += part * info.numCompletedTasks / info.numTasks
-        self._told = max(self._told, share)
-        self._progress(self._told)
+        self._share_done = max(self._share_done, share)
+        self._progress(self._share_done)

@@ -34,7 +34,7 @@ def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[Event
     """
     waiting: list[Portion] = []
     for portion in portions:
-        if sum(len(one.events) for one in waiting) >= BATCH_ROWS:
+        if sum(len(queued.events) for queued in waiting) >= BATCH_ROWS:
             ready, waiting = (waiting, []) if is_ordered else _divided(waiting, portion.first_us)
             yield from _merged(ready, is_ordered=is_ordered)
         waiting.append(portion)
@@ -44,20 +44,20 @@ def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[Event
 def _divided(portions: list[Portion], border_us: int) -> tuple[list[Portion], list[Portion]]:
     """Divide portions into events before a time and the others."""
     ready: list[Portion] = []
-    rest: list[Portion] = []
+    later: list[Portion] = []
     for portion in portions:
         is_before = portion.events.time_us < border_us
-        for found, rows in ((ready, np.flatnonzero(is_before)), (rest, np.flatnonzero(~is_before))):
+        for target, rows in ((ready, np.flatnonzero(is_before)), (later, np.flatnonzero(~is_before))):
             if len(rows):
-                found.append(replace(portion, events=portion.events.take(rows)))
-    return ready, rest
+                target.append(replace(portion, events=portion.events.take(rows)))
+    return ready, later
 
 
 def _merged(portions: list[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
     if not portions:
         return
-    by_place = sorted(portions, key=lambda one: one.place)
-    events = EventBatch.joined([one.events for one in by_place])
+    by_place = sorted(portions, key=lambda portion: portion.place)
+    events = EventBatch.joined([portion.events for portion in by_place])
     times_us = events.time_us
     if is_ordered or np.all(times_us[1:] >= times_us[:-1]):
         yield events

@@ -85,7 +85,7 @@ class RoundTask:
     @property
     def reads_lines(self) -> bool:
         """Whether times count the events of all files, so that they must be read one after another."""
-        return any(one.options.times == "line" for one in self.histories.values())
+        return any(history.options.times == "line" for history in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
         """The function that reads parts of the histories, which does not need the engine's modules."""
@@ -93,9 +93,9 @@ class RoundTask:
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
         """The events for this round in the output of an earlier round."""
-        label, _, things = reported
+        label, _, entries = reported
         streams = self.plan.reads(self.number)
-        return (thing for thing in things if label == HANDED_ON and thing[0].source.stream in streams)
+        return (entry for entry in entries if label == HANDED_ON and entry[0].source.stream in streams)
 
     def matched(self, dealt: Iterable[Dealt]) -> Iterator[Reported]:
         """The output for the input of one shard."""
@@ -108,19 +108,21 @@ class RoundTask:
         plan, shards = self.plan, self.options.shards
         if len(plan.variants) > 1:
             _load(tuple(run_exercises(plan)))
-        one = ShardRound(plan, self.number, shard)
+        shard_round = ShardRound(plan, self.number, shard)
         with ExitStack() as files:
             names = [variant.name for variant in plan.variants]
             rows = ShardRows(names, self.options, self.number * shards + shard, files)
-            found = _found(one, chain([first], sources), self.newest_us or facts.newest_us, self.ordered)
-            yield from ((some.label, some.variant, some.bodies.to_pylist()) for some in rows.of(found))
+            round_rows = _rows_of_round(
+                shard_round, chain([first], sources), self.newest_us or facts.newest_us, self.ordered
+            )
+            yield from ((block.label, block.variant, block.bodies.to_pylist()) for block in rows.of(round_rows))
             rows.publish()
         summary = {
-            "variants": [counts.to_document() for counts in one.counts],
-            "comparisons": [counts.to_document() for counts in one.comparisons],
+            "variants": [counts.to_document() for counts in shard_round.counts],
+            "comparisons": [counts.to_document() for counts in shard_round.comparisons],
         }
         yield SUMMARY, 0, [orjson.dumps(summary)]
-        for variant, stream, events in one.handed_on:
+        for variant, stream, events in shard_round.handed_on:
             yield HANDED_ON, variant, list(handed_on(events, Source(variant, 0, stream), rows.shard, shards))
 
 
@@ -135,9 +137,9 @@ class ShardRows:
     _open: dict[str, IO[bytes]] = field(default_factory=dict)
     _sent: Counter[str] = field(default_factory=Counter)
 
-    def of(self, found: Iterable[RoundRows]) -> Iterator[RoundRows]:
+    def of(self, round_rows: Iterable[RoundRows]) -> Iterator[RoundRows]:
         """The rows that go to the driver."""
-        for rows in found:
+        for rows in round_rows:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
                 self._file(self.options.output, place).write(lines_of(rows.bodies))
@@ -161,20 +163,20 @@ class ShardRows:
             Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
 
 
-def _found(
-    one: ShardRound,
+def _rows_of_round(
+    shard_round: ShardRound,
     sources: Iterable[tuple[Source, Iterator[Portion]]],
     newest_us: Mapping[str, int],
     ordered: frozenset[str],
 ) -> Iterator[RoundRows]:
-    yield from one.begin()
+    yield from shard_round.begin()
     for source, portions in sources:
         is_posted = source.variant == POSTED
         place = FedPlace(source.route, None if is_posted else source.variant, source.epoch, source.changes)
         for batch in in_order(portions, is_ordered=not is_posted or source.stream in ordered):
             for part in batch.slices(_FED_ROWS):
-                yield from one.feed(source.stream, part, place)
-    yield from one.finish(newest_us)
+                yield from shard_round.feed(source.stream, part, place)
+    yield from shard_round.finish(newest_us)
 
 
 @cache

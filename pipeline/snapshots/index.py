@@ -1,4 +1,4 @@
-"""The index of snapshots, beside the log, so that trimming keeps the entries that they need; missing snapshots."""
+"""The index of snapshots, stored beside the log so that trimming keeps the entries that they need; its errors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class SnapshotIndex:
 
     def place(self, shard: int, position: str) -> str:
         """The place where a snapshot was written; empty if an earlier release wrote the snapshot."""
-        found = cast("bytes | None", self._server.hget(self._key(shard), position))
-        return "" if found is None else found.decode().partition(" ")[2]
+        entry = cast("bytes | None", self._server.hget(self._key(shard), position))
+        return "" if entry is None else entry.decode().partition(" ")[2]
 
     def remove(self, shard: int, position: str) -> None:
         """Remove the entry of a snapshot, which is deleted afterwards."""
@@ -39,8 +39,8 @@ class SnapshotIndex:
 
     def positions(self, shard: int) -> list[str]:
         """The positions of a shard's snapshots, oldest first."""
-        found = cast("list[bytes]", self._server.hkeys(self._key(shard)))
-        return sorted((position.decode() for position in found), key=position_order)
+        fields = cast("list[bytes]", self._server.hkeys(self._key(shard)))
+        return sorted((position.decode() for position in fields), key=position_order)
 
     def latest(self, shard: int, until: str) -> str | None:
         """The newest position at or before a limit."""
@@ -53,7 +53,9 @@ class SnapshotIndex:
 def latest(positions: Iterable[str], until: str) -> str | None:
     """The newest position at or before a limit."""
     limit = position_order(until)
-    return max((one for one in positions if position_order(one) <= limit), key=position_order, default=None)
+    return max(
+        (position for position in positions if position_order(position) <= limit), key=position_order, default=None
+    )
 
 
 def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: int = 0) -> Iterator[LogDamaged]:
@@ -67,17 +69,17 @@ def missing_snapshots(server: redis.Redis, place: str, shards: int, generation: 
 
 def missing_snapshot(index: SnapshotIndex, place: str, shard: int, position: str) -> LogDamaged:
     """The error for a missing snapshot; the message names the place where it was written."""
-    before = index.place(shard, position)
-    if before and before != place:
-        found = (
-            f"was written to {before}, and snapshots are read from {place} now; set FORESTALL_SNAPSHOTS={before} "
+    origin = index.place(shard, position)
+    if origin and origin != place:
+        reason = (
+            f"was written to {origin}, and snapshots are read from {place} now; set FORESTALL_SNAPSHOTS={origin} "
             "(where it is not set, it follows FORESTALL_SPARK_MASTER), or copy that folder to one that every "
             "machine reaches and name that; nothing is lost meanwhile"
         )
     else:
-        found = (
+        reason = (
             f"is not in {place}, and the log before it may have been trimmed; if FORESTALL_SNAPSHOTS or "
             "FORESTALL_SPARK_MASTER was changed, set it back; else put the snapshots back; if they are lost, begin "
             "with an empty Redis and data folder"
         )
-    return LogDamaged(f"the snapshot of shard {shard} at {position} {found}", shard=shard, position=position)
+    return LogDamaged(f"the snapshot of shard {shard} at {position} {reason}", shard=shard, position=position)

@@ -1,4 +1,4 @@
-"""Stores of snapshots, which are bytes by shard and position: in files or in Redis, as an option says."""
+"""Stores of snapshots, which are bytes by shard and position: in files or in Redis, by the option ``snapshots``."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class FolderSnapshots:
 
     def keep_only(self, shard: int, positions: tuple[str, ...]) -> None:
         """Remove all other files of a shard, including unfinished ones of dead processes."""
-        kept = {f"{position}.state" for position in positions}
+        names = {f"{position}.state" for position in positions}
         for path in (self._folder / str(shard)).glob("*"):
-            if path.name not in kept:
+            if path.name not in names:
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
 

@@ -20,7 +20,7 @@ SCHEMA_DDL = "shard INT, after STRING, position STRING, kind STRING, stream STRI
 class EventLogSource(DataSource):
     """The format ``forestall_event_log``, with the options of ``EventLogOptions``."""
 
-    given: ClassVar[EventLogOptions]
+    source_options: ClassVar[EventLogOptions]
 
     @classmethod
     def name(cls) -> str:
@@ -32,4 +32,4 @@ class EventLogSource(DataSource):
     def streamReader(self, schema: StructType) -> EventLogReader:
         from pipeline.sources.log_reader import EventLogReader  # noqa: PLC0415 - takes long
 
-        return EventLogReader(self.given)
+        return EventLogReader(self.source_options)

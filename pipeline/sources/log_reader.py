@@ -66,15 +66,15 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The start of the log, the position of the last resharding, or the end of the steps of the continuous runtime.
         """
-        found = beginnings(self._connection(), self._options)
+        starts = beginnings(self._connection(), self._options)
         stepped = cast(
             "list[bytes | None]",
-            self._connection().hmget(POSITIONS_KEY, [f"position:{shard}" for shard in found]),
+            self._connection().hmget(POSITIONS_KEY, [f"position:{shard}" for shard in starts]),
         )
-        for shard, position in zip(found, stepped, strict=True):
+        for shard, position in zip(starts, stepped, strict=True):
             if position is not None:
-                found[shard] = max(found[shard], position.decode(), key=position_order)
-        return {str(shard): position for shard, position in found.items()}
+                starts[shard] = max(starts[shard], position.decode(), key=position_order)
+        return {str(shard): position for shard, position in starts.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_entries * self._options.shards)
@@ -186,17 +186,17 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._options.generation:
                 self._check_start(shard, start[str(shard)])
                 continue
-            added, kept = counts(self._connection(), key)
-            if added != kept:
+            added, present = counts(self._connection(), key)
+            if added != present:
                 raise LogDamaged(
-                    f"shard {shard} of the event log is to be read from its beginning, but {added - kept} of its "
+                    f"shard {shard} of the event log is to be read from its beginning, but {added - present} of its "
                     f"{added} entries are gone: they were trimmed to the log's retention, and the streams and patterns "
                     "that were declared in them cannot be rebuilt by a new checkpoint; put the old checkpoint back, or "
                     "begin with an empty Redis and data folder; raise FORESTALL_LOG_RETENTION_ENTRIES to keep more for "
                     "replays",
                     shard=shard,
                     added=added,
-                    kept=kept,
+                    kept=present,
                 )
 
     def _check_reached(self, shard: int, position: str) -> None:
@@ -208,9 +208,9 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if position_order(written) < position_order(position):
             raise self._ahead(shard, position, f"results are written up to {written}")
 
-    def _ahead(self, shard: int, position: str, known: str) -> LogDamaged:
+    def _ahead(self, shard: int, position: str, fact: str) -> LogDamaged:
         return LogDamaged(
-            f"the checkpoint says that shard {shard} of the event log is matched up to {position}, but {known}: the "
+            f"the checkpoint says that shard {shard} of the event log is matched up to {position}, but {fact}: the "
             "Redis server lost data, or holds an older backup than the data folder; put back the Redis and the data "
             "folder that belong together, or begin with both empty",
             shard=shard,
@@ -242,8 +242,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
         )
         with reaching():
-            found = self._connection().register_script(script.text)(keys, args)
-        positions = cast("list[bytes]", found)
+            reply = self._connection().register_script(script.text)(keys, args)
+        positions = cast("list[bytes]", reply)
         if not positions:
             raise SourceOptionError(
                 f"this job was started for {self._options.shards} shards, but their number has changed since; "

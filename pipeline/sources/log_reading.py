@@ -125,8 +125,8 @@ def last_position(server: redis.Redis, key: str, position: str) -> str:
         last: str = facts["last-generated-id"].decode()  # entries up to this one were trimmed
         return min(position, last, key=position_order)
     with reaching():
-        found = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
-    return found[0][0].decode()
+        entries = cast("list[tuple[bytes, Any]]", server.xrevrange(key, max=position, count=1))
+    return entries[0][0].decode()
 
 
 def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
@@ -134,8 +134,8 @@ def beginnings(server: redis.Redis, options: EventLogOptions) -> dict[int, str]:
     if not options.generation:
         return dict.fromkeys(range(options.shards), START)
     with reaching():
-        found = server.hmget(LAYOUT_KEY, [f"start:{shard}" for shard in range(options.shards)])
-    starts = cast("list[bytes | None]", found)
+        fields = server.hmget(LAYOUT_KEY, [f"start:{shard}" for shard in range(options.shards)])
+    starts = cast("list[bytes | None]", fields)
     return {shard: START if start is None else start.decode() for shard, start in enumerate(starts)}
 
 

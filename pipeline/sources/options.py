@@ -71,5 +71,5 @@ class EventLogOptions:
 
 
 def with_options(source: type[_Source], options: Any) -> type[_Source]:
-    """A source class with the options in its attribute ``given``, so that Spark sends them to its processes."""
-    return type(source.__name__, (source,), {"given": options})
+    """A source class whose attribute ``source_options`` has the options, so that Spark sends them to its processes."""
+    return type(source.__name__, (source,), {"source_options": options})

@@ -39,7 +39,7 @@ def summary_of(error: Exception) -> str:
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
     text = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line[0].isspace()]
-    own = [line for line in lines if line.startswith(_OWN_ERRORS)]
-    if own:
-        return own[-1].partition(": ")[2]
+    own_lines = [line for line in lines if line.startswith(_OWN_ERRORS)]
+    if own_lines:
+        return own_lines[-1].partition(": ")[2]
     return lines[-1] if lines else type(error).__name__

@@ -119,7 +119,7 @@ def starting_on(master: str) -> Iterator[None]:
     except Py4JError as error:
         if is_local(master):
             raise
-        raise _given_up(master) from error
+        raise _no_answer_from(master) from error
 
 
 def await_machines(context: SparkContext, options: ClusterOptions) -> int:
@@ -130,12 +130,12 @@ def await_machines(context: SparkContext, options: ClusterOptions) -> int:
     master = context.master or ""
     if is_local(master):
         return context.defaultParallelism
-    started, steady_since, came = time.monotonic(), time.monotonic(), 0
-    while not came or time.monotonic() - steady_since < options.steady_s:
-        now = len(_executors(context))
-        if now != came:
-            came, steady_since = now, time.monotonic()
-        if not came and time.monotonic() - started > options.patience_s:
+    started, steady_since, executors = time.monotonic(), time.monotonic(), 0
+    while not executors or time.monotonic() - steady_since < options.steady_s:
+        count = len(_executors(context))
+        if count != executors:
+            executors, steady_since = count, time.monotonic()
+        if not executors and time.monotonic() - started > options.patience_s:
             raise ClusterUnready(
                 f"no executor of {master} started within {options.patience_s:g} s: no worker is running, none has "
                 f"the requested cores and memory, or they cannot reach the driver (FORESTALL_SPARK__DRIVER_HOST); "
@@ -168,14 +168,14 @@ def _executors(context: SparkContext) -> list[str]:
         places = str(java.getExecutorMemoryStatus().keySet().mkString(" ")).split()
         driver = str(java.conf().get("spark.driver.host"))
     except (Py4JError, OSError) as error:
-        raise _given_up(context.master or "") from error
+        raise _no_answer_from(context.master or "") from error
     hosts = [place.rpartition(":")[0] for place in places]
     if driver in hosts:  # the list includes the driver
         hosts.remove(driver)
     return hosts
 
 
-def _given_up(master: str) -> ClusterUnready:
+def _no_answer_from(master: str) -> ClusterUnready:
     return ClusterUnready(
         f"{master} does not answer, or does not take the application, and Spark gave up: is the master there, is its "
         "name written as it names itself, and does it know the settings of FORESTALL_SPARK__CONF?",
@@ -193,13 +193,13 @@ def _check_python(context: SparkContext) -> None:
         import sys  # noqa: PLC0415
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
-        found: dict[str, str] = {}
+        versions: dict[str, str] = {}
         for name in needed:
             try:
-                found[name] = version(name)
+                versions[name] = version(name)
             except PackageNotFoundError:
-                found[name] = ""
-        yield socket.gethostname(), sys.executable, found
+                versions[name] = ""
+        yield socket.gethostname(), sys.executable, versions
 
     tasks = _LOOKS_PER_CORE * context.defaultParallelism
     reports = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
@@ -216,13 +216,15 @@ def faults_of(reports: Iterable[Report], needed: Mapping[str, str]) -> list[str]
     be equal; for Spark also minor versions.
     """
     faults: set[str] = set()
-    for host, python, found in reports:
-        for name, wanted in needed.items():
+    for host, python, versions in reports:
+        for name, required in needed.items():
             parts = 2 if name == "pyspark" else 1
-            got = found[name]
-            if not got:
+            installed = versions[name]
+            if not installed:
                 if name != "pyspark":  # may come with Spark itself
-                    faults.add(f"{host}: {python} has no package {name}; install {name}=={wanted}")
-            elif got.split(".")[:parts] != wanted.split(".")[:parts]:
-                faults.add(f"{host}: {python} has {name} {got}, and the driver {wanted}; install {name}=={wanted}")
+                    faults.add(f"{host}: {python} has no package {name}; install {name}=={required}")
+            elif installed.split(".")[:parts] != required.split(".")[:parts]:
+                faults.add(
+                    f"{host}: {python} has {name} {installed}, and the driver {required}; install {name}=={required}"
+                )
     return sorted(faults)

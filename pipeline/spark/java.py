@@ -52,11 +52,11 @@ def find_java() -> tuple[int, str]:
 
 def java_version(text: str) -> int:
     """Major version in the output of ``java -version``; 0 if none is found."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if found is None:
+    version_match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if version_match is None:
         return 0
-    major = int(found.group(1))
-    return int(found.group(2) or 0) if major == 1 else major
+    major = int(version_match.group(1))
+    return int(version_match.group(2) or 0) if major == 1 else major
 
 
 def archive_options(java: str, *, writes: bool) -> str:

@@ -1,9 +1,9 @@
 """A Python daemon for Spark that is prepared while Spark's Java process starts.
 
-Java starts the daemon that forks the workers, so imports and kernels would be loaded after the start of Java, which
-takes as long. The process that starts Java therefore starts a prepared daemon too (``session.prepared_daemon``). The
-daemon that Java starts passes its standard streams, environment and arguments on to the prepared daemon, and waits for
-its end. Without a prepared daemon, or as a second daemon, it does the work itself.
+Java starts the daemon that forks the workers, so modules and kernels would be loaded only after the start of Java,
+which takes as long. The process that starts Java therefore starts a prepared daemon too (``session.prepared_daemon``).
+The daemon that Java starts passes its standard streams, environment and arguments on to the prepared daemon, and waits
+for its end. Without a prepared daemon, or as a second daemon, the daemon that Java starts does the work itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LISTENING = "--listening="
 """Prefix of the argument with the file descriptor of a prepared daemon's socket."""
 
 _STREAMS = (0, 1, 2)
-_TAKEN = b"1"
+_ACCEPTED = b"1"
 _PIECE = 65_536
 
 
@@ -44,15 +44,15 @@ def await_turn() -> None:
     data, streams, _, _ = socket.recv_fds(daemon, _PIECE, len(_STREAMS))
     while piece := daemon.recv(_PIECE):
         data += piece
-    given = orjson.loads(data)
+    request = orjson.loads(data)
     for number, stream in zip(_STREAMS, streams, strict=True):
         os.dup2(stream, number)
         os.close(stream)
     # house: allow environment: this process becomes another one
     os.environ.clear()
-    os.environ.update(given["environment"])  # house: allow environment: this process becomes another one
-    sys.argv = given["arguments"]
-    daemon.sendall(_TAKEN)
+    os.environ.update(request["environment"])  # house: allow environment: this process becomes another one
+    sys.argv = request["arguments"]
+    daemon.sendall(_ACCEPTED)
     os.register_at_fork(
         after_in_child=daemon.close
     )  # open until the end of this process, for which the other one waits
@@ -76,8 +76,8 @@ def is_passed_on() -> bool:
             sent = socket.send_fds(daemon, [data], _STREAMS)
             daemon.sendall(data[sent:])
             daemon.shutdown(socket.SHUT_WR)
-            is_taken = daemon.recv(1) == _TAKEN
+            is_accepted = daemon.recv(1) == _ACCEPTED
             daemon.recv(1)
         except OSError:
             return False
-    return is_taken
+    return is_accepted

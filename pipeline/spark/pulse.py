@@ -30,7 +30,7 @@ class Pulse(StreamingQueryListener):
         self._heartbeat = heartbeat
         self._committed = committed
 
-    def tell(self, jprogress: Any) -> None:
+    def pass_on(self, jprogress: Any) -> None:
         """Pass on Spark's report of a micro-batch, fetched as text by one call to the JVM."""
         if self._committed is not None:
             self._committed(str(jprogress.json()))
@@ -62,7 +62,7 @@ class _Receiver(JStreamingQueryListener):
     def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pulse: Any = self.pylistener
         pulse.onQueryProgress(jevent)
-        pulse.tell(jevent.progress())
+        pulse.pass_on(jevent.progress())
 
     def onQueryIdle(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         self.pylistener.onQueryIdle(jevent)

@@ -70,8 +70,8 @@ class RunningQuery(ABC, Generic[_Row]):
     def recent_progress(self) -> list[Mapping[str, Any]]:
         """Spark's reports of the latest micro-batches, as plain JSON, oldest first."""
         with self._failures():
-            found: list[Any] = self._started().recentProgress
-        return [one if isinstance(one, Mapping) else json.loads(one.json) for one in found]
+            reports: list[Any] = self._started().recentProgress
+        return [report if isinstance(report, Mapping) else json.loads(report.json) for report in reports]
 
     def start(self, frame: DataFrame, checkpoint: Path, *, interval_s: float, is_bounded: bool) -> None:
         """Start the query; called once. The checkpoint is a folder of offsets and commits, on the driver.
@@ -99,7 +99,7 @@ class RunningQuery(ABC, Generic[_Row]):
                 self.stop()
                 return True
             with self._failures():
-                if not self._started().isActive and not self._is_begun_again():
+                if not self._started().isActive and not self._is_restarted():
                     return True
             look()
             time.sleep(_POLL_S)
@@ -136,7 +136,7 @@ class RunningQuery(ABC, Generic[_Row]):
             self.sink_error = error
             raise
 
-    def _is_begun_again(self) -> bool:
+    def _is_restarted(self) -> bool:
         """Restart the query if only a Python process of the source died, as for lack of memory; true if restarted."""
         try:
             self._started().awaitTermination()

@@ -57,7 +57,7 @@ class SessionOptions:
     Attributes:
         data_folder: Spark's scratch files, warehouse and log settings are below ``<data_folder>/spark``.
         master: Spark master: ``local[*]`` for processes of this machine, or a cluster, such as ``spark://HOST:PORT``.
-        writes_archive: Whether Spark's Java process may take some seconds at its end to write its classes for the next.
+        writes_archive: Whether Spark's Java process may take some seconds at its end to write its archive of classes.
         settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
         task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; 1 is
             Spark's own setting on a cluster, and attempts that ``master`` names count more.
@@ -142,9 +142,9 @@ def end_with_process(context: SparkContext) -> None:
 
 def _clear() -> None:
     """Clean up after ``end_with_process``."""
-    left = SparkContext._active_spark_context
-    if left is not None and left._jsc.sc().isStopped():
-        left.stop()
+    context = SparkContext._active_spark_context
+    if context is not None and context._jsc.sc().isStopped():
+        context.stop()
 
 
 @contextmanager
@@ -169,10 +169,10 @@ def _master_of(options: SessionOptions) -> str:
 def _worker_environment(options: SessionOptions) -> dict[str, str]:
     """Environment of Spark's Python processes: the folder of kernels, and a ban on imports from the working folder."""
     # house: allow environment: numba's own variable, set by builds and by hand, wins
-    kept = os.environ.get("NUMBA_CACHE_DIR", "")
-    if not kept and not is_local(options.master):
-        kept = str(options.cluster.worker_folder)  # executors of a cluster may lack a home folder
-    return {"NUMBA_CACHE_DIR": kept, "PYTHONSAFEPATH": "1"}
+    kernel_folder = os.environ.get("NUMBA_CACHE_DIR", "")
+    if not kernel_folder and not is_local(options.master):
+        kernel_folder = str(options.cluster.worker_folder)  # executors of a cluster may lack a home folder
+    return {"NUMBA_CACHE_DIR": kernel_folder, "PYTHONSAFEPATH": "1"}
 
 
 def _settings(options: SessionOptions, folder: Path, java: str) -> dict[str, str]:

@@ -220,5 +220,5 @@ def _named(node: ast.AST) -> Iterator[tuple[int, str]]:
         if called in _NAMING_CALLS and isinstance(node.args[0], ast.Constant):
             yield node.lineno, str(node.args[0].value)
     if isinstance(node, ast.List | ast.Tuple):
-        words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+        words = [element.value if isinstance(element, ast.Constant) else None for element in node.elts]
         yield from ((node.lineno, str(word)) for option, word in pairwise(words) if option == "-m")

@@ -34,9 +34,9 @@ def commits(since: str = SINCE) -> list[Commit]:
     return [Commit(commit_id, len(parents.split()), message) for commit_id, parents, message in records]
 
 
-def refused_messages(found: Iterable[Commit]) -> Iterator[str]:
+def refused_messages(listed: Iterable[Commit]) -> Iterator[str]:
     """What is wrong with each commit whose message has another form."""
-    for commit in found:
+    for commit in listed:
         subject, _, body = commit.message.strip().partition("\n")
         if commit.parents > 1:
             yield f"{commit.id}: a merge commit; rebase instead"

@@ -29,8 +29,8 @@ def plain_docstrings(source: Source) -> Iterator[Violation]:
             continue
         line = node.body[0].lineno
         prose = _CODE.sub("", text)
-        if found := _WORDS.search(prose):
-            yield Violation(source.path, line, f"{found[0]!r}: name the subject, with the field's word")
+        if word := _WORDS.search(prose):
+            yield Violation(source.path, line, f"{word[0]!r}: name the subject, with the field's word")
         first = _SENTENCE_END.split(prose.strip(), maxsplit=1)[0]
         pronouns = _PRONOUNS.findall(first)
         if len(pronouns) > _MOST:
@@ -39,5 +39,5 @@ def plain_docstrings(source: Source) -> Iterator[Violation]:
 
 def _comments(source: Source) -> Iterator[Violation]:
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-        if token.type == tokenize.COMMENT and (found := _WORDS.search(_CODE.sub("", token.string))):
-            yield Violation(source.path, token.start[0], f"{found[0]!r}: name the subject, with the field's word")
+        if token.type == tokenize.COMMENT and (word := _WORDS.search(_CODE.sub("", token.string))):
+            yield Violation(source.path, token.start[0], f"{word[0]!r}: name the subject, with the field's word")

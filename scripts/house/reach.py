@@ -40,15 +40,15 @@ class Modules:
         Args:
             entries: Dotted names of modules, or of functions and classes in them.
         """
-        found: set[str] = set()
-        left = list(entries)
-        while left:
-            name = left.pop()
-            if name not in found:
-                found.add(name)
-                left += self._reached_from(name)
+        reached: set[str] = set()
+        waiting = list(entries)
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += self._reached_from(name)
         for module, (source, *_) in self._sources.items():
-            if module not in found:
+            if module not in reached:
                 yield Violation(source.path, 0, _MESSAGE)
 
     def _reached_from(self, name: str) -> Iterator[str]:
@@ -66,7 +66,7 @@ class Modules:
         """The exports of each front by name, with their dotted names."""
         fronts = [name for name, (source, *_) in self._sources.items() if PurePosixPath(source.path).stem == "__init__"]
         return {
-            front: {shown: (name,) for source in self._sources[front] for shown, name in _imported(source, front)}
+            front: {export: (name,) for source in self._sources[front] for export, name in _imported(source, front)}
             for front in fronts
         }
 
@@ -79,8 +79,8 @@ class Modules:
     def _with_all(self, name: str) -> Iterator[str]:
         """An imported name; also all exports of a front that is imported as a module."""
         yield name
-        for shown in self._exports.get(name, ()):
-            yield f"{name}.{shown}"
+        for export in self._exports.get(name, ()):
+            yield f"{name}.{export}"
 
     def _named_by_texts(self, source: Source) -> Iterator[str]:
         """Modules that texts name: ``MODULE``, ``MODULE:FUNCTION``, or the end of ``f"PACKAGE.{end}"``."""

@@ -17,12 +17,12 @@ _ALLOWED = re.compile(r"#\s*house: allow one-signature: \S+ \S+ \S+")
 
 def surplus_signatures(modules: Iterable[ModuleType] | None = None) -> list[str]:
     """Kernels of the loaded ``*.kernels`` modules with more than one compiled signature, a line each."""
-    found = []
+    surplus = []
     for name, kernel in _kernels(modules):
         if len(kernel.signatures) > 1 and not _ALLOWED.search(_header(kernel.py_func)):
-            shown = "; ".join(str(signature) for signature in kernel.signatures)
-            found.append(f"{name} was compiled {len(kernel.signatures)} times: {shown}")
-    return sorted(found)
+            signatures = "; ".join(str(signature) for signature in kernel.signatures)
+            surplus.append(f"{name} was compiled {len(kernel.signatures)} times: {signatures}")
+    return sorted(surplus)
 
 
 def called_kernels(modules: Iterable[ModuleType] | None = None) -> list[str]:

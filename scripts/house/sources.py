@@ -71,27 +71,27 @@ class Source:
     @cached_property
     def names(self) -> dict[str, str]:
         """Every imported name with its target: ``{"np": "numpy", "now": "datetime.datetime.now"}``."""
-        found: dict[str, str] = {}
+        targets: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     top = alias.name.partition(".")[0]
-                    found[alias.asname or top] = alias.name if alias.asname else top
+                    targets[alias.asname or top] = alias.name if alias.asname else top
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
-        return found
+                targets.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+        return targets
 
     @cached_property
     def allowances(self) -> tuple[Allowance, ...]:
         """Skip comments, in order."""
-        found = []
+        allowances = []
         for number, line in enumerate(self.text.splitlines(), start=1):
             if comment := _ALLOWANCE.search(line):
                 form = _ALLOWANCE_FORM.fullmatch(comment["rest"])
                 is_reasoned = form is not None and len(form["reason"].split()) >= _REASON_WORDS
                 rule, reason = (form["rule"], form["reason"]) if form and is_reasoned else ("", comment["rest"])
-                found.append(Allowance(number, rule, reason))
-        return tuple(found)
+                allowances.append(Allowance(number, rule, reason))
+        return tuple(allowances)
 
     @property
     def package(self) -> str | None:

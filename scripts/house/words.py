@@ -116,10 +116,10 @@ def document_words(path: str, text: str) -> Iterator[Violation]:
 
 def _refused(path: str, text: str, line: int, words: tuple[Word, ...]) -> Iterator[Violation]:
     for word in words:
-        for found in word.found.finditer(text):
-            begin = found.start() + len(found[0]) - len(found[0].lstrip())
-            shown = " ".join(found[0].split())
-            yield Violation(path, line + text.count("\n", 0, begin), f"{shown!r}: write {word.better}")
+        for occurrence in word.found.finditer(text):
+            begin = occurrence.start() + len(occurrence[0]) - len(occurrence[0].lstrip())
+            phrase = " ".join(occurrence[0].split())
+            yield Violation(path, line + text.count("\n", 0, begin), f"{phrase!r}: write {word.better}")
 
 
 def _is_one_of(path: str, patterns: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@
 A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash: a slow hash protects
 secrets that can be guessed, such as passwords, but 2^256 secrets cannot be tried at any price, and a slow hash would
 delay every request. Digests are compared in constant time, and the number of comparisons is always the same: a token
-with an unknown id is compared with digests of no secret.
+with an unknown id is compared with the digest of a random secret.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class KeyRing:
         self._lock = Lock()
         self._remembered: LatestUsed[str, tuple[ApiKey | None, float]] = LatestUsed(_MOST_REMEMBERED)
         self._noted: LatestUsed[str, float] = LatestUsed(_MOST_REMEMBERED)
-        self._looked_at: float | None = None
+        self._checked_at: float | None = None
         self._was_any_created = False
         secret = settings.api_key
-        self._operators = digest_of(secret.get_secret_value() if secret else secrets.token_hex(32))
-        self._nobodys = digest_of(secrets.token_hex(32))
+        self._operator_digest = digest_of(secret.get_secret_value() if secret else secrets.token_hex(32))
+        self._decoy_digest = digest_of(secrets.token_hex(32))
 
     def is_demanded(self) -> bool:
         """Whether a caller needs a key."""
@@ -95,33 +95,35 @@ class KeyRing:
             return settings.auth == "keys"
         if settings.api_key is not None or not is_loopback(settings.api_host) or self._was_any_created:
             return True
-        if not self._has_looked():
+        if not self._is_check_recent():
             self._was_any_created = self._keys.was_any_created()
-            self._looked_at = self._now()
+            self._checked_at = self._now()
         return self._was_any_created
 
-    def _has_looked(self) -> bool:
-        return self._looked_at is not None and self._now() <= self._looked_at + _REMEMBERED_S
+    def _is_check_recent(self) -> bool:
+        return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
         """Whether checking a token, and noting its use, reads and writes no store."""
-        settings, form = self._settings, _TOKEN.fullmatch(token or "")
+        settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
-        if needs_look and not self._has_looked():
+        if needs_look and not self._is_check_recent():
             return False
-        if form is None:
+        if token_match is None:
             return True
-        now, (_, read_at) = self._now(), self._remembered.get(form[1], (None, -math.inf))
-        return now <= read_at + _REMEMBERED_S and now < self._noted.get(form[1], -math.inf) + _USE_NOTED_EVERY_S
+        now, (_, read_at) = self._now(), self._remembered.get(token_match[1], (None, -math.inf))
+        return now <= read_at + _REMEMBERED_S and now < self._noted.get(token_match[1], -math.inf) + _USE_NOTED_EVERY_S
 
     def verdict(self, token: str) -> Verdict:
         """Check a token; takes the same time whatever is wrong with it."""
-        form = _TOKEN.fullmatch(token)
-        key = self._record(form[1]) if form else None
-        given = digest_of(form[2] if form else token)
-        is_operator = hmac.compare_digest(digest_of(token), self._operators)
-        is_current = hmac.compare_digest(given, key.digest if key else self._nobodys)
-        is_former = hmac.compare_digest(given, key.former_digest if key and key.former_digest else self._nobodys)
+        token_match = _TOKEN.fullmatch(token)
+        key = self._record(token_match[1]) if token_match else None
+        secret_digest = digest_of(token_match[2] if token_match else token)
+        is_operator = hmac.compare_digest(digest_of(token), self._operator_digest)
+        is_current = hmac.compare_digest(secret_digest, key.digest if key else self._decoy_digest)
+        is_former = hmac.compare_digest(
+            secret_digest, key.former_digest if key and key.former_digest else self._decoy_digest
+        )
         if is_operator:
             return Verdict(_OPERATOR)
         if key is None or not (is_current or is_former):
@@ -145,19 +147,19 @@ class KeyRing:
         """Drop the cached record of a key, and whether any key was created, so that the next check reads Redis."""
         with self._lock:
             self._remembered.pop(key_id, None)
-            self._looked_at = None
+            self._checked_at = None
 
     def _record(self, key_id: str) -> ApiKey | None:
         """The record of a key, at most a second old; unknown ids are cached as well."""
         with self._lock:
-            known = self._remembered.get(key_id)
-        if known is not None and self._now() <= known[1] + _REMEMBERED_S:
-            return known[0]
-        asked_at = self._now()
-        found = self._keys.find(key_id)
+            cached = self._remembered.get(key_id)
+        if cached is not None and self._now() <= cached[1] + _REMEMBERED_S:
+            return cached[0]
+        read_at = self._now()
+        record = self._keys.find(key_id)
         with self._lock:
-            self._remembered[key_id] = found, asked_at
-        return found
+            self._remembered[key_id] = record, read_at
+        return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
         """The result for a token with a correct secret of a key."""

@@ -37,8 +37,8 @@ class SparkUse:
     @property
     def shards(self) -> int:
         """The number of parts into which keys are divided."""
-        found = _LOCAL.fullmatch(self.master)
-        return _SHARDS_PER_CORE * (int(found.group(1)) if found else os.cpu_count() or 1)
+        local_match = _LOCAL.fullmatch(self.master)
+        return _SHARDS_PER_CORE * (int(local_match.group(1)) if local_match else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ def run_job(
     report: Reports | None = None,
 ) -> BacktestResult:
     """Match the histories of some streams: small ones in this process, others in Spark."""
-    chosen, reports = options or BacktestOptions(shards=use.shards), report or Reports()
-    needed = _exercises(histories, plan)
+    backtest_options, reports = options or BacktestOptions(shards=use.shards), report or Reports()
+    exercises = _exercises(histories, plan)
     if is_small(histories):
-        compile_kernels(needed, reports.compiling)
-        return run_backtest(InProcess(), histories, plan, chosen, reports.progress)
-    with _spark(use, needed, reports) as context:
-        return run_backtest(pipeline.InSpark(context), histories, plan, chosen, reports.progress)
+        compile_kernels(exercises, reports.compiling)
+        return run_backtest(InProcess(), histories, plan, backtest_options, reports.progress)
+    with _spark(use, exercises, reports) as context:
+        return run_backtest(pipeline.InSpark(context), histories, plan, backtest_options, reports.progress)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterato
     """Open a Spark context that ends with the block."""
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
-        where = pipeline.SessionOptions(
+        session_options = pipeline.SessionOptions(
             data_folder=use.data_folder or Path(scratch),
             master=use.master,
             writes_archive=True,
@@ -85,7 +85,7 @@ def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterato
             pipeline.compiling_beside(compiled_here, reports.compiling),
             signals_held(),  # a signal in between would leave Spark's Java process running
         ):
-            context = pipeline.build_context(where)
+            context = pipeline.build_context(session_options)
             ends.callback(pipeline.end_with_process if use.is_last else pipeline.end_session, context)
         yield context
 
@@ -93,7 +93,7 @@ def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterato
 def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
     needed = run_exercises(plan)
     if progress_of([PatternKind.exercise]).is_complete:  # the cache is complete, so matchers need no recording
-        needed = [PatternKind.exercise, *(one for one in needed if one in EXERCISES)]
+        needed = [PatternKind.exercise, *(exercise for exercise in needed if exercise in EXERCISES)]
     reads_lines = any(kind_of(file) == "jsonl" for history in histories.values() for file in history.files)
     return [*needed, *([JSON_LINES] * reads_lines)]
 

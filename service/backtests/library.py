@@ -103,8 +103,8 @@ class BacktestLibrary:
 
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
         """Get a backtest, and its summary once it is done."""
-        found = self._stores.backtests.get(backtest_id)
-        return found, self._stores.backtests.summary(backtest_id) if found.status == "done" else None
+        backtest = self._stores.backtests.get(backtest_id)
+        return backtest, self._stores.backtests.summary(backtest_id) if backtest.status == "done" else None
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
         """Alerts of a backtest in the order of their ends; none before the backtest is done."""

@@ -27,12 +27,11 @@ def plan_of(question: Question) -> RoundPlan:
     tested = _variant(question, TESTED, question.patterns, question.prune)
     variants = [tested]
     if question.against:
-        other = _variant(question, AGAINST, question.against, question.prune)
-        if (
-            len(question.patterns) == len(question.against) == 1
-        ):  # single patterns are compared whatever their names, several by name
-            other = replace(other, counterparts={question.against[0].name: question.patterns[0].name})
-        variants.append(replace(other, alike=likeness(tested, other)))
+        against = _variant(question, AGAINST, question.against, question.prune)
+        # Single patterns are compared whatever their names, several by name.
+        if len(question.patterns) == len(question.against) == 1:
+            against = replace(against, counterparts={question.against[0].name: question.patterns[0].name})
+        variants.append(replace(against, alike=likeness(tested, against)))
     if question.compares_pruning:
         variants.append(_variant(question, UNPRUNED, question.patterns, Prune.OFF))
     if question.compares_constraints:
@@ -48,7 +47,7 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
     if question.constraint_set is not None:
         document = to_document(_used(question.constraint_set, patterns, prune))
         records.append((stream, ConstraintsOn(name=stream, version=_VERSION, document=document)))
-    changed = [one.table for one in question.changes if isinstance(one, TableOn)]
+    changed = [change.table for change in question.changes if isinstance(change, TableOn)]
     forms = tables.forms | {version.name: version.form for version in changed}
     for pattern in patterns:
         for lookup in lookups_in(parse_pattern(pattern.text)):
@@ -58,7 +57,7 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
         if (feed := PatternKind().feed(definition)) is not None:
             records.append((feed.stream, StreamOn(StreamDeclaration(name=feed.stream, derived=True))))
         records.append((stream, record))
-        records += [(one.inputs[0].stream, OperatorOn(one)) for one in PatternKind().parts(definition)]
+        records += [(part.inputs[0].stream, OperatorOn(part)) for part in PatternKind().parts(definition)]
     return Variant(name=name, records=tuple(records))
 
 

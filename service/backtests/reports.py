@@ -59,12 +59,12 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
     """Results added and lost in the comparison with a variant, sorted by end, at most ``limit`` of each."""
-    found: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
+    rows_by_change: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
         label, _, name = place.partition(".")
         if name == variant:
-            found[label.partition("-")[0]] += rows
-    added, lost = (sorted(some, key=_order)[:limit] for some in found.values())
+            rows_by_change[label.partition("-")[0]] += rows
+    added, lost = (sorted(changed_rows, key=_order)[:limit] for changed_rows in rows_by_change.values())
     return added, lost
 
 
@@ -74,10 +74,10 @@ def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[s
     return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
 
 
-def _order(one: Mapping[str, Any]) -> tuple[Any, ...]:
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Sort key of an alert or a derived event; a derived event has a single time and no bindings."""
-    end, start = parse_time(one.get("end") or one["time"]), parse_time(one.get("start") or one["time"])
-    return end, start, sorted(one.get("bindings", {}).items()), one["pattern"], one["key"]
+    end, start = parse_time(row.get("end") or row["time"]), parse_time(row.get("start") or row["time"])
+    return end, start, sorted(row.get("bindings", {}).items()), row["pattern"], row["key"]
 
 
 def _variant(counts: VariantCounts) -> dict[str, Any]:

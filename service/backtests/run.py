@@ -24,7 +24,7 @@ from streams import Clock, ForestallError, StreamDeclaration, SystemClock, Table
 from streams.readers import ReaderOptions, reading_of
 
 _NICENESS = 10  # so that live matching comes first
-_TOLD_EVERY_S = 0.5
+_REPORTED_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,33 +63,34 @@ class BacktestRun:
             master=self.settings.spark_master, data_folder=self.settings.data_dir, settings=self.settings.spark.conf
         )
         shards = use.shards
-        if (
-            backtest.path is None
-        ):  # a log file holds one shard: one part per file if tables change, otherwise whole parts per file
+        # A log file holds one shard: one part per file if tables change, otherwise whole parts per file.
+        if backtest.path is None:
             parts = len(history.files)
             shards = parts if history.changes else -(-shards // parts) * parts
         options = BacktestOptions(shards=shards, limit=self.settings.limits.backtest_alerts_kept)
         histories = {question.declaration.name: history}
-        return run_job(histories, plan_of(question), use, options, Reports(progress=_Teller(self.stores, backtest.id)))
+        return run_job(
+            histories, plan_of(question), use, options, Reports(progress=_ProgressReporter(self.stores, backtest.id))
+        )
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
         """Export the events of the log; the question gets the tables and their changes between these events."""
-        names = frozenset(str(one["name"]) for one in question.tables)
-        wanted = LogRange(
+        names = frozenset(str(table["name"]) for table in question.tables)
+        log_range = LogRange(
             stream=backtest.stream,
             now_us=self.clock.now_us(),
             since_ms=self.stores.registry.since_ms(backtest.stream),
             tables=names,
         )
-        found = export_log(self.stores.log, scratch, wanted)
-        for record in found.changes:
+        exported = export_log(self.stores.log, scratch, log_range)
+        for record in exported.changes:
             if isinstance(record, TableOn):
                 self.stores.tables.files.path(record.table.digest)
-        before = tables_before(self.stores.tables, names, found.changes)
+        past_tables = tables_before(self.stores.tables, names, exported.changes)
         history = History(
-            files=found.files, options=ReaderOptions(duplicates="keep"), is_ordered=True, changes=found.places
+            files=exported.files, options=ReaderOptions(duplicates="keep"), is_ordered=True, changes=exported.places
         )
-        return history, replace(question, tables=tuple(before.to_json()), changes=found.changes)
+        return history, replace(question, tables=tuple(past_tables.to_json()), changes=exported.changes)
 
     def _of_files(self, path: str, declaration: StreamDeclaration) -> History:
         files = history_files(allowed_path(self.settings.backtest_dir, path))
@@ -99,7 +100,7 @@ class BacktestRun:
         return History(files=files, options=options, declaration=declaration, is_ordered=is_ordered)
 
 
-class _Teller:
+class _ProgressReporter:
     """Reports the progress of a backtest in Redis; ends the process if the backtest was cancelled or removed."""
 
     def __init__(self, stores: Stores, backtest_id: str) -> None:
@@ -110,7 +111,7 @@ class _Teller:
     def __call__(self, share: float) -> None:
         if time.monotonic() < self._due_s:
             return
-        self._due_s = time.monotonic() + _TOLD_EVERY_S
+        self._due_s = time.monotonic() + _REPORTED_EVERY_S
         if self._stores.backtests.advance(self._id, ("running",), progress=round(share, 3)) is None:
             raise Stopped
 

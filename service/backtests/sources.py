@@ -27,17 +27,17 @@ def allowed_path(folder: Path | None, path: str) -> Path:
         )
     root = folder.resolve()
     try:
-        found = (root / path).resolve()
-        is_inside, is_there = found.is_relative_to(root), found.exists()
+        file_path = (root / path).resolve()
+        is_inside, exists = file_path.is_relative_to(root), file_path.exists()
     except (OSError, ValueError) as error:
         raise BacktestRefused(f"{path!r} is not a path that can be read: {error}", path=path) from error
     if not is_inside:
         raise BacktestRefused(
             f"{path!r} is outside the folder of {PREFIX}BACKTEST_DIR; name a file or folder in it", path=path
         )
-    if not is_there:
+    if not exists:
         raise BacktestRefused(f"there is no {path!r} in the folder of {PREFIX}BACKTEST_DIR", path=path)
-    return found
+    return file_path
 
 
 def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
@@ -70,16 +70,16 @@ class ExportedLog:
     changes: tuple[TableRecord, ...]
 
 
-def export_log(log: EventLog, folder: Path, wanted: LogRange) -> ExportedLog:
+def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
     """Export the events of a part of the log, and the places of table changes among them.
 
     All shards hold the same changes; a trimmed shard lacks the earliest ones.
     """
-    shards = [_exported(log, shard, folder, wanted) for shard in range(log.layout.read().shards)]
-    changes = max((one.changes for one in shards), key=len)
+    shards = [_exported(log, shard, folder, log_range) for shard in range(log.layout.read().shards)]
+    changes = max((part.changes for part in shards), key=len)
     return ExportedLog(
-        files=tuple(one.file for one in shards),
-        places=tuple((*[0] * (len(changes) - len(one.places)), *one.places) for one in shards) if changes else (),
+        files=tuple(part.file for part in shards),
+        places=tuple((*[0] * (len(changes) - len(part.places)), *part.places) for part in shards) if changes else (),
         changes=tuple(changes),
     )
 
@@ -93,21 +93,21 @@ class _Shard:
     places: list[int] = field(default_factory=list)
 
 
-def _exported(log: EventLog, shard: int, folder: Path, wanted: LogRange) -> _Shard:
-    found = _Shard(folder / f"shard-{shard:05d}.jsonl")
+def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _Shard:
+    exported = _Shard(folder / f"shard-{shard:05d}.jsonl")
     events = 0
-    with found.file.open("wb") as lines:
-        for entry in log.read_range(shard, after=f"{wanted.since_ms}-0", until=str(wanted.now_us // _MS_US)):
-            if entry.kind is RecordKind.EVENTS and entry.stream == wanted.stream and not entry.route:
+    with exported.file.open("wb") as lines:
+        for entry in log.read_range(shard, after=f"{log_range.since_ms}-0", until=str(log_range.now_us // _MS_US)):
+            if entry.kind is RecordKind.EVENTS and entry.stream == log_range.stream and not entry.route:
                 for event in EventBatch.from_bytes(entry.body).to_events():
                     lines.write(orjson.dumps(render_plain(event)) + b"\n")
                     events += 1
-            elif entry.kind in _OF_TABLES and wanted.tables:
+            elif entry.kind in _OF_TABLES and log_range.tables:
                 record = decode_control(entry.kind, entry.body)
-                if isinstance(record, TableOn | TableOff | TableRow) and table_named(record) in wanted.tables:
-                    found.changes.append(record)
-                    found.places.append(events)
-    return found
+                if isinstance(record, TableOn | TableOff | TableRow) and table_named(record) in log_range.tables:
+                    exported.changes.append(record)
+                    exported.places.append(events)
+    return exported
 
 
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
@@ -115,15 +115,19 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
     A row that changed both before and after that point, under one version, gets the value in the version's file.
     """
-    found = Tables(tables.files)
+    past_tables = Tables(tables.files)
     for name in sorted(names):
-        versions = {one.version: one for one in tables.versions(name)}
-        own = [record for record in records if table_named(record) == name]
-        if (version := versions.get(_version_before(own, max(versions)))) is not None:
-            later = {one.key for one in own if isinstance(one, TableRow) and one.version == version.version}
+        versions = {table_version.version: table_version for table_version in tables.versions(name)}
+        table_records = [record for record in records if table_named(record) == name]
+        if (version := versions.get(_version_before(table_records, max(versions)))) is not None:
+            later = {
+                row_change.key
+                for row_change in table_records
+                if isinstance(row_change, TableRow) and row_change.version == version.version
+            }
             changes = {key: row for key, row in tables.changes(version).items() if key not in later}
-            found = found.with_version(version.table, changes)
-    return found
+            past_tables = past_tables.with_version(version.table, changes)
+    return past_tables
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:

@@ -151,22 +151,22 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
         kind = None if name in _FIXED else _kinds()[name]
         if kind is not None and not kind.has_own_resource:
             make = import_module("service.cli.operators").operator_commands
-            found = make(kind.name, name, is_asked=kind.is_asked, is_plotted=kind.is_plotted)
+            command = make(kind.name, name, is_asked=kind.is_asked, is_plotted=kind.is_plotted)
         else:
             member = name.replace("-", "_")
-            found = getattr(import_module(f"service.cli.{_MODULES.get(name, member)}"), member)
-        if isinstance(found, typer.Typer):
-            _rename(found, _RENAMED.get(name, {}))
-            app.add_typer(found, name=name)
+            command = getattr(import_module(f"service.cli.{_MODULES.get(name, member)}"), member)
+        if isinstance(command, typer.Typer):
+            _rename(command, _RENAMED.get(name, {}))
+            app.add_typer(command, name=name)
         else:
-            app.command(name)(found)
+            app.command(name)(command)
     make_plain(app)
     _exemplify(app, "", orjson.loads(files("service.cli").joinpath("examples.json").read_bytes()))
     return app
 
 
 def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> None:
-    """Give each command its example, which follows the options in the help."""
+    """Add its example to each command; the help shows it after the options."""
     for command in app.registered_commands:
         name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         if example := examples.get(above + name):
@@ -231,7 +231,7 @@ def listing() -> typer.Typer:
     app = _bare()
     for panel, names in _PANELS.items():
         for name in (*_kinds(), *names) if panel == _OF_OPERATORS else names:
-            app.command(name, help=commands()[name], rich_help_panel=panel)(_named)
+            app.command(name, help=commands()[name], rich_help_panel=panel)(_placeholder)
     return app
 
 
@@ -246,7 +246,7 @@ def _bare() -> typer.Typer:
     return app
 
 
-def _named() -> None:
+def _placeholder() -> None:
     """A placeholder for commands that are only listed."""
 
 
@@ -312,13 +312,13 @@ _UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # withou
 def as_commands(message: str, groups: Set[str]) -> str:
     """Replace API operations in a message by commands; ``groups`` are the names of the command groups."""
 
-    def command(found: re.Match[str]) -> str:
-        method, group, name = found.groups()
+    def command(operation: re.Match[str]) -> str:
+        method, group, name = operation.groups()
         verb = (_OF_ALL if name is None else _OF_ONE).get(method)
         if method == "PUT" and group in _REPLACED:
             verb = "change"
         if group not in groups or verb is None or (verb == "change" and group in _UNCHANGED):
-            return found[0]
+            return operation[0]
         return f"forestall {group} {verb}{'' if name is None else f' {name}'}"
 
     return _OPERATION.sub(command, message)

@@ -64,19 +64,21 @@ def apply(
         raise typer.BadParameter("give --plan, too: nothing is compared while changes are made", param_hint="--against")
     documents = read_project(folder)
     with calling(url, api_key) as client:
-        found = plan_project(client, documents, folder, is_pruned=prune)
-        tell_notices(_notices(found, documents, folder))
+        project_plan = plan_project(client, documents, folder, is_pruned=prune)
+        tell_notices(_notices(project_plan, documents, folder))
         if plan:
-            _show(found, is_json=is_json)
+            _show(project_plan, is_json=is_json)
             if against:
-                _compare(Comparison(found, documents, folder), against, is_json=is_json)
-            raise typer.Exit(bool(found.work))
-        if found.deleted_streams and not yes:
-            _confirm(found.deleted_streams)
-        apply_plan(client, found, lambda change: _tell(change, is_json=is_json, is_made=True))
+                _compare(Comparison(project_plan, documents, folder), against, is_json=is_json)
+            raise typer.Exit(bool(project_plan.work))
+        if project_plan.deleted_streams and not yes:
+            _confirm(project_plan.deleted_streams)
+        apply_plan(client, project_plan, lambda change: _tell(change, is_json=is_json, is_made=True))
     if not is_json:
-        _show_kept(found)
-    standard_error.print(f"[green]done[/green]: {_counted(len(found.work), 'change')} made; {_same(found)}")
+        _show_kept(project_plan)
+    standard_error.print(
+        f"[green]done[/green]: {_counted(len(project_plan.work), 'change')} made; {_same(project_plan)}"
+    )
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
@@ -91,7 +93,7 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
         notices = LocalProject.of(documents, folder).notices
     except ProjectRefused:  # the project uses a stream that only the service has; registering reports the notices then
         return {}
-    return {name: some for name, some in notices.items() if name in names}
+    return {name: sentences for name, sentences in notices.items() if name in names}
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:
@@ -124,18 +126,18 @@ def _compare(comparison: Comparison, against: list[str], *, is_json: bool) -> No
         compile_kernels([*sorted(needed), JSON_LINES], waiting.compiling)
     events = {name: read_event_batch(path, reading_of(project.stream(name))) for name, path in files.items()}
     with working(f"matching {sum(map(len, events.values())):,} events before and after the changes"):
-        found = list(comparison.differences(events))
-    for one in found:
+        differences = list(comparison.differences(events))
+    for difference in differences:
         if is_json:
-            first = {"added": one.added[:_FIRST], "lost": one.lost[:_FIRST]}
-            numbers = {"added": len(one.added), "lost": len(one.lost), "same": one.same}
-            echo_json({"against": one.title, **numbers, "first": first})
+            first = {"added": difference.added[:_FIRST], "lost": difference.lost[:_FIRST]}
+            numbers = {"added": len(difference.added), "lost": len(difference.lost), "same": difference.same}
+            echo_json({"against": difference.title, **numbers, "first": first})
             continue
-        counts = f"{len(one.added)} added, {len(one.lost)} lost, {one.same} the same"
-        typer.echo(f"{printable(one.title)}: {one.list_name}: {counts}")
-        for sign, results in (("+", one.added), ("-", one.lost)):
+        counts = f"{len(difference.added)} added, {len(difference.lost)} lost, {difference.same} the same"
+        typer.echo(f"{printable(difference.title)}: {difference.list_name}: {counts}")
+        for sign, results in (("+", difference.added), ("-", difference.lost)):
             for result in results[:_FIRST]:
-                typer.echo(printable(f"    {sign} {_line(one, result)}"))
+                typer.echo(printable(f"    {sign} {_line(difference, result)}"))
 
 
 def _line(difference: Difference, result: Mapping[str, Any]) -> str:
@@ -148,8 +150,8 @@ def _same(plan: Plan) -> str:
     return f"{_counted(plan.same, 'document')} unchanged"
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _show_kept(plan: Plan) -> None:

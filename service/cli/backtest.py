@@ -23,7 +23,7 @@ from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
 from service.backtests.reports import COUNTED, LISTED, differences_of, rows_of, summary_document
 from service.cli.choices import Suppress, read_lateness, suppress_of
-from service.cli.columns import FILE_OPTIONS, as_asked, with_options
+from service.cli.columns import FILE_OPTIONS, merged_options, with_options
 from service.cli.inputs import Key, chosen_key, progress_bar, read_pattern_files, reason_of, require_keys
 from service.cli.match import (
     Beginning,
@@ -120,13 +120,13 @@ def backtest(
     """Match patterns in past events, and compare the results of two versions."""
     _begin(context)
     constraint_set, use = followed(constraints, model)
-    grouped, timing = chosen_key(key), event_time(lateness and read_lateness(lateness), late, idle_timeout)
-    stream = replace(timing, name=_STREAM, key=grouped or "key", ties=ties)
+    key_form, timing = chosen_key(key), event_time(lateness and read_lateness(lateness), late, idle_timeout)
+    stream = replace(timing, name=_STREAM, key=key_form or "key", ties=ties)
     declaration, constraint_set = _with_ends(stream, end or [], constraint_set)
     question = Question(
         declaration=declaration,
-        patterns=_tried(pattern or [], grouped, declaration, suppress),
-        against=_tried(against or [], grouped, declaration, suppress),
+        patterns=_tried_patterns(pattern or [], key_form, declaration, suppress),
+        against=_tried_patterns(against or [], key_form, declaration, suppress),
         constraint_set=constraint_set,
         prune=Prune.OFF if no_prune else prune,
         compares_pruning=compare_pruning,
@@ -134,7 +134,7 @@ def backtest(
         is_open=is_open,
     )
     _check(question)
-    result = _result({_STREAM: _history(context.params, grouped, stream)}, plan_of(question), cores, limit, output)
+    result = _result({_STREAM: _history(context.params, key_form, stream)}, plan_of(question), cores, limit, output)
     _report(result, use, limit, output, is_json=is_json)
 
 
@@ -157,20 +157,20 @@ def _run_project(options: Mapping[str, Any]) -> None:
     if len(folders) > 2:
         raise typer.BadParameter("with --project, name one other project", param_hint="--against")
     projects = [LocalProject.of(read_project(folder), folder) for folder in folders]
-    for one in projects:
-        one.check()
+    for local_project in projects:
+        local_project.check()
     project, limit = projects[0], options["limit"]
     plan = replace(_compared(projects), is_open=options["is_open"])
     files = files_of(options["events"], project)
     histories = {name: _file_of(path, project.stream(name), plan) for name, path in files.items()}
     result = _result(histories, plan, options["cores"], limit, options["output"])
     rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
-    found = results_of(project.plan, rows)
-    numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(found["dead_letters"])}
+    results = results_of(project.plan, rows)
+    numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(results["dead_letters"])}
     stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan)}
     compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
     more = compared if result.comparisons else {}
-    print_results(found, project.derived(), numbers, stats, is_json=options["is_json"], more=more)
+    print_results(results, project.derived(), numbers, stats, is_json=options["is_json"], more=more)
     if result.comparisons and not options["is_json"]:
         _print_changes(_console(), result, limit)
         _console().print(_compared_table(compared["comparisons"]))
@@ -182,18 +182,22 @@ def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
         counts.setdefault(stream, {})[counter] = number
-    changes = [one for one in result.decisions if not one.variant and isinstance(one.record, LatenessChange)]
+    changes = [
+        decision
+        for decision in result.decisions
+        if not decision.variant and isinstance(decision.record, LatenessChange)
+    ]
     bounds = {name: declared.lateness_us or 0 for name, declared in plan.declarations.items()}
-    bounds |= {one.stream: one.record.bound_us for one in changes if isinstance(one.record, LatenessChange)}
-    states = {(one.stream, one.decider): one.state for one in result.deciders if not one.variant}
-    measured = measured_of(plan, counts, bounds, Counter(one.stream for one in changes))
+    bounds |= {change.stream: change.record.bound_us for change in changes if isinstance(change.record, LatenessChange)}
+    states = {(decider.stream, decider.decider): decider.state for decider in result.deciders if not decider.variant}
+    measured = measured_of(plan, counts, bounds, Counter(change.stream for change in changes))
     return measured_stats(measured, waiting_of(plan, counts, states))
 
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
     """Plan the rounds of a project and, if a second one is given, of their comparison."""
-    first, *others = (one.plan.variant(name) for name, one in zip((TESTED, AGAINST), projects, strict=False))
-    return RoundPlan(variants=(first, *(replace(one, alike=likeness(first, one)) for one in others)))
+    first, *others = (project.plan.variant(name) for name, project in zip((TESTED, AGAINST), projects, strict=False))
+    return RoundPlan(variants=(first, *(replace(variant, alike=likeness(first, variant)) for variant in others)))
 
 
 def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> History:
@@ -209,11 +213,15 @@ def _file_of(path: Path, declaration: StreamDeclaration, plan: RoundPlan) -> His
     )
 
 
-def _history(options: Mapping[str, Any], grouped: KeyForm | None, declaration: StreamDeclaration) -> History:
+def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: StreamDeclaration) -> History:
     """The event files that the options name, with the reader options."""
-    usual = reading_of(grouped, options["times"], declaration, lifecycle=options["lifecycle"])
-    chosen = as_asked(replace(usual, duplicates="keep"), options)
-    return History(files=history_files(Path(options["events"][0])), options=chosen, is_ordered=not chosen.is_by_time)
+    defaults = reading_of(key_form, options["times"], declaration, lifecycle=options["lifecycle"])
+    reader_options = merged_options(replace(defaults, duplicates="keep"), options)
+    return History(
+        files=history_files(Path(options["events"][0])),
+        options=reader_options,
+        is_ordered=not reader_options.is_by_time,
+    )
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
@@ -250,9 +258,12 @@ def _report(result: BacktestResult, use: WorkflowUse | None, limit: int, output:
 
 def _check(question: Question) -> None:
     """Reject options and patterns that cannot be run, before the run; print notices of probable mistakes."""
-    asked = {"--compare-pruning": question.compares_pruning, "--compare-constraints": question.compares_constraints}
-    for option, is_asked in asked.items():
-        if is_asked and question.constraint_set is None:
+    comparisons = {
+        "--compare-pruning": question.compares_pruning,
+        "--compare-constraints": question.compares_constraints,
+    }
+    for option, is_requested in comparisons.items():
+        if is_requested and question.constraint_set is None:
             raise typer.BadParameter(
                 "this option needs constraints: give --constraints or --workflow", param_hint=option
             )
@@ -285,18 +296,18 @@ def _require_empty(folder: Path | None) -> None:
         raise FileUnreadable(f"{folder} is not empty; name a new or empty folder for the results", file=str(folder))
 
 
-def _tried(
+def _tried_patterns(
     paths: list[Path], key: KeyForm | None, declaration: StreamDeclaration, suppress: str | None
 ) -> tuple[TriedPattern, ...]:
     """Read pattern files; each pattern must be correlated by the key of the events."""
     patterns = read_pattern_files(paths)
     require_keys(patterns, key)
-    wanted = suppress_of(suppress)
+    suppression = suppress_of(suppress)
     return tuple(
         TriedPattern(
             name=pattern.name,
             text=pattern.text or describe_pattern(pattern),
-            suppression=wanted and read_suppression(wanted, routed(pattern, declaration)),
+            suppression=suppression and read_suppression(suppression, routed(pattern, declaration)),
         )
         for pattern in patterns
     )
@@ -325,7 +336,7 @@ def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> N
     for alert in rows_of(result, "alert", limit):
         _print_result(console, "", alert)
     _print_changes(console, result, limit)
-    console.print(_found_table(document["variants"]))
+    console.print(_results_table(document["variants"]))
     if document["comparisons"]:
         console.print(_compared_table(document["comparisons"]))
     seconds = document["read_s"] + document["match_s"]
@@ -338,23 +349,23 @@ def _print_changes(console: Console, result: BacktestResult, limit: int) -> None
         added, lost = differences_of(result, name, limit)
         if added or lost:
             console.print(f"\ncompared with {name}:")
-        for mark, some in (("+ ", added), ("- ", lost)):
-            for one in some:
-                _print_result(console, mark, one)
+        for mark, rows in (("+ ", added), ("- ", lost)):
+            for row in rows:
+                _print_result(console, mark, row)
 
 
-def _print_result(console: Console, mark: str, one: Mapping[str, Any]) -> None:
+def _print_result(console: Console, mark: str, row: Mapping[str, Any]) -> None:
     """Print an alert, or an event of a derived stream."""
-    if "bindings" in one:
-        key = f"{one['key']} {row_text(one)}" if "row" in one else one["key"]
-        console.print(f"{mark}{one['pattern']}  {key}  {one['start']} to {one['end']}")
-        console.print(f"    {shown_bindings(one['bindings'])}")
+    if "bindings" in row:
+        key = f"{row['key']} {row_text(row)}" if "row" in row else row["key"]
+        console.print(f"{mark}{row['pattern']}  {key}  {row['start']} to {row['end']}")
+        console.print(f"    {shown_bindings(row['bindings'])}")
     else:
-        console.print(f"{mark}{one['into']}  {one['key']}  {one['type']} at {one['time']}")
-        console.print(f"    {orjson.dumps(one['data']).decode()}")
+        console.print(f"{mark}{row['into']}  {row['key']}  {row['type']} at {row['time']}")
+        console.print(f"    {orjson.dumps(row['data']).decode()}")
 
 
-def _found_table(variants: Sequence[Mapping[str, Any]]) -> Table:
+def _results_table(variants: Sequence[Mapping[str, Any]]) -> Table:
     table = Table("", *(variant["name"] for variant in variants), title="results")
     rows = {
         **{kind.title: kind.member for kind in COUNTED},
@@ -373,8 +384,10 @@ def _compared_table(comparisons: Sequence[Mapping[str, Any]]) -> Table:
     table = Table("compared with", "added", "lost", "same", "bound events", "bytes", "time", title="comparisons")
     for column in table.columns[1:]:
         column.justify = "right"
-    for one in comparisons:
-        ratios = (one[name] for name in ("peak_held_ratio", "peak_state_bytes_ratio", "busy_ratio"))
-        shown = ("-" if ratio is None else f"{ratio:.2f} x" for ratio in ratios)
-        table.add_row(one["with"], *(f"{one[name]:,}" for name in ("added", "lost", "same")), *shown)
+    for comparison in comparisons:
+        ratios = (comparison[name] for name in ("peak_held_ratio", "peak_state_bytes_ratio", "busy_ratio"))
+        ratio_cells = ("-" if ratio is None else f"{ratio:.2f} x" for ratio in ratios)
+        table.add_row(
+            comparison["with"], *(f"{comparison[name]:,}" for name in ("added", "lost", "same")), *ratio_cells
+        )
     return table

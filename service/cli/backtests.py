@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import Suppress, suppress_of
 from service.cli.inputs import is_pattern, progress_bar
 from service.cli.patterns import one_pattern
@@ -21,7 +21,7 @@ _LOOK_S = 0.5
 
 
 Pruned: TypeAlias = Literal["on", "off", "compare"]
-"""Whether constraints terminate partial matches early; ``both`` compares the two."""
+"""Whether constraints terminate partial matches early; ``compare`` runs the backtest both ways."""
 
 _BACKTESTS = Resource(
     path="/backtests",
@@ -29,10 +29,10 @@ _BACKTESTS = Resource(
     listed="the backtests, the newest first",
     table=Table(
         ("id", "stream", "pattern", "state", "progress", "created_at"),
-        lambda found: {
-            **found,
-            "pattern": [pattern["name"] for pattern in found["patterns"]],
-            "progress": f"{found['progress']:.0%}",
+        lambda backtest: {
+            **backtest,
+            "pattern": [pattern["name"] for pattern in backtest["patterns"]],
+            "progress": f"{backtest['progress']:.0%}",
         },
     ),
 )
@@ -63,19 +63,19 @@ def ask(
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
 ) -> None:
     """Start a backtest. Exit status 1: --wait is given, and the backtest failed."""
-    wanted = suppress_of(suppress)
-    body = given(
+    suppression = suppress_of(suppress)
+    body = without_none(
         stream=stream,
-        pattern=_choice(pattern) if wanted is None else {**_reference(pattern), "suppress": wanted},
+        pattern=_choice(pattern) if suppression is None else {**_reference(pattern), "suppress": suppression},
         against=None if against is None else _choice(against),
         source={"log": True} if path is None else {"path": path},
         pruning=pruning,
     )
-    found = client.post(_BACKTESTS.path, body)
+    backtest = client.post(_BACKTESTS.path, body)
     if wait:
-        found = _waited(client, found["id"])
-    client.show(found)
-    raise typer.Exit(1 if wait and found["state"] != "done" else 0)
+        backtest = _finished_backtest(client, backtest["id"])
+    client.show(backtest)
+    raise typer.Exit(1 if wait and backtest["state"] != "done" else 0)
 
 
 @backtests.command()
@@ -106,12 +106,12 @@ def _choice(argument: str) -> str | dict[str, Any]:
     return pattern.text or describe_pattern(pattern)
 
 
-def _waited(client: Client, backtest_id: str) -> Mapping[str, Any]:
+def _finished_backtest(client: Client, backtest_id: str) -> Mapping[str, Any]:
     """Wait until a backtest is over, and return the backtest."""
     with progress_bar("backtest") as (progress, task):
         while True:
-            found = client.backtests.get(backtest_id)
-            progress.update(task, completed=found["progress"])
-            if found["state"] not in ("queued", "running"):
-                return found
+            backtest = client.backtests.get(backtest_id)
+            progress.update(task, completed=backtest["progress"])
+            if backtest["state"] not in ("queued", "running"):
+                return backtest
             time.sleep(_LOOK_S)

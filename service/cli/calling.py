@@ -1,7 +1,7 @@
 """Common parts of commands that call the running service: their options, the client, and the output of answers.
 
 A list is one line per item, in columns; a single resource is shown as YAML; with ``--json`` either is the JSON of the
-API, a list as one item per line. Texts of others are shown without control characters.
+API, a list as one item per line. In text output, control characters are escaped.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PATIENCE_S = 5.0
 _OVERLOAD_PATIENCE_S = 1_800.0  # overload lasts until the backlog shrinks
 _OF_NAMES = frozenset(
     ("streams", "keys", "key", "inputs", "types", "counts", "columns")
-)  # objects whose member names are the user's
+)  # objects whose member names are chosen by users
 _WRITTEN = frozenset(("data", "template", "schema", "document", "headers", "return"))
 _NOTHING = "-"
 _EMPTY: tuple[Any, ...] = ([], "", {})
@@ -70,22 +70,23 @@ class Caller(Client):
         else:
             typer.echo(printable(sentence))
 
-    def show_secret(self, document: Mapping[str, Any], member: str, one: str, detail: str, group: str) -> None:
+    def show_secret(
+        self, document: Mapping[str, Any], member: str, resource_kind: str, detail: str, group: str
+    ) -> None:
         """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
 
-        ``one`` names the type of the resource, ``detail`` follows its id; ``group`` is the command group that rotates
-        it.
+        ``resource_kind`` is the type in words, ``detail`` follows the id; ``group`` is the group with ``rotate``.
         """
         id_, secret = document["id"], document[member]
         if self.is_json:
             echo_json(document)
         elif secret is None:
             standard_error.print(
-                f"{one} {id_} exists, but the answer with its {member} was lost: 'forestall {group} rotate {id_}' "
-                "gives it another one"
+                f"{resource_kind} {id_} exists, but the answer with its {member} was lost: "
+                f"'forestall {group} rotate {id_}' gives it another one"
             )
         else:
-            standard_error.print(f"{one} {id_} {escape(detail)}; its {member} is shown only once:")
+            standard_error.print(f"{resource_kind} {id_} {escape(detail)}; its {member} is shown only once:")
             typer.echo(secret)
 
 
@@ -116,16 +117,16 @@ class Commands(typer.Typer):
 
 
 def _nothing() -> None:
-    """Groups do nothing before their commands."""
+    """The callback of a group, which does nothing."""
 
 
 def connected(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``client`` of a command by the client's options."""
-    own = dict(signature(command, eval_str=True).parameters)
-    if "client" not in own:
+    own_parameters = dict(signature(command, eval_str=True).parameters)
+    if "client" not in own_parameters:
         return command
-    wanted = own.pop("client").annotation
-    kind, patience_s = get_args(wanted) if get_origin(wanted) is Annotated else (wanted, _PATIENCE_S)
+    annotation = own_parameters.pop("client").annotation
+    kind, patience_s = get_args(annotation) if get_origin(annotation) is Annotated else (annotation, _PATIENCE_S)
     options: Options = {
         "url": (Url, None),
         "api_key": (ApiKeyOption, None),
@@ -138,7 +139,7 @@ def connected(command: Callable[..., None]) -> Callable[..., None]:
             client.is_json = is_json
             command(client=client, **values)
 
-    return with_parameters(called, [*own.values(), *parameters(options)])
+    return with_parameters(called, [*own_parameters.values(), *parameters(options)])
 
 
 @contextmanager
@@ -154,8 +155,8 @@ def calling(url: str | None, api_key: str | None, patience_s: float = _PATIENCE_
         yield client
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
+def without_none(**options: Any) -> dict[str, Any]:
+    """The options without those that are None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -164,7 +165,7 @@ def show(document: Mapping[str, Any], *, is_json: bool) -> None:
     if is_json:
         echo_json(document)
         return
-    text = yaml.dump(_spoken(document), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_UNBROKEN)
+    text = yaml.dump(_for_people(document), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_UNBROKEN)
     typer.echo("\n".join(printable(line) for line in text.splitlines()))
 
 
@@ -191,10 +192,10 @@ class _Plain(yaml.SafeDumper):
 _Plain.yaml_implicit_resolvers = {}
 
 
-def _spoken(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
+def _for_people(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
     """A document for people: member names in words, empty members left out, names and texts of users unchanged."""
     return {
-        name if are_names else name.replace("_", " "): _spoken(value, are_names=not are_names and name in _OF_NAMES)
+        name if are_names else name.replace("_", " "): _for_people(value, are_names=not are_names and name in _OF_NAMES)
         if isinstance(value, Mapping) and (are_names or name not in _WRITTEN)
         else value
         for name, value in document.items()
@@ -208,5 +209,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return ", ".join(printable(str(one)) for one in value)
+        return ", ".join(printable(str(element)) for element in value)
     return printable(" ".join(str(value).split()))

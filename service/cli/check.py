@@ -73,8 +73,8 @@ def check(
     past = PastViolations.mined(parsed)
     if log is not None:
         ends = parsed.constraint_set.trace_ends.union(end or ())
-        keyed = chosen_key(key)
-        traces = read_log(log, key=keyed, times=times, lifecycle=lifecycle, classifier=classifier, end_events=ends)
+        key_form = chosen_key(key)
+        traces = read_log(log, key=key_form, times=times, lifecycle=lifecycle, classifier=classifier, end_events=ends)
         past = PastViolations.counted(parsed, traces)
     try:
         warnings = check_set(parsed.constraint_set)
@@ -83,12 +83,12 @@ def check(
             raise
         echo_json(_clashing(parsed, clash, past))
         raise typer.Exit(2) from clash
-    found = replace(_CheckReport.of(patterns, parsed, warnings), past=past)
+    report = replace(_CheckReport.of(patterns, parsed, warnings), past=past)
     if is_json:
-        echo_json(found.to_document())
+        echo_json(report.to_document())
     else:
-        _print(found)
-    raise typer.Exit(0 if found.is_satisfiable else 1)
+        _print(report)
+    raise typer.Exit(0 if report.is_satisfiable else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class _CheckReport:
 
     @property
     def is_satisfiable(self) -> bool:
-        return all(found.check.is_satisfiable for _, _, found in self.patterns)
+        return all(inspection.check.is_satisfiable for _, _, inspection in self.patterns)
 
     def to_document(self) -> dict[str, Any]:
         return {
@@ -128,8 +128,8 @@ class _CheckReport:
             "warnings": [warning.text for warning in self.warnings],
             "clash": None,
             "patterns": [
-                {**_pattern_document(*one), "warnings": _warnings_of(one[0], self.parsed.constraint_set)}
-                for one in self.patterns
+                {**_pattern_document(*entry), "warnings": _warnings_of(entry[0], self.parsed.constraint_set)}
+                for entry in self.patterns
             ],
             "monitor": choice_document(self.choice),
             "unused": idle_document(self.idle),
@@ -160,16 +160,16 @@ def _clashing(
     }
 
 
-def _pattern_document(pattern: Pattern, query: Query, found: PatternInspection) -> dict[str, Any]:
+def _pattern_document(pattern: Pattern, query: Query, inspection: PatternInspection) -> dict[str, Any]:
     return {
         "pattern": pattern.name,
         "event": describe_node(pattern.event),
         "listens_to": sorted(query.types),
         "forbids": _forbidden(pattern, query),
-        "is_satisfiable": found.check.is_satisfiable,
-        "asks_for_violation": found.check.asks_for_violation,
-        "matters": _mattering(found),
-        **found.to_document(),
+        "is_satisfiable": inspection.check.is_satisfiable,
+        "asks_for_violation": inspection.check.asks_for_violation,
+        "matters": _affecting_constraints(inspection),
+        **inspection.to_document(),
     }
 
 
@@ -179,51 +179,53 @@ def _warnings_of(pattern: Pattern, constraint_set: ConstraintSet) -> list[str]:
     return [*unfollowed_types(pattern, constraint_set, ()), *(notice.placed for notice in notices)]
 
 
-def _print(found: _CheckReport) -> None:
+def _print(report: _CheckReport) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
-    for warning in found.warnings:
+    for warning in report.warnings:
         console.print(f"warning: {warning.text}")
-    for pattern, query, inspection in found.patterns:
+    for pattern, query, inspection in report.patterns:
         console.print(f"{pattern.name}: {describe_node(pattern.event)}")
         console.print(f"listens to {', '.join(sorted(query.types))}")
         if forbidden := _forbidden(pattern, query):
             console.print(f"forbids {', '.join(forbidden)}")
-        for mistake in _warnings_of(pattern, found.parsed.constraint_set):
+        for mistake in _warnings_of(pattern, report.parsed.constraint_set):
             console.print(f"warning: {mistake}")
         _print_pattern(console, query, inspection)
-    if found.parsed.constraint_set.parts:
-        console.print(f"\nmonitor: {found.choice.text}")
-        if found.idle.parts:
-            scope = "" if found.idle.is_complete else f" (only {found.idle.visited} monitor states were examined)"
+    if report.parsed.constraint_set.parts:
+        console.print(f"\nmonitor: {report.choice.text}")
+        if report.idle.parts:
+            scope = "" if report.idle.is_complete else f" (only {report.idle.visited} monitor states were examined)"
             console.print(f"constraints that help no pattern{scope}:")
-            for part in found.idle.parts:
+            for part in report.idle.parts:
                 console.print(f"  {part}")
-    if found.past is not None:
-        console.print("\n" + "\n".join(found.past.lines))
+    if report.past is not None:
+        console.print("\n" + "\n".join(report.past.lines))
 
 
-def _print_pattern(console: Console, query: Query, found: PatternInspection) -> None:
-    if found.check.is_satisfiable:
+def _print_pattern(console: Console, query: Query, inspection: PatternInspection) -> None:
+    if inspection.check.is_satisfiable:
         console.print("can match")
-    if parts := _mattering(found):
+    if parts := _affecting_constraints(inspection):
         console.print(f"constraints that affect it: {', '.join(parts)}")
-    for term in found.check.dead:
-        console.print(f"can never match{_which(term.term, len(query.terms))}: {term.text}")
-    if found.check.asks_for_violation:
+    for term in inspection.check.dead:
+        console.print(f"can never match{_alternative(term.term, len(query.terms))}: {term.text}")
+    if inspection.check.asks_for_violation:
         console.print(
             "it describes a violation of the constraints; to find violations, register it with constraints: off"
         )
-    if not found.check.is_satisfiable:
+    if not inspection.check.is_satisfiable:
         return
-    for redundant in found.redundant:
-        console.print(f"redundant{_which(redundant.term, len(query.terms))}: {redundant.text}")
-    if not found.conditions:
+    for redundant in inspection.redundant:
+        console.print(f"redundant{_alternative(redundant.term, len(query.terms))}: {redundant.text}")
+    if not inspection.conditions:
         console.print("no event terminates it early")
-    expected = {state.state: state.probability for state in found.states}
-    for (state, bound), group in groupby(found.conditions, key=lambda one: (one.state, _names(one.bound))):
+    expected = {state.state: state.probability for state in inspection.states}
+    for (state, bound), group in groupby(
+        inspection.conditions, key=lambda failing: (failing.state, _names(failing.bound))
+    ):
         share = f"expected in {expected[state]:.0%} of the transactions"
         console.print(
-            f"\nwith {bound} bound{_which(state.term, len(query.terms))}, "
+            f"\nwith {bound} bound{_alternative(state.term, len(query.terms))}, "
             f"a partial match is terminated early ({share}) by"
         )
         for condition in group:
@@ -232,10 +234,10 @@ def _print_pattern(console: Console, query: Query, found: PatternInspection) -> 
             console.print(f"  {why.event_name}{why.circumstances}{unless}: {why.because}")
 
 
-def _mattering(found: PatternInspection) -> list[str]:
+def _affecting_constraints(inspection: PatternInspection) -> list[str]:
     """The constraints that make alternatives impossible or terminate partial matches early."""
-    ends = {str(part) for condition in found.conditions for part in condition.explanation.constraints}
-    return sorted(ends | {str(part) for term in found.check.dead for part in term.constraints})
+    ends = {str(part) for condition in inspection.conditions for part in condition.explanation.constraints}
+    return sorted(ends | {str(part) for term in inspection.check.dead for part in term.constraints})
 
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:
@@ -243,7 +245,7 @@ def _forbidden(pattern: Pattern, query: Query) -> list[str]:
     return sorted(all_types_of(pattern) - query.types)
 
 
-def _which(term: int, terms: int) -> str:
+def _alternative(term: int, terms: int) -> str:
     return f", alternative {term + 1} of {terms}" if terms > 1 else ""
 
 

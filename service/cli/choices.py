@@ -24,7 +24,7 @@ Suppress = Annotated[
 
 
 def suppress_of(text: str | None) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern from the option."""
+    """Convert the option ``--suppress`` to the pattern's member ``suppress``."""
     if text is None:
         return None
     lasts, by = _grouped(text)
@@ -55,7 +55,7 @@ Resolves = Annotated[
 
 
 def quiet_of(suppress: str | None, incident: str | None, resolves: str | None) -> dict[str, Any]:
-    """The members ``suppress``, ``incident`` and ``resolves`` of a pattern from the options."""
+    """Convert the options to the pattern's members ``suppress``, ``incident`` and ``resolves``."""
     first, by = _grouped(incident)
     name, values = _grouped(resolves)
     return {
@@ -70,33 +70,33 @@ OutputFormat: TypeAlias = Literal["text", "json"]
 
 
 def read_lateness(text: str) -> float | str | dict[str, Any] | None:
-    """A lateness as the API takes it: a duration, none, ``auto``, or ``auto:at_most=30,start=5``."""
+    """Convert the option ``--lateness`` to its API form: a duration, none, ``auto``, or ``auto:at_most=30,start=5``."""
     word, _, members = text.partition(":")
     if word != AUTO:
         return seconds_of("lateness", text, "5 min, seconds, none, or auto, such as auto:at_most=10min,start=5")
-    found = {}
-    for one in filter(None, members.split(",")):
-        name, _, number = one.partition("=")
-        found[name.strip()] = seconds_of(f"{name.strip()} of auto", number.strip(), "5 min, or seconds")
-    return {AUTO: found} if found else AUTO
+    settings = {}
+    for member in filter(None, members.split(",")):
+        name, _, number = member.partition("=")
+        settings[name.strip()] = seconds_of(f"{name.strip()} of auto", number.strip(), "5 min, or seconds")
+    return {AUTO: settings} if settings else AUTO
 
 
-def as_seconds(given: str | float) -> float:
+def as_seconds(duration: str | float) -> float:
     """Convert a duration option, such as ``5 min`` or a number, to seconds."""
     try:
-        found = float(seconds_in(given))
+        seconds = float(seconds_in(duration))
     except ValueError:
-        found = -1.0
-    if not 0 <= found < math.inf:
-        raise typer.BadParameter(f"{given!r} is not a duration; write one such as 5 min, or a number of seconds")
-    return found
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise typer.BadParameter(f"{duration!r} is not a duration; write one such as 5 min, or a number of seconds")
+    return seconds
 
 
-def seconds_of(member: str, text: str, wanted: str = "5 min, seconds, or none") -> float | None:
+def seconds_of(member: str, text: str, form: str = "5 min, seconds, or none") -> float | None:
     """Read a duration; None for ``none``."""
     if text == NONE:
         return None
     try:
         return float(seconds_in(text))
     except ValueError:
-        raise typer.BadParameter(f"{member} is {text!r}; write {wanted}") from None
+        raise typer.BadParameter(f"{member} is {text!r}; write {form}") from None

@@ -34,12 +34,12 @@ class PlainGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; if the reader closes the pipe, as ``head`` does, end with the exit status of SIGPIPE."""
         try:
-            found = super().invoke(ctx)
+            outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is still buffered
             raise typer.Exit(_CLOSED_PIPE) from None
-        return found
+        return outcome
 
 
 def converted_directly(params: list[Any]) -> list[Any]:
@@ -61,15 +61,15 @@ class _DirectConversion:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """Convert a value to the type of its parameter's annotation; errors are typer's."""
-        described = param.type_descriptor
+        descriptor = param.type_descriptor
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        if described.is_list and isinstance(value, list | tuple):
-            (kind,) = get_args(described.annotation)
-            values = [_direct(one, kind) for one in value]
+        if descriptor.is_list and isinstance(value, list | tuple):
+            (kind,) = get_args(descriptor.annotation)
+            values = [_direct(element, kind) for element in value]
             if None not in values:
                 return values
-        elif (direct := _direct(value, described.annotation)) is not None:
+        elif (direct := _direct(value, descriptor.annotation)) is not None:
             return direct
         return self._typers().coerce(value, param=param, ctx=ctx)
 
@@ -139,8 +139,8 @@ def _takes_one(option: TyperOption) -> bool:
 
 
 def _metavar_of(option: TyperOption) -> str:
-    described = option.type_descriptor
+    descriptor = option.type_descriptor
     if (option.min, option.max) == (0, 1):
         return "SHARE"
-    kind = Path if Path in (described.annotation, *get_args(described.annotation)) else described.annotation
+    kind = Path if Path in (descriptor.annotation, *get_args(descriptor.annotation)) else descriptor.annotation
     return _BY_TYPE.get(kind, option.opts[-1].lstrip("-").replace("-", "_").upper())

@@ -109,50 +109,50 @@ def with_options(options: Options) -> Callable[[Command], Command]:
     """Decorator: add options to a command, which reads their values from the parameters of its context."""
 
     def extended(command: Command) -> Command:
-        own = signature(command, eval_str=True).parameters
+        own_parameters = signature(command, eval_str=True).parameters
 
         @wraps(command)
         def run(**values: Any) -> None:
-            command(**{name: value for name, value in values.items() if name in own})
+            command(**{name: value for name, value in values.items() if name in own_parameters})
 
-        return with_parameters(run, [*own.values(), *parameters(options)])
+        return with_parameters(run, [*own_parameters.values(), *parameters(options)])
 
     return extended
 
 
-def as_asked(options: ReaderOptions, asked: Mapping[str, Any]) -> ReaderOptions:
-    """Merge reader options with a command's parameters (``asked``), which take precedence unless left at default."""
+def merged_options(options: ReaderOptions, arguments: Mapping[str, Any]) -> ReaderOptions:
+    """Merge reader options with the values of a command's options, which take precedence unless left at default."""
     clock = options.clock
-    named: dict[str, Any] = {"zone": asked.get("assume_zone"), "format": asked.get("time_format")}
-    if (unit := asked.get("time_unit")) not in (None, "auto"):
+    named: dict[str, Any] = {"zone": arguments.get("assume_zone"), "format": arguments.get("time_format")}
+    if (unit := arguments.get("time_unit")) not in (None, "auto"):
         named["unit"] = str(unit)
-    if (changed := asked.get("local_times")) not in (None, "earlier"):
+    if (changed := arguments.get("local_times")) not in (None, "earlier"):
         named["local_times"] = str(changed)
-    encoding = asked.get("encoding")
+    encoding = arguments.get("encoding")
     return replace(
         options,
-        columns=_columns(options.columns, asked),
+        columns=_columns(options.columns, arguments),
         clock=replace(
             clock, **cast("dict[str, Any]", {name: value for name, value in named.items() if value is not None})
         ),
-        delimiter=delimiter_of(asked.get("delimiter")) or options.delimiter,
+        delimiter=delimiter_of(arguments.get("delimiter")) or options.delimiter,
         encoding=options.encoding if encoding is None else encoding_of(encoding),
-        classifier=asked.get("classifier") or options.classifier,
-        types={**options.types, **types_of(asked.get("column_types"))},
-        duplicates="keep" if asked.get("duplicates") == "keep" else options.duplicates,
+        classifier=arguments.get("classifier") or options.classifier,
+        types={**options.types, **types_of(arguments.get("column_types"))},
+        duplicates="keep" if arguments.get("duplicates") == "keep" else options.duplicates,
     )
 
 
 def types_of(written: Sequence[str] | None) -> dict[str, ColumnType]:
     """Column types by name, read from options NAME=TYPE; naming a column twice is refused."""
-    found: dict[str, ColumnType] = {}
-    for one in written or ():
-        name, _, kind = one.rpartition("=")
-        if not name or kind not in get_args(ColumnType) or name in found:
-            why = "names a column twice" if name in found else "is not NAME=TYPE"
-            raise typer.BadParameter(f"{one!r} {why}; write for example amount=number", param_hint="--columns")
-        found[name] = cast("ColumnType", kind)
-    return found
+    types: dict[str, ColumnType] = {}
+    for column in written or ():
+        name, _, kind = column.rpartition("=")
+        if not name or kind not in get_args(ColumnType) or name in types:
+            why = "names a column twice" if name in types else "is not NAME=TYPE"
+            raise typer.BadParameter(f"{column!r} {why}; write for example amount=number", param_hint="--columns")
+        types[name] = cast("ColumnType", kind)
+    return types
 
 
 def delimiter_of(written: str | None) -> str | None:
@@ -163,14 +163,14 @@ def delimiter_of(written: str | None) -> str | None:
     return delimiter
 
 
-def _columns(usual: Columns, asked: Mapping[str, Any]) -> Columns:
-    """The named columns; empty names are refused where the columns are read."""
-    ids, listed = asked.get("id_column"), asked.get("attributes")
-    named = {"type": asked.get("type_column"), "time": asked.get("time_column")}
-    found: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+def _columns(defaults: Columns, arguments: Mapping[str, Any]) -> Columns:
+    """Replace the columns that options name; empty names are refused when the columns are read."""
+    ids, attributes = arguments.get("id_column"), arguments.get("attributes")
+    named = {"type": arguments.get("type_column"), "time": arguments.get("time_column")}
+    columns: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     if ids is not None:
         parts = tuple(name.strip() for name in ids.split(","))
-        found["id"] = parts if len(parts) > 1 else parts[0]
-    if listed is not None:
-        found["attributes"] = tuple(name.strip() for name in listed.split(",") if name.strip())
-    return replace(usual, **found, data=None) if found else usual
+        columns["id"] = parts if len(parts) > 1 else parts[0]
+    if attributes is not None:
+        columns["attributes"] = tuple(name.strip() for name in attributes.split(",") if name.strip())
+    return replace(defaults, **columns, data=None) if columns else defaults

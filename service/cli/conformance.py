@@ -45,64 +45,67 @@ def conformance(
         log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=end or ()
     )
     with progress_bar(f"comparing {len(past.traces):,} transactions"):
-        found = check_log(compiled, past.traces)
+        report = check_log(compiled, past.traces)
     if is_json:
-        echo_json(_document(compiled, past, found))
+        echo_json(_document(compiled, past, report))
     else:
-        _print(past, found)
-    raise typer.Exit(0 if found.conforming == found.traces else 1)
+        _print(past, report)
+    raise typer.Exit(0 if report.conforming == report.traces else 1)
 
 
-def _document(compiled: CompiledWorkflow, past: PastLog, found: LogConformance) -> dict[str, Any]:
+def _document(compiled: CompiledWorkflow, past: PastLog, report: LogConformance) -> dict[str, Any]:
     return {
         "workflow": compiled.model.name,
         "log": past.summary.name,
-        "traces": found.traces,
+        "traces": report.traces,
         "events": past.summary.events,
-        "conforming": found.conforming,
-        "complete": found.complete,
-        "fitting_share": round(found.fitting_share, 6),
-        "complete_share": round(found.complete_share, 6),
-        "is_exact": found.is_exact,
+        "conforming": report.conforming,
+        "complete": report.complete,
+        "fitting_share": round(report.fitting_share, 6),
+        "complete_share": round(report.complete_share, 6),
+        "is_exact": report.is_exact,
         "method": compiled.extraction.method.value,
         "deviations": [
             {
-                "event": one.event,
-                "kind": one.kind,
-                "allowed": list(one.allowed),
-                "broken_constraints": [str(part) for part in one.broken],
-                "traces": one.traces,
-                "example": past.keys[one.example],
+                "event": deviation.event,
+                "kind": deviation.kind,
+                "allowed": list(deviation.allowed),
+                "broken_constraints": [str(part) for part in deviation.broken],
+                "traces": deviation.traces,
+                "example": past.keys[deviation.example],
             }
-            for one in found.deviations
+            for deviation in report.deviations
         ],
-        "unknown": [{"type": name, "traces": count} for name, count in found.unknown],
+        "unknown": [{"type": name, "traces": count} for name, count in report.unknown],
         "warnings": list(compiled.extraction.warnings),
     }
 
 
-def _print(past: PastLog, found: LogConformance) -> None:
+def _print(past: PastLog, report: LogConformance) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(
-        f"{found.traces} transactions: {found.conforming} conform ({found.fitting_share:.1%}), "
-        f"{found.complete} of them are complete ({found.complete_share:.1%})"
+        f"{report.traces} transactions: {report.conforming} conform ({report.fitting_share:.1%}), "
+        f"{report.complete} of them are complete ({report.complete_share:.1%})"
     )
-    if not found.is_exact:
+    if not report.is_exact:
         console.print(
             "the model has no automaton; only its constraints were checked, so more transactions may leave it"
         )
-    if found.unknown:
-        names = ", ".join(f"{name} ({count} transactions)" for name, count in found.unknown)
+    if report.unknown:
+        names = ", ".join(f"{name} ({count} transactions)" for name, count in report.unknown)
         console.print(f"event types that are not in the model: {names}")
-    if found.deviations:
+    if report.deviations:
         console.print("\nfirst events outside the model:")
-    for one in found.deviations[:_MOST_SHOWN]:
-        broken = f", against {', '.join(map(str, one.broken))}" if one.broken else ""
-        console.print(f"{one.traces:>7}  {one.event}, {one.kind}{broken}  (for example {past.keys[one.example]})")
-        console.print(f"         allowed: {_listed(one.allowed)}")
-    if len(found.deviations) > _MOST_SHOWN:
-        rest = found.deviations[_MOST_SHOWN:]
-        console.print(f"\nand {len(rest)} more, in {sum(one.traces for one in rest)} transactions")
+    for deviation in report.deviations[:_MOST_SHOWN]:
+        broken = f", against {', '.join(map(str, deviation.broken))}" if deviation.broken else ""
+        console.print(
+            f"{deviation.traces:>7}  {deviation.event}, {deviation.kind}{broken}  "
+            f"(for example {past.keys[deviation.example]})"
+        )
+        console.print(f"         allowed: {_listed(deviation.allowed)}")
+    if len(report.deviations) > _MOST_SHOWN:
+        unlisted = report.deviations[_MOST_SHOWN:]
+        console.print(f"\nand {len(unlisted)} more, in {sum(deviation.traces for deviation in unlisted)} transactions")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -77,16 +77,16 @@ def upload_constraints(
 ) -> None:
     """Set the constraints of a stream of the running service, for transactions that begin later."""
     is_json_text = file.suffix.lower() == ".json"
-    found = client.constraints.create(
+    constraint_set = client.constraints.create(
         read_text(file), stream=stream, media_type="application/json" if is_json_text else "application/yaml"
     )
-    count = len(found["constraints"]) + len(found["rules"])
-    client.say(found, f"{found['stream']}: version {found['version']}, {count} constraints")
+    count = len(constraint_set["constraints"]) + len(constraint_set["rules"])
+    client.say(constraint_set, f"{constraint_set['stream']}: version {constraint_set['version']}, {count} constraints")
     if client.is_json:
         return
-    for text in found["notices"]:
+    for text in constraint_set["notices"]:
         standard_error.notice(printable(text))
-    for text in found["warnings"]:
+    for text in constraint_set["warnings"]:
         standard_error.warning(printable(text))
 
 
@@ -110,25 +110,25 @@ _METHODS = {
 def _print(compiled: CompiledWorkflow, *, is_full: bool) -> None:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     extraction = compiled.extraction
-    shown = extraction.constraints if is_full else minimal_cover(extraction)
+    listed = extraction.constraints if is_full else minimal_cover(extraction)
     everything = len(extraction.constraints)
     console.print(
         f"{compiled.model.name or 'the model'}: {_language(compiled)}; constraints {_METHODS[extraction.method]}"
     )
     console.print(f"events: {_listed(extraction.events)}")
     console.print(f"end events: {_listed(extraction.end)}")
-    part = "" if len(shown) == everything else "; all others follow from these and the end events, --full lists them"
-    console.print(f"{len(shown)} of {everything} constraints{part}")
+    part = "" if len(listed) == everything else "; all others follow from these and the end events, --full lists them"
+    console.print(f"{len(listed)} of {everything} constraints{part}")
     for kind, meaning in _KINDS.items():
-        _print_kind(console, compiled, meaning, [one for one in shown if one.kind == kind])
+        _print_kind(console, compiled, meaning, [constraint for constraint in listed if constraint.kind == kind])
     for warning in extraction.warnings:
         console.print(f"warning: {warning}")
 
 
-def _print_kind(console: Console, compiled: CompiledWorkflow, meaning: str, shown: Sequence[Constraint]) -> None:
-    if shown:
-        console.print(f"\n{meaning} ({len(shown)})")
-    for constraint in shown:
+def _print_kind(console: Console, compiled: CompiledWorkflow, meaning: str, group: Sequence[Constraint]) -> None:
+    if group:
+        console.print(f"\n{meaning} ({len(group)})")
+    for constraint in group:
         origin = compiled.extraction.origins.get(constraint, "")
         console.print(f"  {constraint}{f'    {origin}' if origin else ''}")
 

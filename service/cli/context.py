@@ -42,10 +42,10 @@ def add_context(
 def use_context(name: Name) -> None:
     """Switch to a context: commands call its service."""
     contexts = load_contexts()
-    chosen = contexts.get(name)
+    current = contexts.get(name)
     contexts.current = name
     contexts.save()
-    _tell(name, chosen)
+    _tell(name, current)
 
 
 @context.command("list")
@@ -53,8 +53,13 @@ def list_contexts(is_json: IsJson = False) -> None:
     """List the contexts; the current one is marked."""
     contexts = load_contexts()
     rows = [
-        {"name": name, "current": name == contexts.current, "url": one.url, "api_key_file": one.api_key_file or None}
-        for name, one in sorted(contexts.named.items())
+        {
+            "name": name,
+            "current": name == contexts.current,
+            "url": entry.url,
+            "api_key_file": entry.api_key_file or None,
+        }
+        for name, entry in sorted(contexts.named.items())
     ]
     columns = (("name", "name"), ("current", "current"), ("url", "url"), ("API key in", "api_key_file"))
     show_list(rows, columns, is_json=is_json)
@@ -72,5 +77,5 @@ def delete_context(name: Name) -> None:
     standard_error.say(f"the context {name} is deleted")
 
 
-def _tell(name: str, chosen: Context) -> None:
-    standard_error.say(f"commands call {name}: {chosen.url}")
+def _tell(name: str, current: Context) -> None:
+    standard_error.say(f"commands call {name}: {current.url}")

@@ -56,22 +56,22 @@ def discover(
         log, key=chosen_key(key), times=times, lifecycle=lifecycle, classifier=classifier, end_events=end or ()
     )
     with progress_bar(f"discovering constraints in {len(past.traces):,} transactions"):
-        found = mine(past.traces, settings, past.summary)
-    for mined in found.withdrawn:
+        discovery = mine(past.traces, settings, past.summary)
+    for mined in discovery.withdrawn:
         standard_error.notice(f"{mined.part} is left out: no trace can keep it and the rest")
     if output == "text" and not is_json:
-        _print(found, is_complete=is_complete)
+        _print(discovery, is_complete=is_complete)
     elif is_json or output == "json":
-        echo_json(found.to_document(is_complete=is_complete))
+        echo_json(discovery.to_document(is_complete=is_complete))
     else:
-        document = found.to_document(is_complete=is_complete)
+        document = discovery.to_document(is_complete=is_complete)
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
         typer.echo(text, nl=False)
 
 
-def _print(found: MinedConstraints, *, is_complete: bool) -> None:
+def _print(discovery: MinedConstraints, *, is_complete: bool) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    listed = found.all if is_complete else found.useful
+    listed = discovery.all if is_complete else discovery.useful
     for kind, group in groupby(
         sorted(listed, key=lambda mined: kind_of(mined.part)), lambda mined: kind_of(mined.part)
     ):
@@ -79,8 +79,8 @@ def _print(found: MinedConstraints, *, is_complete: bool) -> None:
         for mined in group:
             broken = f", {mined.violations} break it" if mined.violations else ""
             console.print(f"  {mined.part}  {mined.confidence:.2%} of {mined.support} traces{broken}")
-    least = found.settings.least_traces(found.log.traces)
+    least = discovery.settings.least_traces(discovery.log.traces)
     console.print(
-        f"\n{found.log.traces} traces, {found.log.events} events: {len(found.useful)} constraints say all of "
-        f"{len(found.all)} with at least {least:g} traces and confidence {found.settings.min_confidence:g}"
+        f"\n{discovery.log.traces} traces, {discovery.log.events} events: {len(discovery.useful)} constraints say all "
+        f"of {len(discovery.all)} with at least {least:g} traces and confidence {discovery.settings.min_confidence:g}"
     )

@@ -66,18 +66,18 @@ def warm_up(
     to_program = Waiting(lambda text: tell("compiling", text, progress=text), LINES_REST_S)
     with nullcontext(to_program) if is_json else waiting_on() as waiting:
         is_complete = compile_kernels(EVERYTHING, waiting.compiling)
-    found = progress_of(EVERYTHING)
+    progress = progress_of(EVERYTHING)
     if not is_complete:
         raise KernelsNotCompiled(
-            f"{found.kept} of {found.needed or 'the'} kernels are compiled and kept; see the log above for the "
+            f"{progress.kept} of {progress.needed or 'the'} kernels are compiled and kept; see the log above for the "
             "failure; forestall doctor shows whether they can be cached"
         )
     folder = kernels_folder()
     size = size_of(folder)
     tell(
         "compiled",
-        f"{found.kept} kernels are compiled, {size / _MIB:.1f} MiB in {folder}",
-        kernels=found.kept,
+        f"{progress.kept} kernels are compiled, {size / _MIB:.1f} MiB in {folder}",
+        kernels=progress.kept,
         folder=str(folder),
         size_bytes=size,
     )

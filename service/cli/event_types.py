@@ -24,8 +24,8 @@ _TYPES = Table(("type", "version", "created_at"))
 @event_types.command("list")
 def list_types(client: Caller, stream: Stream) -> None:
     """List the event types of a stream that have schemas, by name."""
-    found, checks = client.event_types.page(stream), client.streams.get(stream)["schemas"]
-    _TYPES.show(client, found["items"])
+    page, checks = client.event_types.page(stream), client.streams.get(stream)["schemas"]
+    _TYPES.show(client, page["items"])
     standard_error.print(printable(f"events of {stream} are {'checked' if checks == 'check' else 'not checked'}"))
 
 
@@ -44,8 +44,8 @@ def put_type(
 ) -> None:
     """Set or replace the schema of an event type."""
     document = read_json(schema)
-    found = client.event_types.put(stream, name, document)
-    client.say(found, f"{found['type']} of {found['stream']}: version {found['version']}")
+    event_type = client.event_types.put(stream, name, document)
+    client.say(event_type, f"{event_type['type']} of {event_type['stream']}: version {event_type['version']}")
 
 
 @event_types.command("delete")
@@ -62,5 +62,5 @@ def check(
     is_off: Annotated[bool, typer.Option("--off", help="Turn schema checks off (default: on).")] = False,
 ) -> None:
     """Turn schema checks of a stream on or off."""
-    found = client.streams.change(stream, {"schemas": "off" if is_off else "check"})
-    client.show({"schemas": found["schemas"]})
+    declaration = client.streams.change(stream, {"schemas": "off" if is_off else "check"})
+    client.show({"schemas": declaration["schemas"]})

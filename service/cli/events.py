@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from service.cli.calling import Caller, Commands, PatientCaller, given
+from service.cli.calling import Caller, Commands, PatientCaller, without_none
 from service.cli.output import standard_error
 from service.cli.resources import AfterOrNow, AtMost, EndAfter
 from service.client import part
@@ -35,13 +35,13 @@ def list_events(
     old_stream: _OldStream = None,
 ) -> None:
     """List the newest events of a stream, or those after a cursor, the oldest first."""
-    at, chosen = f"/streams/{part(_one(stream, old_stream))}/events", given(key=key, type=type_)
-    page = client.get(at, limit=min(limit, 1_000), **chosen, **given(after=after))
+    path, filters = f"/streams/{part(_named_stream(stream, old_stream))}/events", without_none(key=key, type=type_)
+    page = client.get(path, limit=min(limit, 1_000), **filters, **without_none(after=after))
     if page["trimmed_until"] is not None:
         _note_gap(page["trimmed_until"])
-    shown = page["items"][:limit]
-    rest = client.pages(at, on_gap=_note_gap, after=page["next"], **chosen) if page["next"] else iter(())
-    for event in islice((*shown, *islice(rest, limit - len(shown))), limit):
+    newest = page["items"][:limit]
+    later_events = client.pages(path, on_gap=_note_gap, after=page["next"], **filters) if page["next"] else iter(())
+    for event in islice((*newest, *islice(later_events, limit - len(newest))), limit):
         _show(client, event)
 
 
@@ -56,17 +56,17 @@ def tail_events(
     old_stream: _OldStream = None,
 ) -> None:
     """Show events as they come, until interrupted; after an outage of the service, resume where it stopped."""
-    at, chosen = f"/streams/{part(_one(stream, old_stream))}/events/live", given(key=key, type=type_)
-    for event in islice(client.live(at, after=after, on_gap=_note_gap, **chosen), limit):
+    path, filters = f"/streams/{part(_named_stream(stream, old_stream))}/events/live", without_none(key=key, type=type_)
+    for event in islice(client.live(path, after=after, on_gap=_note_gap, **filters), limit):
         _show(client, event.data)
 
 
-def _one(stream: str | None, old_stream: str | None) -> str:
+def _named_stream(stream: str | None, old_stream: str | None) -> str:
     """The named stream, given as argument or with the former option."""
-    named = [one for one in (stream, old_stream) if one is not None]
-    if len(named) != 1:
+    names = [name for name in (stream, old_stream) if name is not None]
+    if len(names) != 1:
         raise typer.BadParameter("name one stream.", param_hint="--stream")
-    return named[0]
+    return names[0]
 
 
 def _note_gap(trimmed_until: str) -> None:

@@ -25,7 +25,7 @@ from pipeline.feeds import (
     start_feed,
 )
 from service.cli.choices import as_seconds
-from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, as_asked, with_options
+from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, merged_options, with_options
 from service.cli.inputs import chosen_key, read_text
 from service.cli.output import EventsAsJson, Tell, telling
 from service.intake.feeds import FeedProgress, FeedSink, opened_feed
@@ -107,8 +107,8 @@ def folder(
             max_rows=max_rows,
         )
 
-    named, source = _checked_name(name, f"{stream}-folder-{where.name}"), f"folder {where}"
-    _run(named, stream, source, make_source, telling(is_json=is_json), is_once=once)
+    feed_name, source = _checked_name(name, f"{stream}-folder-{where.name}"), f"folder {where}"
+    _run(feed_name, stream, source, make_source, telling(is_json=is_json), is_once=once)
 
 
 ClientSettings = Annotated[
@@ -159,29 +159,31 @@ def kafka(
         return replace(options, max_row_bytes=most, mapping=mapping, key=declaration.key)
 
     source = f"topic {', '.join(topics)} of Kafka cluster {cluster_of(options)}"
-    named = _checked_name(name, f"{stream}-kafka-{'-'.join(topics)}")
-    _run(named, stream, source, make_source, telling(is_json=is_json), is_once=once)
+    feed_name = _checked_name(name, f"{stream}-kafka-{'-'.join(topics)}")
+    _run(feed_name, stream, source, make_source, telling(is_json=is_json), is_once=once)
 
 
-def _mapping(asked: Mapping[str, Any]) -> ReaderOptions | None:
+def _mapping(arguments: Mapping[str, Any]) -> ReaderOptions | None:
     """The mapping of rows to events that the options describe; None without any such option."""
-    mapping = as_asked(ReaderOptions(key=chosen_key(asked["key"])), asked)
+    mapping = merged_options(ReaderOptions(key=chosen_key(arguments["key"])), arguments)
     return None if mapping == ReaderOptions() else mapping
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
     """Lay out files' columns by the stream's mapping, or by the usual names if the stream has no mapping."""
-    usual = RowLayout()
+    defaults = RowLayout()
     key = declaration.key
     mapping = declaration.mapping
     if mapping == FieldMapping():
-        assert usual.top is not None
-        own = members_of(key)
-        return RowLayout(top=usual.top | own, texts=usual.texts | own, max_row_bytes=max_row_bytes)
+        assert defaults.top is not None
+        key_members = members_of(key)
+        return RowLayout(
+            top=defaults.top | key_members, texts=defaults.texts | key_members, max_row_bytes=max_row_bytes
+        )
     ids = mapping.paths["id"]
-    named = frozenset({*ids, mapping.type, mapping.time, *places_of(key), "subject", "key"})
+    member_paths = frozenset({*ids, mapping.type, mapping.time, *places_of(key), "subject", "key"})
     return RowLayout(
-        top=None if mapping.data is None else frozenset(name for name in named if not name.startswith("data.")),
+        top=None if mapping.data is None else frozenset(name for name in member_paths if not name.startswith("data.")),
         data=mapping.data or "data",
         texts=frozenset({*ids, mapping.type, *places_of(key)}),
         id=mapping.id,
@@ -194,21 +196,21 @@ def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
 def _settings_of(file: Path | None, options: list[str]) -> Mapping[str, str]:
     """Read settings from a file and the command line, which takes precedence; errors never contain values."""
     lines = [] if file is None else read_text(file).splitlines()
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for text in [*(line.strip() for line in lines), *options]:
         if text and not text.startswith("#"):
             name, sign, value = text.partition("=")
             if not sign or not name.strip():
                 raise typer.BadParameter("a setting is written NAME=VALUE, such as security.protocol=SASL_SSL")
-            found[name.strip()] = value.strip()
-    return found
+            settings[name.strip()] = value.strip()
+    return settings
 
 
-def _checked_name(name: str | None, usual: str) -> str:
-    chosen = name if name is not None else re.sub(r"[^A-Za-z0-9._-]+", "-", usual)[:100]
-    if fault := name_fault("feed", chosen):
+def _checked_name(name: str | None, default_name: str) -> str:
+    feed_name = name if name is not None else re.sub(r"[^A-Za-z0-9._-]+", "-", default_name)[:100]
+    if fault := name_fault("feed", feed_name):
         raise typer.BadParameter(fault)
-    return chosen
+    return feed_name
 
 
 def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Tell, *, is_once: bool) -> None:
@@ -269,10 +271,10 @@ class _Teller:
     def look(self) -> None:
         """Print the progress if it is due."""
         now = time.monotonic()
-        known = (self._progress.accepted, self._progress.rejected, self._progress.waiting)
-        if now < self._shown_at + _SHOWN_EVERY_S or known in (self._shown, (0, 0, "")):
+        counts = (self._progress.accepted, self._progress.rejected, self._progress.waiting)
+        if now < self._shown_at + _SHOWN_EVERY_S or counts in (self._shown, (0, 0, "")):
             return
-        self._shown_at, self._shown = now, known
+        self._shown_at, self._shown = now, counts
         self.tell("waits" if self._progress.waiting else "runs")
 
     def tell(self, state: str) -> None:

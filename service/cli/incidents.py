@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.resources import After, AtMost, OfStream, Resource, Table, add_show, argument_of
 
 incidents = Commands(help="Incidents of the running service.")
@@ -41,8 +41,8 @@ def list_incidents(
     limit: AtMost = 20,
 ) -> None:
     """List incidents, the newest first."""
-    chosen = {"stream": stream, "pattern": pattern, "state": state, "after": after}
-    _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, **chosen)
+    filters = {"stream": stream, "pattern": pattern, "state": state, "after": after}
+    _INCIDENTS.table.show_pages(client, _INCIDENTS.path, limit, **filters)
 
 
 add_show(incidents, _INCIDENTS, "an incident")
@@ -61,6 +61,6 @@ def close(client: Caller, incident: str = _Incident, by: _By = None) -> None:
 
 
 def _act(client: Caller, incident: str, action: str, by: str | None) -> None:
-    found = client.post(f"{_INCIDENTS.path_of(client, incident)}/{action}", given(by=by))
-    sentence = f"requested: {action} the incident of {_shaped(found)['group'] or 'all'}"
-    client.say(found, sentence)
+    changed_incident = client.post(f"{_INCIDENTS.path_of(client, incident)}/{action}", without_none(by=by))
+    sentence = f"requested: {action} the incident of {_shaped(changed_incident)['group'] or 'all'}"
+    client.say(changed_incident, sentence)

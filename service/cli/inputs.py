@@ -110,7 +110,7 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
     """Read patterns from files, whose names must differ; a file ``.json`` holds one pattern in JSON form."""
     from nfa import PatternRefused  # noqa: PLC0415
 
-    found: dict[str, Pattern] = {}
+    by_name: dict[str, Pattern] = {}
     for path in paths:
         try:
             patterns = _patterns_of(path)
@@ -118,10 +118,10 @@ def read_pattern_files(paths: list[Path]) -> list[Pattern]:
             refusal.message = f"{path}: {refusal.message}"
             raise
         for pattern in patterns:
-            if pattern.name in found:
+            if pattern.name in by_name:
                 raise PatternNameTaken(f"{path}: a pattern named {pattern.name} exists already; rename one of them")
-            found[pattern.name] = pattern
-    return list(found.values())
+            by_name[pattern.name] = pattern
+    return list(by_name.values())
 
 
 def is_pattern(argument: str) -> bool:
@@ -160,7 +160,7 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
     from streams.readers import read_events  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_events(path, _telling(path, options), lambda share: progress.update(task, completed=share))
+        return read_events(path, _with_notices(path, options), lambda share: progress.update(task, completed=share))
 
 
 def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
@@ -168,10 +168,12 @@ def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] |
     from streams.readers import read_batch  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):
-        return read_batch(path, _telling(path, options), lambda share: progress.update(task, completed=share), read)
+        return read_batch(
+            path, _with_notices(path, options), lambda share: progress.update(task, completed=share), read
+        )
 
 
-def _telling(path: Path, options: ReaderOptions) -> ReaderOptions:
+def _with_notices(path: Path, options: ReaderOptions) -> ReaderOptions:
     """Extend reader options to print notices about dropped events and about how the file is read."""
     also_report = options.on_dropped
 
@@ -201,32 +203,34 @@ def require_keys(patterns: Sequence[Pattern], key: KeyForm | None) -> None:
     from nfa import require_key  # noqa: PLC0415
 
     for pattern in patterns:
-        asked = ".".join(pattern.keys[0]) if pattern.keys else ""
-        require_key(pattern, () if key is None else key_names(key), f", or use --key data.{asked}")
+        path = ".".join(pattern.keys[0]) if pattern.keys else ""
+        require_key(pattern, () if key is None else key_names(key), f", or use --key data.{path}")
 
 
 def further_keys(options: Sequence[str] | None, option: str = "--further-key") -> dict[str, KeyForm]:
     """Further keys by name: NAME=PATH, or NAME:TYPE=PATH for each event type."""
-    found: dict[str, KeyForm] = {}
-    for named, path in pairs_of(options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option):
-        name, sign, event_type = named.partition(":")
-        known = found.get(name, {} if sign else path)
-        if isinstance(known, str) == bool(sign):
+    keys: dict[str, KeyForm] = {}
+    for full_name, path in pairs_of(
+        options or (), "is not NAME=PATH, such as customer=data.customer_id", "name", option
+    ):
+        name, sign, event_type = full_name.partition(":")
+        paths = keys.get(name, {} if sign else path)
+        if isinstance(paths, str) == bool(sign):
             raise typer.BadParameter(f"{name!r} has one path for all types, or one for each type", param_hint=option)
-        found[name] = known if isinstance(known, str) else {**known, event_type: path}
-    return found
+        keys[name] = paths if isinstance(paths, str) else {**paths, event_type: path}
+    return keys
 
 
 def pairs_of(options: Sequence[str], fault: str, what: str, option: str) -> Iterator[tuple[str, str]]:
     """Split options of the form NAME=PATH; repeated names are refused."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for text in options:
         name, sign, path = text.partition("=")
         if not (name and sign and path):
             raise typer.BadParameter(f"{text!r} {fault}", param_hint=option)
-        if name in seen:
+        if name in names:
             raise typer.BadParameter(f"the {what} {name!r} is given twice", param_hint=option)
-        seen.add(name)
+        names.add(name)
         yield name, path
 
 

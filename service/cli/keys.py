@@ -69,7 +69,7 @@ def create(
     ] = None,
 ) -> None:
     """Create an API key and print its token, which is shown only once."""
-    body: dict[str, Any] = {"name": name, "scopes": [str(one) for one in scope], "streams": stream or None}
+    body: dict[str, Any] = {"name": name, "scopes": [str(key_scope) for key_scope in scope], "streams": stream or None}
     if days is not None:
         body["expires_at"] = (datetime.now(UTC) + timedelta(days=days)).isoformat()
     _show_token(client, client.post("/keys", body))

@@ -1,6 +1,6 @@
 """``forestall match``: match patterns in a file, in this process.
 
-What only patterns need is imported where they are matched: it takes longer than a query.
+Modules that only patterns need are imported late, because importing them takes longer than running an SQL query.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import typer
 import service
 from nfa import Prune
 from service.cli.choices import AUTO_FORM, OutputFormat, Suppress, as_seconds, read_lateness, suppress_of
-from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
+from service.cli.columns import FILE_OPTIONS, DuplicateIds, merged_options, with_options
 from service.cli.inputs import (
     Key,
     Times,
@@ -140,23 +140,23 @@ def match(
     if answers_query(sql, pattern or (), events, is_json=is_json or output == "json"):
         return
     timing, lists = event_time(lateness and read_lateness(lateness), late, idle_timeout), _lists(outputs)
-    patterns, grouped = read_pattern_files(pattern or []), chosen_key(key)
+    patterns, key_form = read_pattern_files(pattern or []), chosen_key(key)
     if not further_key:
-        require_keys(patterns, grouped)
-    own, use = followed(constraints, model)
+        require_keys(patterns, key_form)
+    constraint_set, use = followed(constraints, model)
     prune = Prune.OFF if no_prune else prune
-    timing = replace(timing, key=grouped or "key", keys=further_keys(further_key))
+    timing = replace(timing, key=key_form or "key", keys=further_keys(further_key))
     timing = replace(timing, end_events=tuple(end or ()), ties=ties)
-    rules = service.RunRules(patterns=patterns, declaration=timing, own=own, prune=prune, is_open=is_open)
+    rules = service.RunRules(patterns=patterns, declaration=timing, own=constraint_set, prune=prune, is_open=is_open)
     rules = replace(rules, suppress=suppress_of(suppress), tables=reduce(_named_table, table or (), Tables()))
     for notice in rules.notices():
         standard_error.notice(notice)
-    chosen = as_asked(reading_of(grouped, times, timing, lifecycle=lifecycle), context.params)
-    read, dropped = _read(events, chosen, rules)
-    tell_strangers(patterns, read)
+    reader_options = merged_options(reading_of(key_form, times, timing, lifecycle=lifecycle), context.params)
+    batch, dropped = _read(events, reader_options, rules)
+    tell_strangers(patterns, batch)
     run = service.StreamRun(rules.plan, lists=lists)
     with progress_bar("matching") as (progress, task):
-        run.feed(read, lambda done: progress.update(task, completed=done / len(read)))
+        run.feed(batch, lambda done: progress.update(task, completed=done / len(batch)))
         report = replace(run.report(is_open=is_open), workflow=use, duplicates=dropped)
     _print_json(report) if is_json or output == "json" else _print(report, lists)
 
@@ -167,15 +167,15 @@ def _named_table(tables: Tables, written: str) -> Tables:
     Raises:
         TableRefused: The text is not of this form, or the rows are refused.
     """
-    named, _, file = written.partition("=")
-    name, _, listed = named.partition(":")
+    head, _, file = written.partition("=")
+    name, _, listed = head.partition(":")
     if not name or not file or name in tables.versions:
         why = "names a table twice" if name in tables.versions else "is not NAME=FILE"
         raise TableRefused(f"{written!r} {why}; write for example customers:customer_id=customers.csv")
-    columns = [one.strip().partition(":") for one in listed.split(",")] if listed else []
-    types = cast("dict[str, ValueType]", {column: kind for column, _, kind in columns if kind})  # checked by the wish
-    wish = TableWish(key=tuple(column for column, _, _ in columns) or None, types=types)
-    return tables.with_version(keep_named(name, Path(file), wish))
+    columns = [text.strip().partition(":") for text in listed.split(",")] if listed else []
+    types = cast("dict[str, ValueType]", {column: kind for column, _, kind in columns if kind})  # checked by TableWish
+    form = TableWish(key=tuple(column for column, _, _ in columns) or None, types=types)
+    return tables.with_version(keep_named(name, Path(file), form))
 
 
 def _read(events: Path, options: ReaderOptions, rules: RunRules) -> tuple[EventBatch, int]:
@@ -212,25 +212,25 @@ def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
     """Join the constraints of a file with those of a model; either may be None."""
-    own = read_constraint_file(constraints).constraint_set if constraints else None
+    own_set = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
-        return own, None
+        return own_set, None
     # Imported late: the model reader takes as long to import as everything else here.
     from service.cli.models import follow_model  # noqa: PLC0415
 
-    return follow_model(own, choice)
+    return follow_model(own_set, choice)
 
 
 def _lists(outputs: str) -> tuple[str, ...]:
     from service.runs.results import OLD_LISTS  # noqa: PLC0415
     from service.runs.stream_report import LISTS  # noqa: PLC0415
 
-    asked = [OLD_LISTS.get(name.strip(), name.strip()) for name in outputs.split(",")]
-    if unknown := sorted(set(asked) - set(LISTS)):
+    names = [OLD_LISTS.get(name.strip(), name.strip()) for name in outputs.split(",")]
+    if unknown := sorted(set(names) - set(LISTS)):
         raise typer.BadParameter(
             f"unknown: {', '.join(unknown)}; choose from {','.join(LISTS)}", param_hint="--outputs"
         )
-    return tuple(name for name in LISTS if name in asked)
+    return tuple(name for name in LISTS if name in names)
 
 
 def _print_json(report: StreamReport) -> None:
@@ -247,9 +247,9 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
     _print_timeouts(say, report)
     if endings := report.bodies("endings"):
         say("\nearly terminations, each with the event after which the pattern can no longer match:")
-        for one in endings:
-            say(f"{one['pattern']}  {_key_of(one)}  {one['event']}")
-            say(f"    {one['reason']}")
+        for ending in endings:
+            say(f"{ending['pattern']}  {_key_of(ending)}  {ending['event']}")
+            say(f"    {ending['reason']}")
     _print_violations(say, report, lists)
     stats = report.stats
     timeouts = f"{stats.timeouts} timeouts, " if stats.timeouts else ""
@@ -286,35 +286,35 @@ def _print_violations(say: Callable[[str], None], report: StreamReport, lists: S
     deviations = report.bodies("deviations") if "deviations" in lists else []
     if deviations:
         say("\ndeviations, each with the event that breaks the constraints:")
-    for one in deviations:
-        released = one["released"]
+    for body in deviations:
+        released = body["released"]
         lost = f", {released} bound events had already been dropped: matches with them may be missing"
-        say(f"{one['key']}  {one['event']}  {one['kind']}{lost if released else ''}")
-        say(f"    {one['reason']}")
+        say(f"{body['key']}  {body['event']}  {body['kind']}{lost if released else ''}")
+        say(f"    {body['reason']}")
     corrections = report.bodies("corrections") if "corrections" in lists else []
     if corrections:
         say("\nretracted matches, which had been reported early:")
-    for one in corrections:
-        say(f"{one['pattern']}  {_key_of(one)}  {one['event']}")
-        say(f"    {shown_bindings(one['bindings'])}")
+    for body in corrections:
+        say(f"{body['pattern']}  {_key_of(body)}  {body['event']}")
+        say(f"    {shown_bindings(body['bindings'])}")
 
 
 def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
-    for one in report.each_match():
-        detected = f", detected {one['detected_at']}" if one["detected_at"] != one["end"] else ""
-        say(f"{one['pattern']}  {_key_of(one)}  {one['start']} to {one['end']}{detected}{_remarks(one)}")
-        say(f"    {shown_bindings(one['bindings'])}")
-        if "returns" in one:
-            columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in one["returns"].items())
+    for body in report.each_match():
+        detected = f", detected {body['detected_at']}" if body["detected_at"] != body["end"] else ""
+        say(f"{body['pattern']}  {_key_of(body)}  {body['start']} to {body['end']}{detected}{_remarks(body)}")
+        say(f"    {shown_bindings(body['bindings'])}")
+        if "returns" in body:
+            columns = (f"{name}: {orjson.dumps(value).decode()}" for name, value in body["returns"].items())
             say("    " + ", ".join(columns))
 
 
-def _remarks(found: Mapping[str, Any]) -> str:
+def _remarks(body: Mapping[str, Any]) -> str:
     """Remarks on a match besides its content."""
     remarks = {
-        "decided by the constraints": found.get("decided_by") == "constraint",
-        "deviating": "deviating" in found,
-        "would be lost with pruning": "would_be_lost" in found,
+        "decided by the constraints": body.get("decided_by") == "constraint",
+        "deviating": "deviating" in body,
+        "would be lost with pruning": "would_be_lost" in body,
     }
     return "".join(f", {remark}" for remark, applies in remarks.items() if applies)
 
@@ -323,16 +323,16 @@ def _print_timeouts(say: Callable[[str], None], report: StreamReport) -> None:
     timeouts = report.bodies("timeouts")
     if timeouts:
         say("\ntimed out:")
-    for one in timeouts:
-        say(f"{one['pattern']}  {_key_of(one)}  {one['start']}, due {one['due']}")
-        say(f"    {shown_bindings(one['bindings'])}  missing {', '.join(one['missing']) or 'nothing'}")
+    for timeout in timeouts:
+        say(f"{timeout['pattern']}  {_key_of(timeout)}  {timeout['start']}, due {timeout['due']}")
+        say(f"    {shown_bindings(timeout['bindings'])}  missing {', '.join(timeout['missing']) or 'nothing'}")
 
 
-def _key_of(found: Mapping[str, Any]) -> str:
+def _key_of(body: Mapping[str, Any]) -> str:
     """The key of a result, followed by the rows that its pattern reads."""
     from service.runs.results import row_text  # noqa: PLC0415
 
-    return f"{found['key']} {row_text(found)}".rstrip() if "row" in found else str(found["key"])
+    return f"{body['key']} {row_text(body)}".rstrip() if "row" in body else str(body["key"])
 
 
 def shown_bindings(bindings: Mapping[str, Sequence[str]]) -> str:

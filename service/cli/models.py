@@ -42,8 +42,8 @@ def follow_model(own: ConstraintSet | None, choice: ModelChoice) -> tuple[Constr
 
     model = read_model_file(choice.path, choice.map_file, choice.process)
     with progress_bar(f"compiling {choice.path.name}"):
-        found = followed_model.follow_model(own, model, model.name or choice.path.stem, choice.mode)
-    for warning in found.warnings:
+        followed = followed_model.follow_model(own, model, model.name or choice.path.stem, choice.mode)
+    for warning in followed.warnings:
         standard_error.warning(warning)
-    standard_error.notice(found.explanation)
-    return found.constraint_set, found.use
+    standard_error.notice(followed.explanation)
+    return followed.constraint_set, followed.use

@@ -10,7 +10,7 @@ import orjson
 import typer
 import yaml
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.output import echo_json, printable, standard_error
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show, argument_of
 from service.client import Client, part
@@ -32,13 +32,13 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 
 
 def operator_commands(
-    one: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
+    singular: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
     """The group of commands of a kind that is registered as documents; ``plural`` is also its name in the API."""
     app = Commands(help=f"{plural.capitalize()} of the running service.")
-    resource = Resource(path=f"/{plural}", one=one, listed=f"the {plural}, by name", table=Table(columns))
+    resource = Resource(path=f"/{plural}", one=singular, listed=f"the {plural}, by name", table=Table(columns))
     add_list_of_stream(app, resource)
-    add_show(app, resource, indefinite(one))
+    add_show(app, resource, indefinite(singular))
     _add_add(app, resource)
     _add_explain(app, resource)
     if is_asked:
@@ -48,26 +48,29 @@ def operator_commands(
     add_moves(
         app,
         resource,
-        activate=f"Start {indefinite(one)} that was added with --draft.",
-        pause=f"Pause {indefinite(one)}: it sees no events, and its state is dropped.",
-        resume=f"Resume a paused or suspended {one}.",
-        retire=f"Retire {indefinite(one)} for good; it stays listed with its results.",
+        activate=f"Start {indefinite(singular)} that was added with --draft.",
+        pause=f"Pause {indefinite(singular)}: it sees no events, and its state is dropped.",
+        resume=f"Resume a paused or suspended {singular}.",
+        retire=f"Retire {indefinite(singular)} for good; it stays listed with its results.",
     )
-    add_delete(app, resource, f"Delete {indefinite(one)}; its results are kept.")
+    add_delete(app, resource, f"Delete {indefinite(singular)}; its results are kept.")
     return app
 
 
-def tell_operator(client: Caller, found: Mapping[str, Any]) -> None:
+def tell_operator(client: Caller, operator: Mapping[str, Any]) -> None:
     """Print the state of an operator after a change."""
-    kept = f"; it has kept its state since {found['held_since']}" if found.get("is_continued") else ""
-    client.say(found, f"{found['name']}: version {found['version']} on {found['stream']}, {found['state']}{kept}")
+    continuation = f"; it has kept its state since {operator['held_since']}" if operator.get("is_continued") else ""
+    client.say(
+        operator,
+        f"{operator['name']}: version {operator['version']} on {operator['stream']}, {operator['state']}{continuation}",
+    )
     if client.is_json:
         return
-    if skipped := found.get("skipped"):
+    if skipped := operator.get("skipped"):
         typer.echo(f"It skips the backlog: {skipped['events']} events of all streams wait to be matched.")
-    if found.get("suspension"):
-        standard_error.say(found["suspension"]["reason"])
-    for warning in found.get("warnings", ()):
+    if operator.get("suspension"):
+        standard_error.say(operator["suspension"]["reason"])
+    for warning in operator.get("warnings", ()):
         standard_error.warning(printable(warning))
 
 
@@ -78,14 +81,14 @@ def _add_add(app: typer.Typer, resource: Resource) -> None:
         document: DocumentFile,
         draft: IsDraft = False,
     ) -> None:
-        body = {**read_document(document), **given(state="draft" if draft else None)}
+        body = {**read_document(document), **without_none(state="draft" if draft else None)}
         tell_operator(client, client.post(resource.path, body))
 
     @app.command("change", help=f"Register another document as the next version of {indefinite(resource.one)}.")
     def change(client: Caller, document: DocumentFile) -> None:
         body = read_document(document)
-        found = client.request("PUT", f"{resource.path}/{part(str(body.get('name', '')))}", body=body)
-        tell_operator(client, found)
+        operator = client.request("PUT", f"{resource.path}/{part(str(body.get('name', '')))}", body=body)
+        tell_operator(client, operator)
 
 
 def _add_explain(app: typer.Typer, resource: Resource) -> None:
@@ -93,15 +96,15 @@ def _add_explain(app: typer.Typer, resource: Resource) -> None:
 
     @app.command("explain", help=meaning)
     def explain(client: Caller, name: str = argument_of(resource)) -> None:
-        found = client.get(f"{resource.path}/{part(name)}/explanation")
+        explanation = client.get(f"{resource.path}/{part(name)}/explanation")
         if client.is_json:
-            echo_json(found)
+            echo_json(explanation)
             return
-        for sentence in found["sentences"]:
+        for sentence in explanation["sentences"]:
             typer.echo(printable(sentence))
-        for counted, number in (found["statistics"] or {}).items():
+        for counted, number in (explanation["statistics"] or {}).items():
             typer.echo(printable(f"{counted.replace('_', ' '):16}{number:>12,}"))
-        typer.echo(f"{'waiting':16}{found['waiting']:>12,}")
+        typer.echo(f"{'waiting':16}{explanation['waiting']:>12,}")
 
 
 def _add_ask(app: typer.Typer, resource: Resource) -> None:
@@ -127,12 +130,14 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
         ] = False,
     ) -> None:
         filters = dict(map(_filter, where or ()))
-        body = given(by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None)
-        found = client.post(f"{resource.path}/{part(name)}/ask", body)
+        body = without_none(
+            by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None
+        )
+        answer = client.post(f"{resource.path}/{part(name)}/ask", body)
         if client.is_json:
-            echo_json(found)
-        elif found["groups"]:
-            Table(tuple(found["groups"][0])).show(client, found["groups"])
+            echo_json(answer)
+        elif answer["groups"]:
+            Table(tuple(answer["groups"][0])).show(client, answer["groups"])
         else:
             standard_error.say("no event in the window has these values")
 
@@ -159,28 +164,28 @@ def _filter(text: str) -> tuple[str, Any]:
     if not sign or not name:
         raise typer.BadParameter(f"{text!r} has no form such as region=north", param_hint="--where")
     try:
-        read = orjson.loads(value)
+        parsed = orjson.loads(value)
     except orjson.JSONDecodeError:
         return name, value
-    return name, read if isinstance(read, bool | int | float) else value
+    return name, parsed if isinstance(parsed, bool | int | float) else value
 
 
 def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -> None:
-    named = argument_of(resource)
+    name_argument = argument_of(resource)
 
-    def move(client: Caller, name: str = named) -> None:
+    def move(client: Caller, name: str = name_argument) -> None:
         tell_operator(client, client.post(f"{resource.path}/{part(name)}/{action}", None))
 
     def pause(
         client: Caller,
-        name: str = named,
+        name: str = name_argument,
         now: Annotated[
             bool, typer.Option("--now", help="Pause before the backlog: skip events that are not matched yet.")
         ] = False,
     ) -> None:
         parameters = {"now": "true"} if now else {}
-        found = client.post(f"{resource.path}/{part(name)}/{action}", None, **parameters)
-        tell_operator(client, found)
+        operator = client.post(f"{resource.path}/{part(name)}/{action}", None, **parameters)
+        tell_operator(client, operator)
 
     app.command(action, help=meaning)(pause if action == "pause" else move)
 
@@ -188,9 +193,9 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
 def read_document(path: Path) -> dict[str, Any]:
     """Read a document, YAML or JSON, as an object."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise FileUnreadable(f"{path} cannot be read: {error}", file=str(path)) from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise FileUnreadable(f"{path} is not a mapping; give members such as name and stream", file=str(path))
-    return found
+    return document

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import Incident, Resolves, Suppress, quiet_of, suppress_of
 from service.cli.inputs import read_patterns
 from service.cli.operators import add_moves, tell_operator
@@ -34,19 +34,19 @@ Unguarded = Annotated[
 ]
 
 
-def _detail(found: Mapping[str, Any]) -> dict[str, Any]:
+def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a pattern that are shown."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
-        **{member: found[member] for member in plain},
-        **({"suspended because": found["suspension"]["reason"]} if found["suspension"] else {}),
-        "terminated early by": [condition["text"] for condition in found["failing_conditions"]],
-        **{name: found[name] for name in ("suppress", "incident", "resolves") if found[name]},
+        **{member: pattern[member] for member in plain},
+        **({"suspended because": pattern["suspension"]["reason"]} if pattern["suspension"] else {}),
+        "terminated early by": [condition["text"] for condition in pattern["failing_conditions"]],
+        **{name: pattern[name] for name in ("suppress", "incident", "resolves") if pattern[name]},
         "early terminations": {
-            "total": found["ending_summary"]["total"],
+            "total": pattern["ending_summary"]["total"],
             "reasons": [
                 f"{reason['count']}: {reason['constraints'] or reason['form']}"
-                for reason in found["ending_summary"]["reasons"]
+                for reason in pattern["ending_summary"]["reasons"]
             ],
         },
     }
@@ -78,7 +78,7 @@ def add_pattern(
     resolves: Resolves = None,
 ) -> None:
     """Register a pattern; to replace one, use 'change'."""
-    body = given(
+    body = without_none(
         stream=stream,
         **_form(pattern),
         state="draft" if draft else None,
@@ -108,17 +108,17 @@ def change_pattern(
 ) -> None:
     """Change a pattern; a new text is its next version, and omitted options stay as they are."""
     quiet = quiet_of(suppress, incident, resolves)
-    at = f"{_PATTERNS.path}/{part(name)}"
+    path = f"{_PATTERNS.path}/{part(name)}"
     if pattern is None and severity is not None and not (unguarded or migrate or any(quiet.values())):
-        found = client.patch(at, {"severity": severity})
+        operator = client.patch(path, {"severity": severity})
     else:
-        kept, tag = client.find(at) or (client.get(at), "")  # no tag: the pattern does not exist
-        members = {member: kept[member] for member in ("stream", "severity", "constraints", *quiet)}
-        changes = given(severity=severity, constraints="off" if unguarded else None, **quiet)
-        form = {"text": kept["text"]} if pattern is None else _form(pattern)
-        body = {**members, **changes, **form, **given(start="migrate" if migrate else None)}
-        found = client.request("PUT", at, body=body, headers=condition(tag))
-    tell_operator(client, found)
+        stored, tag = client.find(path) or (client.get(path), "")  # no tag: the pattern does not exist
+        members = {member: stored[member] for member in ("stream", "severity", "constraints", *quiet)}
+        changes = without_none(severity=severity, constraints="off" if unguarded else None, **quiet)
+        form = {"text": stored["text"]} if pattern is None else _form(pattern)
+        body = {**members, **changes, **form, **without_none(start="migrate" if migrate else None)}
+        operator = client.request("PUT", path, body=body, headers=condition(tag))
+    tell_operator(client, operator)
 
 
 add_moves(
@@ -150,8 +150,10 @@ def dry_run(
     if (pattern is None) == (name is None):
         raise typer.BadParameter("give a pattern, or the --name of a registered one")
     form = {} if pattern is None else _form(pattern)
-    quiet = given(suppress=suppress_of(suppress))
-    body = given(name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form)
+    quiet = without_none(suppress=suppress_of(suppress))
+    body = without_none(
+        name=name, stream=stream, events=events, constraints="off" if unguarded else None, **quiet, **form
+    )
     client.show(client.post("/patterns/dry-run", body))
 
 
@@ -169,16 +171,16 @@ def versions(client: Caller, name: Name) -> None:
 
 def one_pattern(argument: str) -> Pattern:
     """Read the pattern of a file or a text; raises ``FileUnreadable`` unless there is exactly one."""
-    found = read_patterns(argument)
-    if len(found) != 1:
+    candidates = read_patterns(argument)
+    if len(candidates) != 1:
         names, where = (
-            ", ".join(pattern.name for pattern in found),
+            ", ".join(pattern.name for pattern in candidates),
             argument if Path(argument).is_file() else "the text",
         )
         raise FileUnreadable(
-            f"{where} contains {len(found)} patterns ({names}); register them one at a time", file=where
+            f"{where} contains {len(candidates)} patterns ({names}); register them one at a time", file=where
         )
-    return found[0]
+    return candidates[0]
 
 
 def _form(argument: str) -> dict[str, Any]:

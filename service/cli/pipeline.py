@@ -24,36 +24,36 @@ def plan(client: Caller) -> None:
 
     Operators of one kind share an engine; its cost is processor time per event, in microseconds.
     """
-    found = client.pipeline.plan()
+    pipeline_plan = client.pipeline.plan()
     if client.is_json:
-        client.show(found)
+        client.show(pipeline_plan)
         return
-    client.show({name: found[name] for name in ("runtime", "policy")})
+    client.show({name: pipeline_plan[name] for name in ("runtime", "policy")})
     typer.echo()
-    _SHARDS.show(client, found["shards"])
+    _SHARDS.show(client, pipeline_plan["shards"])
     typer.echo()
-    _ENGINES.show(client, list(_lines(found["engines"])))
+    _ENGINES.show(client, list(_lines(pipeline_plan["engines"])))
 
 
 def _lines(engines: Any) -> Iterator[Mapping[str, Any]]:
     """One row per engine, followed by a row per operator if the engine has several."""
     for engine in engines:
         operators = engine["operators"]
-        alone = operators[0]["name"] if len(operators) == 1 else f"{len(operators)} {engine['kind']} operators"
+        label = operators[0]["name"] if len(operators) == 1 else f"{len(operators)} {engine['kind']} operators"
         yield {
             "stream": engine["stream"],
-            "operator": alone,
+            "operator": label,
             "events": _rounded(engine["events_per_s"], 1),
             "cost": _rounded(engine["cost_us"], 1),
             "selectivity": _rounded(engine["selectivity"], 4),
-            "results": _rounded(sum(one["results_per_s"] for one in operators), 1),
+            "results": _rounded(sum(operator["results_per_s"] for operator in operators), 1),
         }
-        for one in operators if len(operators) > 1 else ():
+        for operator in operators if len(operators) > 1 else ():
             yield {
                 "stream": engine["stream"],
-                "operator": f"  {one['name']}",
-                "selectivity": _rounded(one["selectivity"], 4),
-                "results": _rounded(one["results_per_s"], 1),
+                "operator": f"  {operator['name']}",
+                "selectivity": _rounded(operator["selectivity"], 4),
+                "results": _rounded(operator["results_per_s"], 1),
             }
 
 

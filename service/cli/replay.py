@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.calling import ApiKeyOption, IsJson, Url, calling
-from service.cli.columns import FILE_OPTIONS, DuplicateIds, as_asked, with_options
+from service.cli.columns import FILE_OPTIONS, DuplicateIds, merged_options, with_options
 from service.cli.inputs import Key, Times, TimesOption, chosen_key, pairs_of, progress_bar, read_event_file
 from service.cli.output import echo_json, standard_error
 from service.client import AccessDenied, ApiError, Client
@@ -55,16 +55,18 @@ def replay(
     Events that the stream has already accepted are dropped and counted; --duplicates keep sends them as new events.
     """
     base = ReaderOptions(key=chosen_key(key), times=times, lifecycle=lifecycle)
-    named = _paths(file, stream, events)
+    paths = _paths(file, stream, events)
     with calling(url, api_key, _PATIENCE_S) as client:
-        files = [_file(None if declare else client, (name, path), base, context.params) for name, path in named]
-        for one in files if declare else ():
-            client.post("/streams", {"name": one.stream, "end_events": end or []})
+        files = [_file(None if declare else client, (name, path), base, context.params) for name, path in paths]
+        for event_file in files if declare else ():
+            client.post("/streams", {"name": event_file.stream, "end_events": end or []})
         _tell_late(client, files)
         sent = send_files(client, files, batch_size, keeps=duplicates == "keep")
-    for one in files:
-        standard_error.say(f"{sent[one.stream].accepted} of {len(one.events)} events sent to {one.stream}")
-    if dropped := sum(one.duplicates for one in sent.values()):
+    for event_file in files:
+        standard_error.say(
+            f"{sent[event_file.stream].accepted} of {len(event_file.events)} events sent to {event_file.stream}"
+        )
+    if dropped := sum(counted.duplicates for counted in sent.values()):
         standard_error.notice(f"{dropped} were dropped, as the stream has them; --duplicates keep sends them again")
     for name, counts in sent.items() if is_json else ():
         echo_json({"stream": name, **asdict(counts)})
@@ -93,68 +95,75 @@ class EventFile:
 def declaration_in(client: Client, stream: str) -> StreamDeclaration:
     """Get a stream's declaration; a default declaration if the stream is unknown or the API key may not read it."""
     try:
-        found = client.streams.find(stream)
+        tagged = client.streams.find(stream)
     except AccessDenied as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        found = None
-    return StreamDeclaration(name=stream) if found is None else StreamDeclaration.from_json({**found.value})
+        tagged = None
+    return StreamDeclaration(name=stream) if tagged is None else StreamDeclaration.from_json({**tagged.value})
 
 
-def _file(client: Client | None, named: tuple[str, Path], base: ReaderOptions, asked: Mapping[str, Any]) -> EventFile:
+def _file(
+    client: Client | None, source: tuple[str, Path], base: ReaderOptions, arguments: Mapping[str, Any]
+) -> EventFile:
     """Read a file by its stream's mapping and the options, which take precedence; no client: a new stream."""
-    name, path = named
+    name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
-    usual = reading_of(declared)
+    defaults = reading_of(declared)
     options = replace(
-        usual,
-        key=base.key or usual.key,
+        defaults,
+        key=base.key or defaults.key,
         times=base.times,
         lifecycle=base.lifecycle,
         keeps_order=False,
         duplicates="drop",
     )
-    return EventFile(name, path, read_event_file(path, as_asked(options, asked)), declared.key)
+    return EventFile(name, path, read_event_file(path, merged_options(options, arguments)), declared.key)
 
 
 def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False) -> dict[str, Sent]:
-    """Send the events of files, merged by time; ``keeps`` sends events that the stream knows as new ones."""
+    """Send the events of files, merged by time; ``keeps``: events that the stream already has are sent as new ones."""
     run = uuid4().hex
-    sent = {one.stream: Sent() for one in files}
-    sources = {one.stream: _sources(one.path, one.events, keeps=keeps) for one in files}
-    total, done = max(1, sum(len(one.events) for one in files)), 0
+    sent = {file.stream: Sent() for file in files}
+    sources = {file.stream: _sources(file.path, file.events, keeps=keeps) for file in files}
+    total, done = max(1, sum(len(file.events) for file in files)), 0
     with progress_bar(f"sending to {', '.join(sent)}") as (progress, task):
-        for one, portion in _requests(files, batch_size):
-            some = one.events[portion]
+        for file, portion in _requests(files, batch_size):
+            events = file.events[portion]
             answer = send_events(
-                client, one.stream, some, f"{run}-{one.stream}-{portion.start}", sources[one.stream][portion], one.key
+                client,
+                file.stream,
+                events,
+                f"{run}-{file.stream}-{portion.start}",
+                sources[file.stream][portion],
+                file.key,
             )
-            counts = sent[one.stream]
+            counts = sent[file.stream]
             counts.accepted += answer["accepted"]
             counts.rejected += len(answer["rejected"])
             counts.duplicates += answer.get("duplicates", 0)
             for fault in answer["rejected"][:3]:
                 place = f"event {portion.start + fault['index']}" + (
-                    f" of {escape(one.path.name)}" if files[1:] else ""
+                    f" of {escape(file.path.name)}" if files[1:] else ""
                 )
                 standard_error.print(f"[yellow]rejected[/yellow] {place}: {escape(fault['detail'])}")
-            done += len(some)
+            done += len(events)
             progress.update(task, completed=done / total)
     return sent
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """Split files into requests, in the file's order; the next one comes from the file with the oldest event."""
+    """Split files into requests, each file in its order; the next request has the oldest event not sent yet."""
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
-        number = min(open_files, key=lambda one: files[one].events[nexts[one]].time_us)
+        number = min(open_files, key=lambda index: files[index].events[nexts[index]].time_us)
         part = slice(nexts[number], min(nexts[number] + batch_size, len(files[number].events)))
         yield files[number], part
         nexts[number] = part.stop
 
 
 def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) -> list[tuple[str, Path]]:
-    """Pairs of stream and file."""
+    """Pairs of stream and file, from FILE and ``--stream`` or from ``--events``."""
     if file is not None and stream is not None and not events:
         return [(stream, file)]
     if file is not None or stream is not None or not events:
@@ -165,15 +174,15 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
 def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
     """Print a notice for each file with events older than its stream's watermark, if the API key may read that."""
     with suppress(ApiError):
-        known = {one["name"]: one["watermark"] for one in client.pipeline.get()["streams"]}
-        for one in files:
-            if (text := known.get(one.stream)) is None:
+        watermarks = {stream["name"]: stream["watermark"] for stream in client.pipeline.get()["streams"]}
+        for file in files:
+            if (text := watermarks.get(file.stream)) is None:
                 continue
             watermark_us = parse_time(text)
-            if late := sum(event.time_us < watermark_us for event in one.events):
+            if late := sum(event.time_us < watermark_us for event in file.events):
                 standard_error.notice(
-                    f"{late} of {len(one.events)} events of {one.path.name} are older than {text}, the time to which "
-                    f"the stream {one.stream} has come: those not sent before are late (docs: event time)"
+                    f"{late} of {len(file.events)} events of {file.path.name} are older than {text}, the time to which "
+                    f"the stream {file.stream} has come: those not sent before are late (docs: event time)"
                 )
 
 
@@ -186,8 +195,8 @@ def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
     if kind != "xes" and not any(map(_is_made_up, events)):
         return [REPLAY_SOURCE] * len(events)
     with file.open("rb") as stream:
-        own = f"{REPLAY_SOURCE}/{file_digest(stream, 'sha256').hexdigest()[:16]}"
-    return [own if kind == "xes" or _is_made_up(event) else REPLAY_SOURCE for event in events]
+        digest_source = f"{REPLAY_SOURCE}/{file_digest(stream, 'sha256').hexdigest()[:16]}"
+    return [digest_source if kind == "xes" or _is_made_up(event) else REPLAY_SOURCE for event in events]
 
 
 def _is_made_up(event: Event) -> bool:

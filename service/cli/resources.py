@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, given, show_list
+from service.cli.calling import Caller, show_list, without_none
 from service.cli.output import standard_error
 from service.client import Client, part
 
@@ -28,20 +28,20 @@ EndAfter: TypeAlias = Annotated[int | None, typer.Option(min=1, help="End after 
 AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="Maximum number of entries.")]
 
 
-def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
+def _unchanged(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a list: members of ``shaped`` items, each ``member`` or ``member:heading``."""
+    """The columns of a list, each ``member`` or ``member:heading``; ``shaped`` prepares an item for people."""
 
     columns: tuple[str, ...]
-    shaped: Shaping = _as_it_is
+    shaped: Shaping = _unchanged
 
-    def show_pages(self, client: Caller, path: str, limit: int, **chosen: str | None) -> None:
-        """Print the first ``limit`` items of a paged list; ``chosen`` are the filters."""
-        self.show(client, list(client.pages(path, most=limit, on_more=note_more, **given(**chosen))))
+    def show_pages(self, client: Caller, path: str, limit: int, **filters: str | None) -> None:
+        """Print the first ``limit`` items of a paged list."""
+        self.show(client, list(client.pages(path, most=limit, on_more=note_more, **without_none(**filters))))
 
     def show(self, client: Caller, items: Sequence[Mapping[str, Any]]) -> None:
         """Print some items."""
@@ -65,7 +65,7 @@ class Resource:
     one: str
     listed: str
     table: Table
-    detailed: Shaping = _as_it_is
+    detailed: Shaping = _unchanged
     identified: Callable[[Client, str], str] | None = None
 
     def path_of(self, client: Client, name: str) -> str:
@@ -91,7 +91,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
     @app.command("list", help=f"List {resource.listed}.")
     def list_all(client: Caller, stream: OfStream = None) -> None:
-        resource.table.show(client, client.get(resource.path, **given(stream=stream))["items"])
+        resource.table.show(client, client.get(resource.path, **without_none(stream=stream))["items"])
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
@@ -104,20 +104,20 @@ def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list")
 
 def add_show(app: typer.Typer, resource: Resource, what: str) -> None:
     """Add ``show``, by name or id; ``what`` describes its output."""
-    named = argument_of(resource)
+    name_argument = argument_of(resource)
 
     @app.command("show", help=f"Show {what}.")
-    def show_one(client: Caller, name: str = named) -> None:
-        found = client.get(resource.path_of(client, name))
-        client.show(found if client.is_json else resource.detailed(found))
+    def show_one(client: Caller, name: str = name_argument) -> None:
+        document = client.get(resource.path_of(client, name))
+        client.show(document if client.is_json else resource.detailed(document))
 
 
 def add_delete(app: typer.Typer, resource: Resource, what: str, verb: str = "delete") -> None:
     """Add ``delete`` or another verb, by name or id; ``what`` describes its effect."""
-    named = argument_of(resource)
+    name_argument = argument_of(resource)
 
     @app.command(verb, help=what)
-    def delete_one(client: Client, name: str = named) -> None:
+    def delete_one(client: Client, name: str = name_argument) -> None:
         client.delete(resource.path_of(client, name))
         standard_error.say(f"the {resource.one} {name} is {verb}d")
 

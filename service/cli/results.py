@@ -20,11 +20,11 @@ _REASONS = Table(("pattern", "count", "form:by", "atom:what went", "why"))
 _CHANGES = Table(("at", "key_name:key", "client", "method", "resource", "http_status:status"))
 
 
-def _listing(help: str, path: str, one: str, called: str, columns: tuple[str, ...]) -> Commands:
+def _listing(help: str, path: str, singular: str, plural: str, columns: tuple[str, ...]) -> Commands:
     """Make a command group that lists the latest results of a kind."""
     group = Commands(help=help)
-    listed = f"recent {called}, the newest first"
-    add_list_of_latest(group, Resource(path=path, one=one, listed=listed, table=Table(columns)))
+    listed = f"recent {plural}, the newest first"
+    add_list_of_latest(group, Resource(path=path, one=singular, listed=listed, table=Table(columns)))
     return group
 
 
@@ -56,16 +56,16 @@ audit = Commands(help="Changes that were requested from the running service. Nee
 @endings.command()
 def summary(client: Caller, stream: OfStream = None) -> None:
     """Count early terminations by pattern and reason."""
-    found = client.endings.summary(stream=stream)["items"]
+    items = client.endings.summary(stream=stream)["items"]
     reasons = [
         {**reason, "pattern": item["pattern"], "why": reason["chain"] or f"by the {reason['form']}"}
-        for item in found
+        for item in items
         for reason in item["reasons"]
     ]
-    _REASONS.show(client, found if client.is_json else reasons)
+    _REASONS.show(client, items if client.is_json else reasons)
 
 
-def _known(kind: str) -> str:
+def _known_kind(kind: str) -> str:
     if kind not in _LISTED:
         raise typer.BadParameter(f"{kind!r} is not a kind of results; there are {', '.join(_LISTED)}")
     return kind
@@ -74,7 +74,9 @@ def _known(kind: str) -> str:
 @results.command("list")
 def list_results(
     client: Caller,
-    kind: Annotated[str, typer.Argument(callback=_known, help="The kind, such as corrections, timeouts, suspensions.")],
+    kind: Annotated[
+        str, typer.Argument(callback=_known_kind, help="The kind, such as corrections, timeouts, suspensions.")
+    ],
     stream: OfStream = None,
     after: After = None,
     limit: AtMost = 20,
@@ -92,8 +94,8 @@ def tail_results(
     limit: EndAfter = None,
 ) -> None:
     """Show results of several kinds as they are found, as JSON lines, until interrupted."""
-    wanted = ",".join(_LISTED[_known(kind)] for kind in kinds)
-    for result in islice(client.results.live(kinds=wanted, stream=stream, after=after), limit):
+    result_kinds = ",".join(_LISTED[_known_kind(kind)] for kind in kinds)
+    for result in islice(client.results.live(kinds=result_kinds, stream=stream, after=after), limit):
         typer.echo(printable(orjson.dumps(result.data).decode()))
 
 

@@ -62,73 +62,77 @@ def run(
 ) -> None:
     """Run a project over event files, without Spark, Redis or HTTP."""
     project = LocalProject.of(read_project(folder), folder)
-    files, shown = files_of(events, project), _shown(outputs, project)
+    files, printed = files_of(events, project), _printed_streams(outputs, project)
     reading = readings(project.streams, files, context.params)
     promised = files_of(punctuations or (), project, "--punctuations")
-    promises = [(name, one) for name, path in promised.items() for one in _promises_in(path)]
+    promises = [(name, promise) for name, path in promised.items() for promise in _promises_in(path)]
     with waiting_on() as waiting:
         compile_kernels([*project.exercises(), JSON_LINES], waiting.compiling)
     batches = {name: read_event_batch(path, reading[name]) for name, path in files.items()}
     with working(f"matching {sum(map(len, batches.values())):,} events"):
         ran = project.fed(batches, promises=promises)
-        found = ran.results(is_open=is_open)
-    numbers = {name: len(some) for name, some in found.items()}
+        results = ran.results(is_open=is_open)
+    numbers = {name: len(bodies) for name, bodies in results.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     stats |= _measured(ran)
-    events_of = {name: [batch] for name, batch in (batches | _derived(found, project)).items()}
-    if notices := _joined(project.notices, ran.unkeyed, project.incomparable(events_of)):
+    events_of = {name: [batch] for name, batch in (batches | _derived(results, project)).items()}
+    if notices := _merged(project.notices, ran.unkeyed, project.incomparable(events_of)):
         stats["notices"] = notices
-    print_results(found, shown, numbers, stats, is_json=output == "json")
+    print_results(results, printed, numbers, stats, is_json=output == "json")
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
-    if found[SUSPENSIONS]:
-        raise _suspended(found[SUSPENSIONS], project)
+    if results[SUSPENSIONS]:
+        raise _suspended(results[SUSPENSIONS], project)
 
 
-def _suspended(found: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
+def _suspended(suspensions: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
     """Make the error about suspended operators, of the class that their kind uses."""
-    kinds = {one.name: KINDS_BY_NAME[one.kind] for _, one in project.plan.variant("").operators}
-    return kinds[found[0]["pattern"]].suspended("\n".join(one["reason"] for one in found))
+    kinds = {operator.name: KINDS_BY_NAME[operator.kind] for _, operator in project.plan.variant("").operators}
+    return kinds[suspensions[0]["pattern"]].suspended("\n".join(suspension["reason"] for suspension in suspensions))
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
     """Measurements of streams and operators, and the numbers of late events and dead letters."""
     stats = measured_stats(ran.measured, ran.waiting)
-    return stats | {n: some for n, some in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if some}
+    return stats | {
+        name: number for name, number in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if number
+    }
 
 
 def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Measurements of streams and operators, as members of ``stats``."""
     stats: dict[str, Any] = {}
     if lateness:
-        stats["lateness"] = {name: asdict(one) for name, one in lateness.items()}
+        stats["lateness"] = {name: asdict(measured) for name, measured in lateness.items()}
     if waiting:
         stats["waiting"] = waiting
     return stats
 
 
-def _derived(found: Results, project: LocalProject) -> dict[str, EventBatch]:
+def _derived(results: Results, project: LocalProject) -> dict[str, EventBatch]:
     """Derived events by stream, of the streams that have patterns."""
     events: dict[str, list[Event]] = {}
-    for one in found[EVENTS]:
-        if not project.plan.patterns[one["stream"]]:
+    for body in results[EVENTS]:
+        if not project.plan.patterns[body["stream"]]:
             continue
-        event = Event(id=one["id"], type=one["type"], time_us=parse_time(one["time"]), key=one["key"], data=one["data"])
-        events.setdefault(one["stream"], []).append(event)
-    return {name: EventBatch.from_events(some) for name, some in events.items()}
+        event = Event(
+            id=body["id"], type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"]
+        )
+        events.setdefault(body["stream"], []).append(event)
+    return {name: EventBatch.from_events(stream_events) for name, stream_events in events.items()}
 
 
-def _joined(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _merged(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Merge notices, by operator."""
-    found: dict[str, list[str]] = {}
-    for some in notices:
-        for name, sentences in some.items():
-            found.setdefault(name, []).extend(sentences)
-    return found
+    merged: dict[str, list[str]] = {}
+    for by_operator in notices:
+        for name, sentences in by_operator.items():
+            merged.setdefault(name, []).extend(sentences)
+    return merged
 
 
 def print_results(
-    found: Results,
-    shown: Sequence[str],
+    results: Results,
+    printed: Sequence[str],
     numbers: Mapping[str, int],
     stats: Mapping[str, Any],
     *,
@@ -138,39 +142,39 @@ def print_results(
     """Print the results of a project.
 
     Args:
-        found: All results, or some of them.
-        shown: The derived streams whose events are printed.
+        results: All results, or some of them.
+        printed: The derived streams whose events are printed.
         numbers: The number of results in each list.
         stats: The number of events, the measured ``lateness`` of streams, the measurements of ``waiting`` operators,
             late events and dead letters by stream, ``notices`` by operator, and more for JSON.
         is_json: Print one JSON object; otherwise a line per result, and the numbers.
         more: Further members of the JSON object.
     """
-    events = [one for one in found[EVENTS] if one["stream"] in shown]
+    events = [event for event in results[EVENTS] if event["stream"] in printed]
     if is_json:
-        streams = {name: [_without_stream(one) for one in events if one["stream"] == name] for name in shown}
-        letters = {"dead_letters": found["dead_letters"]} if found["dead_letters"] else {}
-        lists = {name: found[name] for name in LISTS}
-        lists |= {old: found[name] for old, name in OLD_LISTS.items()}
-        stopped = {name: found[name] for name in (INCIDENTS, SUSPENSIONS) if found[name]}
+        streams = {name: [_without_stream(event) for event in events if event["stream"] == name] for name in printed}
+        letters = {"dead_letters": results["dead_letters"]} if results["dead_letters"] else {}
+        lists = {name: results[name] for name in LISTS}
+        lists |= {old: results[name] for old, name in OLD_LISTS.items()}
+        stopped = {name: results[name] for name in (INCIDENTS, SUSPENSIONS) if results[name]}
         echo_json({"streams": streams, **lists, **letters, **stopped, "stats": stats, **more})
         return
     for part in LISTS:
-        for one in found[part]:
-            typer.echo(printable("  ".join([part, *_words(one)])))
-    for one in events:
-        made = f"[{one['key']}] {one['type']} {one['id']}"
-        typer.echo(printable("  ".join([EVENTS, one["stream"], one["time"], made, *_values(one["data"])])))
-    for one in found[INCIDENTS]:
-        typer.echo(printable(_incident_line(one)))
-    for one in found["dead_letters"]:
-        typer.echo(printable(f"dead_letters  {one['stream']}  {one['reason']}"))
-    for name, one in stats.get("lateness", {}).items():
-        words = f"{one['seconds']:g} s at the end, {one['changes']} changes, {one['late']} late events"
+        for entry in results[part]:
+            typer.echo(printable("  ".join([part, *_words(entry)])))
+    for entry in events:
+        event_text = f"[{entry['key']}] {entry['type']} {entry['id']}"
+        typer.echo(printable("  ".join([EVENTS, entry["stream"], entry["time"], event_text, *_values(entry["data"])])))
+    for entry in results[INCIDENTS]:
+        typer.echo(printable(_incident_line(entry)))
+    for entry in results["dead_letters"]:
+        typer.echo(printable(f"dead_letters  {entry['stream']}  {entry['reason']}"))
+    for name, entry in stats.get("lateness", {}).items():
+        words = f"{entry['seconds']:g} s at the end, {entry['changes']} changes, {entry['late']} late events"
         typer.echo(printable(f"lateness  {name}  {words}"))
     for name, inputs in stats.get("waiting", {}).items():
-        for alias, one in inputs.items():
-            words = f"disorder {one['disorder']}, closing key {one['closing_key']}, {one['late']} late events"
+        for alias, entry in inputs.items():
+            words = f"disorder {entry['disorder']}, closing key {entry['closing_key']}, {entry['late']} late events"
             typer.echo(printable(f"waiting  {name}  {alias}: {words}"))
     tell_notices(stats.get("notices", {}))
     counted = [f"{numbers[part]} {part}" for part in LISTS if part != _QUIET]
@@ -178,16 +182,17 @@ def print_results(
     typer.echo(", ".join([f"{stats['events']} events", *counted]))
 
 
-def _incident_line(one: Mapping[str, Any]) -> str:
+def _incident_line(incident: Mapping[str, Any]) -> str:
     """An incident as a printed line."""
-    words = f"{one['opened_at']}  {one['closed_at'] or 'open'}  {one['pattern']}: {one['alerts']} alerts"
-    return "  ".join([INCIDENTS, one["stream"], words, *_values(one["group"])])
+    period = f"{incident['opened_at']}  {incident['closed_at'] or 'open'}"
+    words = f"{period}  {incident['pattern']}: {incident['alerts']} alerts"
+    return "  ".join([INCIDENTS, incident["stream"], words, *_values(incident["group"])])
 
 
-def _words(one: Mapping[str, Any]) -> list[str]:
+def _words(body: Mapping[str, Any]) -> list[str]:
     """The words of a result's line: stream, time if any, bound events or reason, columns of RETURN."""
-    times = [str(one[name]) for name in ("end", "due", "time") if name in one]
-    return [one["stream"], *times[:1], line_of(one, {}, has_keys=True), *_values(one.get("returns", {}))]
+    times = [str(body[name]) for name in ("end", "due", "time") if name in body]
+    return [body["stream"], *times[:1], line_of(body, {}, has_keys=True), *_values(body.get("returns", {}))]
 
 
 def _values(columns: Mapping[str, Any]) -> list[str]:
@@ -195,11 +200,11 @@ def _values(columns: Mapping[str, Any]) -> list[str]:
     return [" ".join(words_of(columns))] if columns else []
 
 
-def _without_stream(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in one.items() if name != "stream"}
+def _without_stream(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name != "stream"}
 
 
-def _shown(outputs: str | None, project: LocalProject) -> list[str]:
+def _printed_streams(outputs: str | None, project: LocalProject) -> list[str]:
     """The derived streams to print."""
     derived = project.derived()
     if outputs is None:
@@ -220,21 +225,21 @@ def _promises_in(path: Path) -> list[Punctuation]:
         raise ProjectRefused.of([f"--punctuations: {path}, {error.message}"]) from error
 
 
-def files_of(given: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
+def files_of(options: Sequence[str], project: LocalProject, option: str = "--events") -> dict[str, Path]:
     """Files by stream, from options STREAM=FILE."""
-    found: dict[str, Path] = {}
-    for one in given:
-        name, sign, path = one.partition("=")
+    files: dict[str, Path] = {}
+    for text in options:
+        name, sign, path = text.partition("=")
         if not sign:
             posted = [name for name, stream in project.streams.items() if not stream.derived]
             if len(posted) != 1:
-                raise typer.BadParameter(f"{one!r}: write STREAM=FILE, as the project has {len(posted)} streams.")
-            (name,), path = posted, one
-        if name in found:
+                raise typer.BadParameter(f"{text!r}: write STREAM=FILE, as the project has {len(posted)} streams.")
+            (name,), path = posted, text
+        if name in files:
             raise ProjectRefused.of([f"{option} names the stream {name!r} twice; give each stream one file"])
         if project.stream(name).derived:
             raise ProjectRefused.of(
                 [f"{option}: the events of {name!r} are derived; give the events of its source streams"]
             )
-        found[name] = Path(path)
-    return found
+        files[name] = Path(path)
+    return files

@@ -14,18 +14,22 @@ Command: TypeAlias = Callable[..., None]
 
 
 def in_place_of(name: str, options: Options, value_of: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Decorator: replace the parameter ``name`` by options; ``value_of`` makes its value from theirs."""
+    """Decorator: replace the parameter ``name`` by options; ``value_of`` computes its value from theirs."""
 
     def extended(command: Command) -> Command:
-        own = signature(command, eval_str=True).parameters
+        own_parameters = signature(command, eval_str=True).parameters
 
         @wraps(command)
         def run(**values: Any) -> None:
-            chosen = {one: values.pop(one) for one in options}
-            command(**values, **{name: value_of(**chosen)})
+            option_values = {option: values.pop(option) for option in options}
+            command(**values, **{name: value_of(**option_values)})
 
-        shown = [one for known, kept in own.items() for one in (parameters(options) if known == name else [kept])]
-        return with_parameters(run, shown)
+        visible = [
+            parameter
+            for own_name, own_parameter in own_parameters.items()
+            for parameter in (parameters(options) if own_name == name else [own_parameter])
+        ]
+        return with_parameters(run, visible)
 
     return extended
 
@@ -38,9 +42,9 @@ def parameters(options: Options) -> list[Parameter]:
     ]
 
 
-def with_parameters(command: Command, shown: Iterable[Parameter]) -> Command:
-    """Give a command the parameters that typer shall see."""
-    named = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in shown]
-    vars(command)["__signature__"] = Signature(named)
-    command.__annotations__ = {one.name: one.annotation for one in named}
+def with_parameters(command: Command, visible: Iterable[Parameter]) -> Command:
+    """Set the signature from which typer reads the parameters of a command."""
+    keyword_only = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in visible]
+    vars(command)["__signature__"] = Signature(keyword_only)
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only}
     return command

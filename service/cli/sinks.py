@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.cli.signatures import Command, in_place_of
 from service.cli.webhooks import RECEIVER_OPTIONS, add_deliveries, add_switches, id_of, members_of
@@ -57,8 +57,8 @@ def add_email(
 ) -> None:
     """Send results by e-mail."""
     server, _, port = host.partition(":")
-    own = {"host": server, "port": int(port) if port.isdigit() else None, "sender": sender, "recipients": to}
-    _add(client, kind="email", security="starttls" if starttls else None, user=user, **own, **shared)
+    mail_server = {"host": server, "port": int(port) if port.isdigit() else None, "sender": sender, "recipients": to}
+    _add(client, kind="email", security="starttls" if starttls else None, user=user, **mail_server, **shared)
 
 
 @sinks.command("add-kafka")
@@ -87,5 +87,5 @@ add_delete(sinks, _SINKS, "Delete a sink with its queued deliveries; results tha
 
 
 def _add(client: Caller, **members: Any) -> None:
-    found = client.post("/sinks", given(**members))
-    client.say(found, f"{found['id']}: to {found['address']}")
+    sink = client.post("/sinks", without_none(**members))
+    client.say(sink, f"{sink['id']}: to {sink['address']}")

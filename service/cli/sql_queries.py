@@ -28,7 +28,7 @@ def answers_query(query: Path | None, patterns: Collection[Path], events: Path, 
     if is_json:
         typer.echo(json_value(rows))
     else:
-        echo_table(table.column_names, ([_shown(value) for value in row.values()] for row in rows))
+        echo_table(table.column_names, ([_cell(value) for value in row.values()] for row in rows))
     return True
 
 
@@ -73,15 +73,15 @@ _READERS: Mapping[str, Callable[[Path], pa.Table]] = {
 def _with_data_flat(table: pa.Table) -> pa.Table:
     if "data" not in table.column_names or not pa.types.is_struct(table.schema.field("data").type):
         return table
-    own = [name for name in table.column_names if name != "data"]
+    other_columns = [name for name in table.column_names if name != "data"]
     flat = table.select(["data"]).flatten()
     members = [name.removeprefix("data.") for name in flat.column_names]
     columns = {
         **dict(zip(members, flat.columns, strict=True)),
-        **{name: table.column(name) for name in own},
+        **{name: table.column(name) for name in other_columns},
     }
-    return pa.table({name: columns[name] for name in dict.fromkeys([*own, *members])})
+    return pa.table({name: columns[name] for name in dict.fromkeys([*other_columns, *members])})
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     return value if isinstance(value, str) else json_value(value).decode().strip('"')

@@ -46,11 +46,11 @@ def status(
         with waiting_on() as waiting:
             await_ready(lambda: missing_part(client), waiting, wait)
         missing = _missing(client)
-        found = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
+        report = {"ready": missing is None, **({} if missing is None else {"missing": missing})}
         with suppress(ServiceUnavailable, ServiceUnreachable) if missing else nullcontext():
-            found |= _read_allowed(client, over)
-    show(found, is_json=is_json)
-    raise typer.Exit(0 if found["ready"] else 1)
+            report |= _read_allowed(client, over)
+    show(report, is_json=is_json)
+    raise typer.Exit(0 if report["ready"] else 1)
 
 
 def _missing(client: Client) -> str | None:
@@ -70,21 +70,23 @@ def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
     except AccessDenied as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        return {"streams": {stream["name"]: _found_in(client, stream["name"]) for stream in client.streams.list()}}
+        return {
+            "streams": {stream["name"]: _stream_results(client, stream["name"]) for stream in client.streams.list()}
+        }
 
 
-def _found_in(client: Client, stream: str) -> dict[str, Any]:
+def _stream_results(client: Client, stream: str) -> dict[str, Any]:
     """The numbers of results of a stream."""
     patterns = list(client.patterns.list(stream=stream))
     statistics = [client.patterns.statistics(pattern["name"]) for pattern in patterns]
-    counted = {
+    counts = {
         name: sum(count["count"] for count in client.get(f"/{path}", stream=stream, limit=1)["counts"])
         for name, path in (("deviations", "deviations"), ("dead_letters", "dead-letters"))
     }
     return {
         "active_patterns": sum(pattern["state"] == "active" for pattern in patterns),
-        "alerts": sum(found["alerts"] for found in statistics),
-        **counted,
+        "alerts": sum(numbers["alerts"] for numbers in statistics),
+        **counts,
     }
 
 
@@ -92,20 +94,20 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
     pipeline = client.pipeline.get()
     backlog, rate = pipeline["backlog"]["waiting_volume"], pipeline["backlog"]["per_second"]
     first = _alerts(client)
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "running_since": pipeline["running_since"],
         "backlog_events": backlog["events"],
         "matched_per_second": None if rate is None else rate["events"],
         "alerts": first,
     }
     if (executors := pipeline.get("executors")) is not None:
-        found["executors"] = executors["running"]
+        report["executors"] = executors["running"]
         if executors["missing"]:
-            found["missing_executors"] = executors["missing"]
+            report["missing_executors"] = executors["missing"]
     if over_s:
         time.sleep(over_s)
-        found["alerts_per_minute"] = round((_alerts(client) - first) * _MINUTE_S / over_s, 1)
-    found["streams"] = {
+        report["alerts_per_minute"] = round((_alerts(client) - first) * _MINUTE_S / over_s, 1)
+    report["streams"] = {
         stream["name"]: {
             "watermark": stream["watermark"],
             "open_traces": stream["open_traces"],
@@ -115,25 +117,25 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
         for stream in pipeline["streams"]
     }
     for count in client.dead_letters.page(limit=1)["counts"]:
-        of_stream = found["streams"].setdefault(count["stream"], {})
+        of_stream = report["streams"].setdefault(count["stream"], {})
         of_stream["dead_letters"] = of_stream.get("dead_letters", 0) + count["count"]
-    return found
+    return report
 
 
 def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream's events in the reorder buffer, late events and events without a usable key.
+    """Numbers of a stream's events in the reorder buffer, late events and events without a usable key.
 
     For a derived stream, ``held_back_by`` names what its waiting events wait for.
     """
-    found: dict[str, Any] = {"derived": True} if stream["derived"] else {}
-    found["waiting_events"] = stream["waiting_events"]
+    members: dict[str, Any] = {"derived": True} if stream["derived"] else {}
+    members["waiting_events"] = stream["waiting_events"]
     if stream["derived"] and stream["waiting_events"]:
-        found["held_back_by"] = client.streams.get(stream["name"])["held_back_by"]
+        members["held_back_by"] = client.streams.get(stream["name"])["held_back_by"]
     if stream["late_events"]:
-        found["late_events"] = stream["late_events"]
+        members["late_events"] = stream["late_events"]
     if stream.get("events_without_key"):
-        found["events_without_key"] = stream["events_without_key"]
-    return found
+        members["events_without_key"] = stream["events_without_key"]
+    return members
 
 
 def _alerts(client: Client) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from service.cli.columns import FILE_OPTIONS, as_asked
+from service.cli.columns import FILE_OPTIONS, merged_options
 from service.cli.inputs import chosen_key
 from service.cli.signatures import Options
 from streams import StreamDeclaration
@@ -35,27 +35,29 @@ STREAM_OPTIONS: Options = {name: (_for_each_stream(name, kind), None) for name, 
 
 
 def readings(
-    declared: Mapping[str, StreamDeclaration], names: Collection[str], asked: Mapping[str, Any]
+    declared: Mapping[str, StreamDeclaration], names: Collection[str], arguments: Mapping[str, Any]
 ) -> dict[str, ReaderOptions]:
     """The reader options of each stream's file: the declaration's mapping, then the options, which take precedence."""
-    own: dict[str, dict[str, Any]] = {name: {} for name in names}
+    option_values: dict[str, dict[str, Any]] = {name: {} for name in names}
     for parameter in STREAM_OPTIONS:
         option = _NAMES[parameter]
-        for option_value in asked.get(parameter) or ():
+        for option_value in arguments.get(parameter) or ():
             stream, sign, value = option_value.partition("=")
             is_named = bool(sign) and stream in declared
-            if is_named and stream not in own:
+            if is_named and stream not in option_values:
                 raise typer.BadParameter(f"{option_value!r}: the stream {stream!r} has no file", param_hint=option)
             for name in [stream] if is_named else names:
-                known = own[name]
+                stream_values = option_values[name]
                 if parameter in _SEVERAL:
-                    known.setdefault(parameter, []).append(value if is_named else option_value)
-                elif parameter in known:
+                    stream_values.setdefault(parameter, []).append(value if is_named else option_value)
+                elif parameter in stream_values:
                     raise typer.BadParameter(f"given twice for the stream {name!r}", param_hint=option)
                 else:
-                    known[parameter] = value if is_named else option_value
-    found = {}
-    for name, options in own.items():
-        usual = reading_of(declared[name])
-        found[name] = as_asked(replace(usual, key=chosen_key(options.pop("key", None)) or usual.key), options)
-    return found
+                    stream_values[parameter] = value if is_named else option_value
+    reader_options = {}
+    for name, options in option_values.items():
+        defaults = reading_of(declared[name])
+        reader_options[name] = merged_options(
+            replace(defaults, key=chosen_key(options.pop("key", None)) or defaults.key), options
+        )
+    return reader_options

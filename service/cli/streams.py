@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import AUTO_FORM, NONE, read_lateness, seconds_of
 from service.cli.inputs import chosen_key, further_keys
 from service.cli.output import printable, standard_error
@@ -79,8 +79,8 @@ def _detailed(document: dict[str, Any]) -> dict[str, Any]:
     """A stream with its keys in words, all members of ``lateness``, and ``measured_lateness`` if known."""
     measured = document["measured_lateness"]
     members = {name: value for name, value in (document["lateness"] or {}).items() if value is not None}
-    shown = {**_shaped(document), "lateness": members or None}
-    return shown if measured else {name: value for name, value in shown.items() if name != "measured_lateness"}
+    detail = {**_shaped(document), "lateness": members or None}
+    return detail if measured else {name: value for name, value in detail.items() if name != "measured_lateness"}
 
 
 _STREAMS = Resource(
@@ -123,7 +123,7 @@ def add_stream(
     description: Description = None,
 ) -> None:
     """Declare a stream; how its events are read cannot be changed later."""
-    body: dict[str, Any] = given(
+    body: dict[str, Any] = without_none(
         name=name,
         key=chosen_key(key),
         keys=further_keys(further_key),
@@ -138,8 +138,8 @@ def add_stream(
         derived=derived,
         description=description,
     )
-    found = client.post("/streams", body)
-    client.say(found, f"the stream {name} is declared, with the key {key_text(found['key'])}")
+    declaration = client.post("/streams", body)
+    client.say(declaration, f"the stream {name} is declared, with the key {key_text(declaration['key'])}")
 
 
 @streams.command("change")
@@ -160,12 +160,12 @@ def change_stream(
     description: Description = None,
 ) -> None:
     """Change event time, end events or description of a stream, for later events."""
-    durations = given(idle_timeout=idle_timeout, quiet_after=quiet_after)
+    durations = without_none(idle_timeout=idle_timeout, quiet_after=quiet_after)
     body = {
         **({} if lateness is None else {"lateness": read_lateness(lateness)}),
         **({} if max_ahead is None else {"max_ahead": _ahead(max_ahead)}),
         **{member: seconds_of(member, text) for member, text in durations.items()},
-        **given(late=late, end_events=[] if end == [NONE] else end, description=description),
+        **without_none(late=late, end_events=[] if end == [NONE] else end, description=description),
     }
     client.say(client.patch(f"/streams/{part(name)}", body), f"the stream {name} is changed")
 
@@ -201,7 +201,7 @@ def punctuate_stream(
 ) -> None:
     """Announce that no more events will come: before a time, of some keys, or of a range of keys."""
     bounds = {name: bound for name, bound in (("from", first), ("to", last)) if bound is not None}
-    body = given(before=before, keys=key, range=bounds or None, by=by, time=time)
+    body = without_none(before=before, keys=key, range=bounds or None, by=by, time=time)
     if not body:
         raise typer.BadParameter("give --before, --key, --from or --to: which events will not come any more.")
     answer = client.post(f"/streams/{part(name)}/punctuations", body)
@@ -222,15 +222,15 @@ def remove_stream(
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
-    found = client.streams.delete(name, dry_run=True)
+    preview = client.streams.delete(name, dry_run=True)
     if not yes:
-        if found["items"]:
-            _USES.show(client, found["items"])
-        what = f"the stream {printable(name)}{' and all of this' if found['items'] else ''}"
+        if preview["items"]:
+            _USES.show(client, preview["items"])
+        what = f"the stream {printable(name)}{' and all of this' if preview['items'] else ''}"
         _confirm(what)
-    gone = client.streams.delete(name, cascade=cascade)
+    deleted = client.streams.delete(name, cascade=cascade)
     if client.is_json:
-        client.show(gone)
+        client.show(deleted)
     standard_error.say(f"the stream {name} is deleted")
 
 

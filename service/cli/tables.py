@@ -57,9 +57,9 @@ def add_table(
     media_type, content = media_type_of(format_of(file.name)), read_content(file, _MOST_BYTES, "table")
     with progress_bar(f"uploading {file.name}"):
         query, headers = {"key": key, "column": column}, {"Content-Type": media_type}
-        found = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
-    sentence = f"{found['name']}: version {found['version']}, {found['rows']} rows"
-    client.say(found, sentence)
+        stored_table = client.request("PUT", f"/tables/{part(name)}", query=query, body=content, headers=headers)
+    sentence = f"{stored_table['name']}: version {stored_table['version']}, {stored_table['rows']} rows"
+    client.say(stored_table, sentence)
 
 
 @tables.command("change")
@@ -75,12 +75,12 @@ def change_row(
     """Add, change or remove one row of a table, for later events."""
     path, query = f"/tables/{part(name)}/rows", {"key": key}
     if file is None:
-        found = client.request("DELETE", path, query=query)
+        answer = client.request("DELETE", path, query=query)
     else:
         row, headers = read_content(file, _MOST_BYTES, "row"), {"Content-Type": "application/json"}
-        found = client.request("PUT", path, query=query, body=row, headers=headers)
+        answer = client.request("PUT", path, query=query, body=row, headers=headers)
     sentence = f"{name}: the row {', '.join(key)} is {'removed' if file is None else 'changed'}"
-    client.say(found or {"removed": key}, sentence)
+    client.say(answer or {"removed": key}, sentence)
 
 
 add_delete(tables, _TABLES, "Delete a table that no operator looks up.")
@@ -114,10 +114,10 @@ def put_calendar(
     if ical is not None:
         document["ical"] = read_content(ical, _MOST_OF_CALENDAR, "calendar").decode(errors="replace")
     content = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
-    found = client.request(
+    stored_calendar = client.request(
         "PUT", f"/calendars/{part(name)}", body=content, headers={"Content-Type": "application/json"}
     )
-    client.say(found, f"{found['name']}: version {found['version']}")
+    client.say(stored_calendar, f"{stored_calendar['name']}: version {stored_calendar['version']}")
 
 
 add_delete(calendars, _CALENDARS, "Delete a calendar that no operator uses.")

@@ -50,16 +50,16 @@ def test(
     unkeyed: dict[str, Sequence[str]] = {}
     for case in cases:
         begun = time.perf_counter()
-        ran = run_case(case, project)
-        found = ran.lines
-        outcome = outcome_of(case, found, time.perf_counter() - begun)
+        case_run = run_case(case, project)
+        lines = case_run.lines
+        outcome = outcome_of(case, lines, time.perf_counter() - begun)
         outcomes.append(outcome)
         _tell(outcome)
-        unkeyed = {**ran.unkeyed, **unkeyed}
+        unkeyed = {**case_run.unkeyed, **unkeyed}
         if not outcome.is_right:
-            tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
+            tell_notices({name: [sentence] for name, sentence in case_run.losses.items()})
         if not outcome.is_right and update and typer.confirm("Write these results into the test?", err=True):
-            case.document.file.write_text(with_expectation(case.document, expectation(found, case)), encoding="utf-8")
+            case.document.file.write_text(with_expectation(case.document, expectation(lines, case)), encoding="utf-8")
             standard_error.say(f"{case.document.file} is updated")
     tell_notices(unkeyed)
     tell_notices(project.incomparable(_events_of(cases)))
@@ -72,11 +72,11 @@ def test(
 
 def _events_of(cases: Sequence[Case]) -> dict[str, list[EventBatch]]:
     """The events of all tests, by stream."""
-    found: dict[str, list[EventBatch]] = {}
+    batches: dict[str, list[EventBatch]] = {}
     for case in cases:
         for name, batch in case.events.items():
-            found.setdefault(name, []).append(batch)
-    return found
+            batches.setdefault(name, []).append(batch)
+    return batches
 
 
 def _tell(outcome: Outcome) -> None:

@@ -50,7 +50,7 @@ def list_traces(
     """List open transactions, the oldest first, and how far each pattern is in them."""
     if (stream is None) == (named is None):
         raise typer.BadParameter("name one stream.", param_hint="--stream")
-    found = client.traces.page(
+    page = client.traces.page(
         stream=stream or named or "",
         pattern=pattern,
         state=state,
@@ -60,9 +60,9 @@ def list_traces(
         waits_for=waits_for,
         limit=limit,
     )
-    _TABLE.show(client, found["items"])
-    if not client.is_json and (left := found["matching_count"] - len(found["items"])):
-        typer.echo(f"{left} more match; --limit shows more of them")
+    _TABLE.show(client, page["items"])
+    if not client.is_json and (unlisted := page["matching_count"] - len(page["items"])):
+        typer.echo(f"{unlisted} more match; --limit shows more of them")
 
 
 def _row(trace: dict[str, Any]) -> dict[str, Any]:
@@ -108,46 +108,48 @@ def show_trace(
     ] = None,
 ) -> None:
     """Show a transaction: its events, the state of each pattern, and which types may come next."""
-    found = client.traces.get(stream, key, by=by)
-    client.show(found if client.is_json else _for_people(found))
+    trace = client.traces.get(stream, key, by=by)
+    client.show(trace if client.is_json else _for_people(trace))
 
 
-def _for_people(found: Mapping[str, Any]) -> dict[str, Any]:
+def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
     """A transaction, in the form for people."""
-    shown: dict[str, Any] = {
-        "transaction": f"{_named(found)} of {found['stream']}, {'open' if found['is_open'] else 'over'}",
-        "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in found["newest_events"]],
-        "patterns": [_pattern(pattern, found["stream"]) for pattern in found["patterns"]],
+    sections: dict[str, Any] = {
+        "transaction": f"{_key_text(trace)} of {trace['stream']}, {'open' if trace['is_open'] else 'over'}",
+        "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in trace["newest_events"]],
+        "patterns": [_pattern(pattern, trace["stream"]) for pattern in trace["patterns"]],
     }
-    if found["deviation"] is not None:
-        shown["deviation"] = found["deviation"]["reason"]
-    if found["following"]:
-        shown["may come now"] = [_next(one) for one in found["following"] if one["is_possible"]]
-        shown["must not come now"] = [one["event_type"] for one in found["following"] if not one["is_possible"]]
-    if not found["is_complete"]:
-        shown["notice"] = "the log no longer holds the whole beginning of the transaction"
-    return shown
+    if trace["deviation"] is not None:
+        sections["deviation"] = trace["deviation"]["reason"]
+    if trace["following"]:
+        sections["may come now"] = [_next(follower) for follower in trace["following"] if follower["is_possible"]]
+        sections["must not come now"] = [
+            follower["event_type"] for follower in trace["following"] if not follower["is_possible"]
+        ]
+    if not trace["is_complete"]:
+        sections["notice"] = "the log no longer holds the whole beginning of the transaction"
+    return sections
 
 
-def _named(found: Mapping[str, Any]) -> str:
+def _key_text(trace: Mapping[str, Any]) -> str:
     """The key of a transaction; a further key with its name before it."""
-    return f"{found['route']} {found['key']}" if found.get("route") else str(found["key"])
+    return f"{trace['route']} {trace['key']}" if trace.get("route") else str(trace["key"])
 
 
-def _pattern(found: Mapping[str, Any], stream: str) -> str:
-    if found["state"] == "other_key":
+def _pattern(pattern: Mapping[str, Any], stream: str) -> str:
+    if pattern["state"] == "other_key":
         where = " or ".join(
-            f"forestall traces show {stream} {key} --by {found['route']}" for key in found["route_keys"]
+            f"forestall traces show {stream} {key} --by {pattern['route']}" for key in pattern["route_keys"]
         )
-        return f"{found['name']} is matched by {found['route']}" + (
+        return f"{pattern['name']} is matched by {pattern['route']}" + (
             f": {where}" if where else ", which no event here has"
         )
-    matched = {0: "", 1: ", matched once"}.get(found["matched"], f", matched {found['matched']} times")
-    ended = "" if found["ending"] is None else f": {found['ending']['reason']}"
-    broken = "" if found.get("broken") is None else f": {found['broken']['reason']}"
-    return f"{found['name']} is {found['state']}{matched}{ended}{broken}"
+    matched = {0: "", 1: ", matched once"}.get(pattern["matched"], f", matched {pattern['matched']} times")
+    ended = "" if pattern["ending"] is None else f": {pattern['ending']['reason']}"
+    broken = "" if pattern.get("broken") is None else f": {pattern['broken']['reason']}"
+    return f"{pattern['name']} is {pattern['state']}{matched}{ended}{broken}"
 
 
-def _next(found: Mapping[str, Any]) -> str:
-    ended = f", which would end {', '.join(found['ends'])}" if found["ends"] else ""
-    return f"{found['event_type']}{ended}"
+def _next(follower: Mapping[str, Any]) -> str:
+    ended = f", which would end {', '.join(follower['ends'])}" if follower["ends"] else ""
+    return f"{follower['event_type']}{ended}"

@@ -53,7 +53,7 @@ class Waiting:
 
 @contextmanager
 def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
-    """Show waiting on a stream (default: standard error) until the block ends."""
+    """Show on a stream (default: standard error) what the command waits for, until the block ends."""
     out = stream or sys.stderr
     if not out.isatty():
         yield Waiting(lambda text: _print_line(text, out), LINES_REST_S)
@@ -99,7 +99,7 @@ def _print_line(text: str, out: IO[str]) -> None:
 
 
 def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
-    """Show waiting as the title of a bar, or as lines on standard error if the bar is not shown."""
+    """Show what the command waits for: as the title of a bar, or as lines on standard error without a visible bar."""
     if is_shown:
         return Waiting(lambda text: bar.update(task, description=text), 0.0)
     return Waiting(lambda text: _print_line(text, sys.stderr), LINES_REST_S)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.choices import NONE, as_seconds
 from service.cli.inputs import read_json, read_text
 from service.cli.output import printable, standard_error
@@ -99,7 +99,7 @@ def members_of(
     **plain: str | None,
 ) -> dict[str, Any]:
     """Make the members of a new receiver from its options; options that were not given are left out."""
-    return given(
+    return without_none(
         **plain,
         kinds=kind or None,
         template=None if template is None else read_json(template),
@@ -125,7 +125,7 @@ def add_webhook(
     ] = None,
 ) -> None:
     """Send new results to a URL, and print the signing secret, which is shown only once."""
-    body = given(url=target, description=description, headers=_headers(header) or None)
+    body = without_none(url=target, description=description, headers=_headers(header) or None)
     _show_secret(client, client.post("/webhooks", {**body, **shared}))
 
 
@@ -154,10 +154,10 @@ def change_webhook(
     at_once: _AtOnce = None,
 ) -> None:
     """Change a webhook; omitted options stay as they are."""
-    own = given(url=target, description=description, headers=_headers(header) or None)
-    body = {**own, **members_of(kind, template, digest, at_once, min_severity=min_severity)}
-    chosen = given(stream=stream, pattern=pattern, key=key)
-    body |= {name: None if text == NONE else text for name, text in chosen.items()}
+    members = without_none(url=target, description=description, headers=_headers(header) or None)
+    body = {**members, **members_of(kind, template, digest, at_once, min_severity=min_severity)}
+    filters = without_none(stream=stream, pattern=pattern, key=key)
+    body |= {name: None if text == NONE else text for name, text in filters.items()}
     if not body:
         raise typer.BadParameter("say what to change, such as --to URL or --min-severity high")
     client.show(client.patch(_WEBHOOKS.path_of(client, webhook), body))
@@ -179,36 +179,36 @@ def rotate(
     _show_secret(client, client.post(f"{_WEBHOOKS.path_of(client, webhook)}/rotate-secret", body))
 
 
-def _named(resource: Resource) -> Any:
+def _receiver_argument(resource: Resource) -> Any:
     """The argument that names a receiver."""
-    one = resource.one
-    return typer.Argument(metavar=one.upper(), help=f"Id or name of the {one}, as 'forestall {one}s list' shows it.")
+    kind = resource.one
+    return typer.Argument(metavar=kind.upper(), help=f"Id or name of the {kind}, as 'forestall {kind}s list' shows it.")
 
 
 def add_deliveries(app: typer.Typer, resource: Resource) -> None:
     """Add the commands on deliveries that receivers of all kinds share."""
-    named = _named(resource)
+    name_argument = _receiver_argument(resource)
 
     @app.command("test", help="Send one test message at once. Exit status 1: the receiver did not accept it.")
-    def send_test(client: Caller, receiver: str = named) -> None:
-        found = client.post(f"{resource.path_of(client, receiver)}/test", None)
-        answer = "took it" if found["http_status"] is None else f"answered {found['http_status']}"
-        if found["is_delivered"]:
-            result = f"delivered: the receiver {answer} after {found['duration_s'] * 1_000:.0f} ms"
+    def send_test(client: Caller, receiver: str = name_argument) -> None:
+        outcome = client.post(f"{resource.path_of(client, receiver)}/test", None)
+        answer = "took it" if outcome["http_status"] is None else f"answered {outcome['http_status']}"
+        if outcome["is_delivered"]:
+            result = f"delivered: the receiver {answer} after {outcome['duration_s'] * 1_000:.0f} ms"
         else:
-            result = f"not delivered: {found['error']}"
-        client.say(found, result)
-        raise typer.Exit(0 if found["is_delivered"] else 1)
+            result = f"not delivered: {outcome['error']}"
+        client.say(outcome, result)
+        raise typer.Exit(0 if outcome["is_delivered"] else 1)
 
     @app.command(help="List the latest delivery attempts, the newest first.")
-    def deliveries(client: Caller, receiver: str = named, after: After = None, limit: AtMost = 20) -> None:
+    def deliveries(client: Caller, receiver: str = name_argument, after: After = None, limit: AtMost = 20) -> None:
         path = f"{resource.path_of(client, receiver)}/deliveries"
         _ATTEMPTS.show_pages(client, path, limit, after=after)
 
     @app.command(help="Queue one delivery again, or all that were abandoned since a time.")
     def redeliver(
         client: Caller,
-        receiver: str = named,
+        receiver: str = name_argument,
         delivery: Annotated[str | None, typer.Argument(help="Id of a delivery, or --since.")] = None,
         since: Annotated[
             str | None, typer.Option(metavar="TIME", help="All deliveries abandoned since this time (RFC 3339).")
@@ -222,19 +222,19 @@ def add_deliveries(app: typer.Typer, resource: Resource) -> None:
 
 def add_switches(app: typer.Typer, resource: Resource) -> None:
     """Add the commands that suspend and resume deliveries."""
-    one, named = resource.one, _named(resource)
+    kind, name_argument = resource.one, _receiver_argument(resource)
 
     @app.command(help="Resume deliveries, oldest first, and reset the failure count.")
-    def enable(client: Client, receiver: str = named) -> None:
+    def enable(client: Client, receiver: str = name_argument) -> None:
         switch(client, receiver, enabled=True)
 
     @app.command(help="Suspend deliveries; queued ones wait.")
-    def disable(client: Client, receiver: str = named) -> None:
+    def disable(client: Client, receiver: str = name_argument) -> None:
         switch(client, receiver, enabled=False)
 
     def switch(client: Client, receiver: str, *, enabled: bool) -> None:
         client.patch(resource.path_of(client, receiver), {"enabled": enabled})
-        standard_error.say(f"the {one} {receiver} is {'enabled' if enabled else 'disabled'}")
+        standard_error.say(f"the {kind} {receiver} is {'enabled' if enabled else 'disabled'}")
 
 
 def _queued_again(client: Client, path: str, delivery: str | None, since: str | None) -> int:
@@ -258,11 +258,11 @@ def digest_of(every: str | None, at_once: Severity | None) -> dict[str, Any] | N
     """Make the member ``digest`` from its options."""
     if every is None and at_once is not None:
         raise typer.BadParameter("give --digest, too", param_hint="--at-once")
-    return None if every is None else given(every=every, at_once=at_once)
+    return None if every is None else without_none(every=every, at_once=at_once)
 
 
-def _show_secret(client: Caller, found: Mapping[str, Any]) -> None:
-    client.show_secret(found, "secret", "webhook", f"to {printable(found['url'])}", "webhooks")
+def _show_secret(client: Caller, webhook: Mapping[str, Any]) -> None:
+    client.show_secret(webhook, "secret", "webhook", f"to {printable(webhook['url'])}", "webhooks")
 
 
 def _headers(texts: list[str] | None) -> dict[str, str]:

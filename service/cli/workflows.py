@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from service.cli.calling import Caller, Commands, given
+from service.cli.calling import Caller, Commands, without_none
 from service.cli.inputs import progress_bar, read_text
 from service.cli.model_choice import MapFile, Process
 from service.cli.models import read_content
@@ -69,7 +69,7 @@ def put_workflow(
     process: Process = None,
 ) -> None:
     """Upload a workflow; an existing one gets its next version, to which streams that follow it switch."""
-    body = given(
+    body = without_none(
         content=read_content(model).decode("utf-8", errors="replace"),
         process=process,
         mapping=None if map_file is None else dict(read_mapping(read_text(map_file))),
@@ -77,8 +77,8 @@ def put_workflow(
         mode=None if mode == "auto" else mode,
     )
     with progress_bar(f"uploading and compiling {model.name}"):
-        found = client.put(f"/workflows/{part(name)}", body)
-    _tell(client, found)
+        workflow = client.put(f"/workflows/{part(name)}", body)
+    _tell(client, workflow)
 
 
 @workflows.command()
@@ -89,9 +89,9 @@ def follow(
     mode: Mode = "auto",
 ) -> None:
     """Let a stream follow a workflow, for transactions that begin later."""
-    found = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
-    client.say(found, f"{stream} follows version {found['version']} of {name}")
-    _warn(client, found["constraint_set"])
+    following = client.put(f"/streams/{part(stream)}/workflow", {"workflow": name, "mode": mode})
+    client.say(following, f"{stream} follows version {following['version']} of {name}")
+    _warn(client, following["constraint_set"])
 
 
 @workflows.command()
@@ -104,16 +104,18 @@ def unfollow(client: Client, stream: Annotated[str, typer.Argument(help="The str
 add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
-def _tell(client: Caller, found: Mapping[str, Any]) -> None:
+def _tell(client: Caller, workflow: Mapping[str, Any]) -> None:
     """Print the result of uploading a workflow."""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found["constraint_counts"].items() if count)
-    client.say(found, f"{found['name']}: version {found['version']}, {found['format']}; constraints: {kinds}")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in workflow["constraint_counts"].items() if count)
+    client.say(
+        workflow, f"{workflow['name']}: version {workflow['version']}, {workflow['format']}; constraints: {kinds}"
+    )
     if client.is_json:
         return
-    for notice in found["notices"]:
+    for notice in workflow["notices"]:
         standard_error.notice(printable(f"{notice['element']} {notice['message']}"))
-    _warn(client, found)
-    for follower in found["streams"]:
+    _warn(client, workflow)
+    for follower in workflow["streams"]:
         how = "by its automaton" if follower["used"] == "exact" else "by its constraints"
         typer.echo(printable(f"{follower['stream']} follows it {how}"))
         _warn(client, client.constraints.get(follower["stream"]))

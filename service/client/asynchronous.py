@@ -89,8 +89,8 @@ class AsyncClient(Connection, AsyncResources):
                 async with aclosing(answer), aclosing(EventSource(answer).aiter_sse()) as events:
                     following.check(answer)
                     async for event in events:
-                        if (taken := following.take(event)) is not None:
-                            yield taken
+                        if (live_event := following.take(event)) is not None:
+                            yield live_event
             await asyncio.sleep(following.pause_s)
 
     async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:

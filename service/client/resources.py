@@ -89,15 +89,17 @@ class Operation:
 
     def __call__(self, *values: Any, **options: Any) -> Any:
         entry = self._entry
-        given = self._arguments(values, options)
-        path = entry["path"].format_map({name: part(str(given.pop(name))) for name in entry.get("arguments", ())})
-        query = {wire: given.pop(name, None) for name, wire in entry.get("query", {}).items()}
+        arguments = self._arguments(values, options)
+        path = entry["path"].format_map({name: part(str(arguments.pop(name))) for name in entry.get("arguments", ())})
+        query = {wire: arguments.pop(name, None) for name, wire in entry.get("query", {}).items()}
         kind = entry["kind"]
         if kind in ("pages", "live", "find"):
-            return getattr(self._client, kind)(path, **given, **query)
-        body = given.pop("body", None)
-        headers = {wire: given[name] for name, wire in entry.get("headers", {}).items() if given.get(name) is not None}
-        if (form := self._form(body, given.get("media_type"))) is not None:
+            return getattr(self._client, kind)(path, **arguments, **query)
+        body = arguments.pop("body", None)
+        headers = {
+            wire: arguments[name] for name, wire in entry.get("headers", {}).items() if arguments.get(name) is not None
+        }
+        if (form := self._form(body, arguments.get("media_type"))) is not None:
             headers["Content-Type"] = form
         return self._client.send(Call(method=entry["method"], path=path, query=query, body=body, headers=headers))
 
@@ -111,27 +113,27 @@ class Operation:
         positional = [*entry.get("arguments", ()), *(["body"] if entry.get("forms") else [])]
         if len(values) > len(positional):
             raise TypeError(f"{self._name} takes {_listed(positional)} by position, and {len(values)} were given")
-        named = dict(zip(positional, values, strict=False))
-        known = {*positional, *entry.get("query", {}), *entry.get("headers", {}), *_WALKING[entry["kind"]]}
-        known |= {"media_type"} if len(entry.get("forms", ())) > 1 else set()
-        if unknown := options.keys() - known:
-            raise TypeError(f"{self._name} has no argument {_listed(sorted(unknown))}, but {_listed(sorted(known))}")
-        if twice := options.keys() & named.keys():
+        by_position = dict(zip(positional, values, strict=False))
+        accepted = {*positional, *entry.get("query", {}), *entry.get("headers", {}), *_WALKING[entry["kind"]]}
+        accepted |= {"media_type"} if len(entry.get("forms", ())) > 1 else set()
+        if unknown := options.keys() - accepted:
+            raise TypeError(f"{self._name} has no argument {_listed(sorted(unknown))}, but {_listed(sorted(accepted))}")
+        if twice := options.keys() & by_position.keys():
             raise TypeError(f"{self._name} was given {_listed(sorted(twice))} twice")
-        given = {**named, **options}
+        arguments = {**by_position, **options}
         needed = [*entry.get("arguments", ()), *(["body"] if entry.get("body") else []), *entry.get("required", ())]
-        if missing := [name for name in needed if given.get(name) is None]:
+        if missing := [name for name in needed if arguments.get(name) is None]:
             raise TypeError(f"{self._name} needs {_listed(missing)}")
-        return given
+        return arguments
 
-    def _form(self, body: Any, wanted: str | None) -> str | None:
+    def _form(self, body: Any, media_type: str | None) -> str | None:
         """The media type of a body; None without a body.
 
         Raises:
             TypeError: The body is bytes or a text, and several media types would be possible.
         """
-        if body is None or wanted is not None:
-            return wanted
+        if body is None or media_type is not None:
+            return media_type
         forms = self._entry["forms"]
         if not isinstance(body, bytes | str):
             return _JSON if _JSON in forms else str(forms[0])

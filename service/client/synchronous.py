@@ -112,8 +112,8 @@ class Client(Connection, Resources):
             with closing(answer), suppress(httpx.TransportError):
                 following.check(answer)
                 for event in EventSource(answer).iter_sse():
-                    if (taken := following.take(event)) is not None:
-                        yield taken
+                    if (live_event := following.take(event)) is not None:
+                        yield live_event
             time.sleep(following.pause_s)
 
     def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:

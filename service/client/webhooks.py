@@ -40,7 +40,7 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str | Sequen
         WebhookNotVerified: The request is not from the service, was changed, or is more than five minutes old.
         ValueError: A secret is malformed.
     """
-    checks = [_check(one) for one in ([secret] if isinstance(secret, str) else secret)]
+    checks = [_check(candidate) for candidate in ([secret] if isinstance(secret, str) else secret)]
     if not checks:
         raise ValueError("no secret is given; the answer to POST /v1/webhooks has it")
     fields = {name.lower(): value for name, value in headers.items()}

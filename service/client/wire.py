@@ -3,5 +3,5 @@
 from pathlib import Path
 from runpy import run_path
 
-_FOUND = run_path(str(Path(__file__).with_suffix(".pyi")), run_name=__name__)
-globals().update({name: value for name, value in _FOUND.items() if not name.startswith("__")})
+_TYPES = run_path(str(Path(__file__).with_suffix(".pyi")), run_name=__name__)
+globals().update({name: value for name, value in _TYPES.items() if not name.startswith("__")})

@@ -37,7 +37,7 @@ _MOST_HEADERS = 10
 _LONGEST_VALUE = 2_000
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _VALUE = re.compile(r"[!-~]([ !-~]*[!-~])?")  # visible ASCII, with blanks inside, but no line ends or other controls
-_OURS = {
+_RESERVED_HEADERS = {
     "accept-encoding",
     "connection",
     "content-encoding",
@@ -55,7 +55,7 @@ _OURS = {
     "user-agent",
     "via",
 }
-_OUR_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
+_RESERVED_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Message:
 class Reply:
     """The result of one attempt: the HTTP status, if there was an answer, and the error unless the receiver accepted.
 
-    ``retry_after_s`` is the pause for which a receiver that did not accept has asked; not bounded.
+    ``retry_after_s``: the pause that a receiver requested when it did not accept; not bounded.
     """
 
     status: int | None
@@ -164,7 +164,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             raise _refused_headers(f"{name[:100]!r} is not the name of a header; write letters, digits and hyphens")
-        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
+        if name.lower() in _RESERVED_HEADERS or name.lower().startswith(_RESERVED_PREFIXES):
             raise _refused_headers(f"the header {name!r} cannot be set by a webhook")
         if not _VALUE.fullmatch(value) or len(value) > _LONGEST_VALUE:
             raise _refused_headers(
@@ -187,7 +187,7 @@ _FAILURES = (
 
 
 def pause_asked_for(retry_after: str, now_us: int) -> float | None:
-    """Seconds until the end of a ``Retry-After`` header, in seconds or as a date; None if it has neither form."""
+    """The pause in seconds that a ``Retry-After`` header requests, as a number or by a date; None: neither form."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:_MOST_DIGITS])

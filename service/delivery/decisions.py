@@ -38,11 +38,11 @@ class Decisions:
 
     def __call__(self, reports: Sequence[OutputRow]) -> None:
         """Observe the reports of shards, rows of the kind ``stats``."""
-        found: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
+        observations: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in reports:
-            for one in orjson.loads(row.body).get("observed", ()):
-                found[one["stream"], one["decider"]].append((row, one["summary"]))
-        for (stream, name), observed in sorted(found.items()):
+            for observation in orjson.loads(row.body).get("observed", ()):
+                observations[observation["stream"], observation["decider"]].append((row, observation["summary"]))
+        for (stream, name), observed in sorted(observations.items()):
             try:
                 self._observe(stream, name, observed)
             except LogResharding as error:
@@ -50,12 +50,12 @@ class Decisions:
 
     def _observe(self, stream: str, name: str, observed: _Observed) -> None:
         for _ in range(_ATTEMPTS):
-            before = self._kept(stream, name)
+            before = self._stored_record(stream, name)
             unread = [(row, summary) for row, summary in observed if _is_new(row, before)]
             if not unread or self._decided(stream, name, before, unread):
                 return
 
-    def _kept(self, stream: str, name: str) -> DeciderRecord:
+    def _stored_record(self, stream: str, name: str) -> DeciderRecord:
         """The record of a decider; an unreadable one is replaced by a new one."""
         try:
             return self._store.get(stream, name)
@@ -70,18 +70,18 @@ class Decisions:
         now_us = self._clock.now_us()
         is_due = not before.decisions or now_us - before.decisions[-1].at_us >= PAUSE_US
         record = decider.decide() if is_due else None
-        decided = None if record is None else Decision(at_us=now_us, record=record.to_json())
+        decision = None if record is None else Decision(at_us=now_us, record=record.to_json())
         positions = {str(row.shard): row.position for row, _ in unread}
-        after = before.after(decider.to_json(), positions, decided)
+        after = before.after(decider.to_json(), positions, decision)
         if not self._store.put(stream, name, before, after, record):
             return False
-        if decided is not None:
-            self._log.info("decided", stream=stream, decider=name, **decided.record)
+        if decision is not None:
+            self._log.info("decided", stream=stream, decider=name, **decision.record)
         return True
 
 
 def _is_new(row: OutputRow, before: DeciderRecord) -> bool:
     if is_older(row.position, before.since):
         return False
-    known = before.positions.get(str(row.shard))
-    return known is None or position_order(row.position) > position_order(known)
+    last_position = before.positions.get(str(row.shard))
+    return last_position is None or position_order(row.position) > position_order(last_position)

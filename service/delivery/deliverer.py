@@ -65,15 +65,15 @@ class Deliverer:
 
     async def run(self, stop: asyncio.Event, on_round: Callable[[], None] = lambda: None) -> None:
         """Deliver until ``stop`` is set, then finish the attempts in progress; ``on_round``: called in each round."""
-        on_way: set[asyncio.Task[None]] = set()
+        running: set[asyncio.Task[None]] = set()
         async with self._outbound() as outbound:
             while not stop.is_set():
                 on_round()
-                started = await self._start_due(outbound, self._settings.concurrency - len(on_way))
-                on_way |= started
-                on_way -= await self._pause(stop, on_way, is_idle=not started)
-            if on_way:
-                await asyncio.wait(on_way)
+                started = await self._start_due(outbound, self._settings.concurrency - len(running))
+                running |= started
+                running -= await self._pause(stop, running, is_idle=not started)
+            if running:
+                await asyncio.wait(running)
         self._sinks.close()
 
     def _outbound(self) -> Outbound:
@@ -105,18 +105,18 @@ class Deliverer:
             self._stores.deliveries.postpone_digest(webhook_id, now_us + _UNREADABLE_PAUSE_US)
 
     async def _pause(
-        self, stop: asyncio.Event, on_way: set[asyncio.Task[None]], *, is_idle: bool
+        self, stop: asyncio.Event, running: set[asyncio.Task[None]], *, is_idle: bool
     ) -> set[asyncio.Task[None]]:
         """Wait until an attempt ends or deliveries may be due; returns the ended attempts, or raises their error."""
-        if is_idle or len(on_way) >= self._settings.concurrency:
+        if is_idle or len(running) >= self._settings.concurrency:
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait(
-                {stopping, *on_way},
+                {stopping, *running},
                 timeout=self._settings.poll_interval_s,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             stopping.cancel()
-        ended = {task for task in on_way if task.done()}
+        ended = {task for task in running if task.done()}
         for task in ended:
             task.result()
         return ended
@@ -153,7 +153,7 @@ class Deliverer:
         """Send a delivery, in a span of its own if its result is traced."""
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
-        span = _begun(self._spans, delivery, delivery.traceparent, webhook)
+        span = _attempt_span(self._spans, delivery, delivery.traceparent, webhook)
         try:
             reply = await self._send(outbound, webhook, delivery, body, span.traceparent)
             if reply.status is not None:
@@ -184,16 +184,16 @@ class Deliverer:
 
     def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
         """Disable a webhook if the receiver is gone, or has failed for too long; its queued deliveries wait."""
-        reason = self._hopeless(webhook_id, reply)
+        reason = self._disable_reason(webhook_id, reply)
         if reason is None:
             return
         with suppress(NotFound, RegistryContended):  # the next attempt disables the webhook
             self._stores.webhooks.change(
-                webhook_id, lambda found: replace(found, is_enabled=False, disabled_because=reason)
+                webhook_id, lambda webhook: replace(webhook, is_enabled=False, disabled_because=reason)
             )
             self._log.warning("webhook-disabled", webhook=webhook_id, reason=reason)
 
-    def _hopeless(self, webhook_id: str, reply: Reply) -> str | None:
+    def _disable_reason(self, webhook_id: str, reply: Reply) -> str | None:
         if reply.status == _GONE and self._stores.webhooks.get(webhook_id).sink is None:
             return "the receiver answered 410 Gone"
         since_us = self._stores.deliveries.circuit(webhook_id).since_us
@@ -203,7 +203,7 @@ class Deliverer:
 
     def _outcome(self, delivery: Delivery, reply: Reply) -> DeliveryOutcome:
         now_us = self._clock.now_us()
-        ended = DeliveryOutcome(
+        outcome = DeliveryOutcome(
             verdict="delivered",
             at_us=now_us,
             status=reply.status,
@@ -211,19 +211,19 @@ class Deliverer:
             duration_ms=reply.duration_ms,
         )
         if reply.error is None:
-            return ended
+            return outcome
         attempts = delivery.attempts + 1
         if attempts >= self._settings.attempts and reply.status != _GONE:  # a disabled webhook may be enabled again
-            return replace(ended, verdict="dead")
+            return replace(outcome, verdict="dead")
         pause = pause_s(self._settings, attempts, self._jitter)
-        asked_s = reply.retry_after_s
-        if asked_s is None:
-            return replace(ended, verdict="retry", next_us=now_us + round(pause * _SECOND_US))
-        rest_us = now_us + round(min(asked_s, self._settings.max_delay_s) * _SECOND_US)
-        return replace(ended, verdict="retry", next_us=rest_us, rest_us=rest_us)
+        requested_s = reply.retry_after_s
+        if requested_s is None:
+            return replace(outcome, verdict="retry", next_us=now_us + round(pause * _SECOND_US))
+        rest_us = now_us + round(min(requested_s, self._settings.max_delay_s) * _SECOND_US)
+        return replace(outcome, verdict="retry", next_us=rest_us, rest_us=rest_us)
 
 
-def _begun(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
+def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
     """The span of an attempt. It has only the host of the address, as the rest is a secret with some receivers."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,

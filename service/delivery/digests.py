@@ -32,24 +32,24 @@ def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
     A sink that lists all results gets as many as one delivery may have, and the others wait for the next one. Has no
     effect if another process closes the same digest at this moment.
     """
-    found = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
+    deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
     webhook = stores.webhooks.find(webhook_id)
     is_bulk = webhook is not None and is_bulk_sink(webhook)
     limits = (BULK_RESULTS, BULK_BYTES) if is_bulk else (MOST_LISTED, MOST_BYTES)
-    listed, after, end = _listed(stores, found, *limits)
-    found = found[:end] if is_bulk else found
-    identity = sha256("\n".join(one.id for one in found).encode()).hexdigest()[:32]
+    listed, after, end = _listed(stores, deliveries, *limits)
+    deliveries = deliveries[:end] if is_bulk else deliveries
+    identity = sha256("\n".join(delivery.id for delivery in deliveries).encode()).hexdigest()[:32]
     body = None
-    if webhook is not None and found:
-        document = _body(webhook, identity, found, now_us)
-        document["results"] = [one for _, one in listed]
+    if webhook is not None and deliveries:
+        document = _body(webhook, identity, deliveries, now_us)
+        document["results"] = [result for _, result in listed]
         if is_bulk:
             document["kinds"] = [kind for kind, _ in listed]
         else:
-            document["more"] = len(found) - len(listed)
-            document["next"] = _next(webhook, after) if len(found) > len(listed) else None
+            document["more"] = len(deliveries) - len(listed)
+            document["next"] = _next(webhook, after) if len(deliveries) > len(listed) else None
         body = orjson.dumps(document).decode()
-    stores.deliveries.close_digest(webhook_id, [one.id for one in found], identity, body, now_us)
+    stores.deliveries.close_digest(webhook_id, [delivery.id for delivery in deliveries], identity, body, now_us)
 
 
 def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
@@ -57,44 +57,44 @@ def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
     return webhook.sink is not None and SINK_KINDS[webhook.sink["kind"]].is_bulk
 
 
-def _body(webhook: RegisteredWebhook, identity: str, found: Sequence[Delivery], now_us: int) -> dict[str, Any]:
+def _body(webhook: RegisteredWebhook, identity: str, deliveries: Sequence[Delivery], now_us: int) -> dict[str, Any]:
     return {
         "type": DIGEST,
         "id": identity,
         "webhook": webhook.id,
-        "from": format_time(found[0].queued_us),
+        "from": format_time(deliveries[0].queued_us),
         "until": format_time(now_us),
-        "counts": dict(sorted(Counter(one.kind for one in found).items())),
+        "counts": dict(sorted(Counter(delivery.kind for delivery in deliveries).items())),
     }
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
     """The API path of the alerts after the last listed one."""
-    chosen = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
-    filters = urlencode({name: value for name, value in chosen.items() if value is not None})
+    criteria = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
+    filters = urlencode({name: value for name, value in criteria.items() if value is not None})
     return f"/v1/alerts?{filters}"
 
 
 def _listed(
-    stores: Stores, found: Sequence[Delivery], most: int, most_bytes: int
+    stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
     """The first results that still exist, with their kinds; the cursor after their last alert; the number examined.
 
     Alerts are in the order of their numbers, so that all others are after the cursor.
     """
-    alerts = stores.alerts.numbered([one.alert for one in found if one.body is None])
+    alerts = stores.alerts.numbered([delivery.alert for delivery in deliveries if delivery.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)
     numbered = iter(ordered)
     listed: list[tuple[str, dict[str, Any]]] = []
-    after, room = ordered[0].number - 1 if ordered else 0, most_bytes
-    for end, one in enumerate(found):
-        if one.body is None and one.alert not in alerts:  # it was trimmed meanwhile
+    after, bytes_left = ordered[0].number - 1 if ordered else 0, most_bytes
+    for end, delivery in enumerate(deliveries):
+        if delivery.body is None and delivery.alert not in alerts:  # it was trimmed meanwhile
             continue
-        alert = next(numbered) if one.body is None else None
-        body = (one.body or "").encode() if alert is None else alert.body
-        room -= len(body)
-        if (listed and room < 0) or len(listed) == most:
+        alert = next(numbered) if delivery.body is None else None
+        body = (delivery.body or "").encode() if alert is None else alert.body
+        bytes_left -= len(body)
+        if (listed and bytes_left < 0) or len(listed) == most:
             return listed, after, end
-        listed.append((one.kind, orjson.loads(body)))
+        listed.append((delivery.kind, orjson.loads(body)))
         after = after if alert is None else alert.number
-    return listed, after, len(found)
+    return listed, after, len(deliveries)

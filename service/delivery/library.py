@@ -108,7 +108,7 @@ class WebhookLibrary:
         """
         if draft.secret is not None and draft.sink is None:
             check_secret(draft.secret)
-        members = {one.name: getattr(draft, one.name) for one in fields(draft)} | {
+        members = {member.name: getattr(draft, member.name) for member in fields(draft)} | {
             "id": f"{'wh' if draft.sink is None else 'sink'}_{uuid.uuid4().hex}",
             "url": draft.url if draft.sink is None else read_sink(draft.sink).address,
             "secret": draft.secret or (_fresh_secret() if draft.sink is None else ""),
@@ -120,7 +120,7 @@ class WebhookLibrary:
         return webhook
 
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
-        """Change a webhook; if it is enabled again, its waiting deliveries continue and its failures are reset.
+        """Change a webhook; a new state, address or secret of an enabled one resumes deliveries and resets failures.
 
         ``changes``: values by attribute of ``RegisteredWebhook``; ``WebhookRefused`` if one of them cannot be used.
         """
@@ -128,18 +128,18 @@ class WebhookLibrary:
             sink = self._stores.webhooks.get(webhook_id).sink
             changes = {**changes, "digest": read_digest(_digest_of(sink, changes["digest"]))}
 
-        def changed(found: RegisteredWebhook) -> RegisteredWebhook:
-            webhook = replace(found, **changes)
+        def changed(registered: RegisteredWebhook) -> RegisteredWebhook:
+            webhook = replace(registered, **changes)
             if "sink" in changes:
-                sink = {**(found.sink or {}), **changes["sink"]}
+                sink = {**(registered.sink or {}), **changes["sink"]}
                 webhook = replace(webhook, sink=sink, url=read_sink(sink).address)
                 if "secret" not in changes:
-                    _require_secret_stays(found, sink)
+                    _require_secret_stays(registered, sink)
             if webhook.is_enabled:
                 webhook = replace(webhook, disabled_because=None)
-            elif found.is_enabled:
+            elif registered.is_enabled:
                 webhook = replace(webhook, disabled_because=BY_REQUEST)
-            self._check(webhook, found)
+            self._check(webhook, registered)
             return webhook
 
         webhook = self._stores.webhooks.change(webhook_id, changed, condition)
@@ -153,14 +153,18 @@ class WebhookLibrary:
         """Replace a webhook's secret; for ``grace_s`` seconds, messages are also signed with the former one."""
         if secret is not None:
             check_secret(secret)
-        fresh, now_us = secret or _fresh_secret(), self._clock.now_us()
+        new_secret, now_us = secret or _fresh_secret(), self._clock.now_us()
 
-        def changed(found: RegisteredWebhook) -> RegisteredWebhook:
-            if found.secret == fresh:
-                return found
-            before = RetiringSecret(secret=found.secret, until_us=now_us + grace_s * _SECOND_US)
-            valid = [old for old in (before, *found.retiring) if now_us < old.until_us and old.secret != fresh]
-            return replace(found, secret=fresh, retiring=tuple(valid[:_RETIRING_KEPT]))
+        def changed(registered: RegisteredWebhook) -> RegisteredWebhook:
+            if registered.secret == new_secret:
+                return registered
+            former = RetiringSecret(secret=registered.secret, until_us=now_us + grace_s * _SECOND_US)
+            valid = [
+                retiring_secret
+                for retiring_secret in (former, *registered.retiring)
+                if now_us < retiring_secret.until_us and retiring_secret.secret != new_secret
+            ]
+            return replace(registered, secret=new_secret, retiring=tuple(valid[:_RETIRING_KEPT]))
 
         return self._stores.webhooks.change(webhook_id, changed, condition)
 
@@ -202,11 +206,11 @@ class WebhookLibrary:
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
         """Queue the deliveries abandoned since a time again, oldest first, at most ``limit``."""
         self._stores.webhooks.get(webhook_id)
-        found = self._stores.deliveries.given_up(webhook_id, since_us, limit)
-        queued = self._stores.deliveries.send_again(webhook_id, found, self._clock.now_us()) if found else 0
+        deliveries = self._stores.deliveries.given_up(webhook_id, since_us, limit)
+        queued = self._stores.deliveries.send_again(webhook_id, deliveries, self._clock.now_us()) if deliveries else 0
         return Redelivery(queued=queued, remaining=self._stores.deliveries.count_given_up(webhook_id, since_us))
 
-    def _check(self, webhook: RegisteredWebhook, before: RegisteredWebhook | None) -> None:
+    def _check(self, webhook: RegisteredWebhook, former: RegisteredWebhook | None) -> None:
         """Validate changed members of a webhook; unchanged ones are not checked again."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
@@ -219,27 +223,27 @@ class WebhookLibrary:
             checks["sink"] = lambda: check_sink(sink, self._settings, self._resolver)
             check_form(sink, webhook.template, webhook.digest)
         for name, check in checks.items():
-            if before is None or getattr(webhook, name) != getattr(before, name):
+            if former is None or getattr(webhook, name) != getattr(former, name):
                 check()
         members = {kind.delivered_as: kind.members for kind in self._stores.result_kinds.values() if kind.delivered_as}
         if unknown := set(webhook.kinds) - members.keys():
-            known = ", ".join(sorted(members))
-            raise WebhookRefused(f"no result of kind {min(unknown)!r} is delivered; there are {known}", field="kinds")
+            kinds = ", ".join(sorted(members))
+            raise WebhookRefused(f"no result of kind {min(unknown)!r} is delivered; there are {kinds}", field="kinds")
         if webhook.template is not None:
             digested = DIGEST_MEMBERS if webhook.digest is not None else frozenset[str]()
             check_template(webhook.template, digested.union(*(members[kind] for kind in webhook.kinds)))
 
 
-def read_digest(value: Mapping[str, Any] | None) -> DigestRules | None:
+def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
     """The rules by which results are collected; ``WebhookRefused`` if ``every`` is no duration of 1 s to 7 d."""
-    if value is None:
+    if document is None:
         return None
-    every_us = duration_of(value["every"])
+    every_us = duration_of(document["every"])
     if not every_us or not _SECOND_US <= every_us <= _LONGEST_US:
         raise WebhookRefused(
-            f"digest: every is {value['every']!r}; it is a duration of 1 s to 7 d, such as 10 min", field="digest"
+            f"digest: every is {document['every']!r}; it is a duration of 1 s to 7 d, such as 10 min", field="digest"
         )
-    return DigestRules(every=value["every"], every_us=every_us, at_once=value.get("at_once"))
+    return DigestRules(every=document["every"], every_us=every_us, at_once=document.get("at_once"))
 
 
 def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -248,10 +252,10 @@ def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None)
     return {"every": "1 min"} if is_bulk and digest is None else digest
 
 
-def _require_secret_stays(before: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
+def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
     """Refuse a change of the server without the password, so that only its owner can send it to another server."""
-    known = before.sink or {}
-    if before.secret and any(known.get(name) != sink.get(name) for name in SERVER_MEMBERS):
+    former_sink = former.sink or {}
+    if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")
 
 

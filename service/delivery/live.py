@@ -24,7 +24,7 @@ Pages: TypeAlias = Callable[[str, int], Page]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Events that a listener missed; ``trimmed_us`` is the time at which the oldest kept event came."""
+    """Events that a listener missed; ``trimmed_us`` is the time at which the oldest kept event was appended."""
 
     trimmed_us: int
 
@@ -58,17 +58,17 @@ class LiveLists:
         Where events were removed, yields a ``Gap`` with the cursor before the gap. Ends when ``is_over``, called before
         each poll, returns True, or when Redis does not answer; the listener then reconnects with its last cursor.
         """
-        shown_us = None
+        reported_us = None
         while not is_over():
             try:
                 page = await asyncio.to_thread(pages, after, _PAGE_ITEMS)
             except StoreUnavailable:
                 return
-            if page.trimmed_us is not None and page.trimmed_us != shown_us:
-                shown_us = page.trimmed_us
-                yield after, Gap(shown_us)
-            for one in zip(page.cursors, page.items, strict=True):
-                yield one
+            if page.trimmed_us is not None and page.trimmed_us != reported_us:
+                reported_us = page.trimmed_us
+                yield after, Gap(reported_us)
+            for entry in zip(page.cursors, page.items, strict=True):
+                yield entry
             after = page.after
             if not page.has_more:
                 await asyncio.sleep(_POLL_S)

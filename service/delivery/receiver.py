@@ -54,8 +54,8 @@ def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Ite
             if len(body) < length:  # the sender died, and will send again
                 self.close_connection = True
                 return
-            is_taken = received.take(body, headers, on_alert)
-            self.send_response(204 if is_taken else 401)
+            is_valid = received.take(body, headers, on_alert)
+            self.send_response(204 if is_valid else 401)
             self.end_headers()
 
         def log_message(self, format: str, *arguments: Any) -> None:

@@ -48,13 +48,13 @@ class ResultsFeed:
         items: list[FeedItem] = []
         cursors: list[str] = []
         has_more = False
-        for at, kind in enumerate(self._kinds):
-            found, end, is_cut = self._page(kind, places[at], limit)
-            for place, item in found:
-                places[at] = place
+        for index, kind in enumerate(self._kinds):
+            results, end, is_cut = self._page(kind, places[index], limit)
+            for place, item in results:
+                places[index] = place
                 items.append((kind, item))
                 cursors.append(_cursor(places))
-            places[at] = end
+            places[index] = end
             has_more = has_more or is_cut
         end = _cursor(places)
         return Page(items=items, cursors=cursors, after=end, next=end if has_more else None)

@@ -60,9 +60,8 @@ class AlertSink:
         self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)
         newest = {row.shard: row for row in reports}
-        self._stores.pipeline_status.note(
-            list(newest.values())
-        )  # last, so that alerts of matched entries are always written
+        # Last, so that alerts of matched entries are always written.
+        self._stores.pipeline_status.note(list(newest.values()))
 
     def _store(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
         if not rows:
@@ -124,13 +123,13 @@ class AlertSink:
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
         """Suspend in all shards the operators that one shard has suspended; an operator is suspended once."""
         bodies = {id(row): orjson.loads(row.body) for row in rows}
-        standing = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
-        for row in standing:
+        suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
+        for row in suspended_rows:
             report = bodies[id(row)]
             fields = {name: report[name] for name in ("pattern", "version", "shard", "reason")}
             kind = report.get("operator", "pattern")
             structlog.get_logger(__name__).warning(f"{kind}-suspended", stream=row.stream, **fields)
-        return standing
+        return suspended_rows
 
 
 class AlertSpans:
@@ -145,18 +144,20 @@ class AlertSpans:
         by_stream: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for row in rows:
             by_stream[row.stream].append(orjson.loads(row.body))
-        begun: dict[str, OpenSpan] = {}
+        spans: dict[str, OpenSpan] = {}
         for stream, alerts in by_stream.items():
             events = dict.fromkeys(event for alert in alerts for event in _events_of(alert))
             contexts = self._contexts.find(stream, list(events))
             for alert in alerts if contexts else ():
-                known = [contexts[event] for event in _events_of(alert) if event in contexts]
-                if (last := _last(alert, known)) is not None:
-                    begun[alert["id"]] = self._begin(alert, last, known)
-        return begun
+                alert_contexts = [contexts[event] for event in _events_of(alert) if event in contexts]
+                if (last := _last_request(alert, alert_contexts)) is not None:
+                    spans[alert["id"]] = self._begin(alert, last, alert_contexts)
+        return spans
 
-    def _begin(self, alert: Mapping[str, Any], last: RequestContext, known: Iterable[RequestContext]) -> OpenSpan:
-        others = dict.fromkeys(one.traceparent for one in known if one.traceparent != last.traceparent)
+    def _begin(self, alert: Mapping[str, Any], last: RequestContext, contexts: Iterable[RequestContext]) -> OpenSpan:
+        traceparents = dict.fromkeys(
+            context.traceparent for context in contexts if context.traceparent != last.traceparent
+        )
         return self._spans.begin(
             f"alert {alert['pattern']}",
             last.traceparent,
@@ -170,7 +171,7 @@ class AlertSpans:
                 "forestall.log.position": last.position,
             },
             start_us=last.taken_us,
-            links=list(others)[:_MOST_LINKS],
+            links=list(traceparents)[:_MOST_LINKS],
         )
 
 
@@ -179,11 +180,11 @@ def _events_of(alert: Mapping[str, Any]) -> list[str]:
     return [event for events in alert["bindings"].values() for event in events]
 
 
-def _last(alert: Mapping[str, Any], known: Iterable[RequestContext]) -> RequestContext | None:
+def _last_request(alert: Mapping[str, Any], contexts: Iterable[RequestContext]) -> RequestContext | None:
     """The request that brought the last event of a match; of events with equal times, the one appended last."""
     end_us = parse_time(alert["end"])
-    ending = [one for one in known if one.time_us == end_us]
-    return max(ending, key=lambda one: one.taken_us, default=None)
+    ending = [context for context in contexts if context.time_us == end_us]
+    return max(ending, key=lambda context: context.taken_us, default=None)
 
 
 def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
@@ -210,8 +211,10 @@ def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports:
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}
     parts = {
-        stream: [_part(shard, shards[shard]["after"], ends[shard], found[shard]) for shard in sorted(found)]
-        for stream, found in _by_stream(rows).items()
+        stream: [
+            _part(shard, shards[shard]["after"], ends[shard], rows_by_shard[shard]) for shard in sorted(rows_by_shard)
+        ]
+        for stream, rows_by_shard in _by_stream(rows).items()
     }
     promises = _promises(shards)
     if parts or promises:
@@ -219,11 +222,11 @@ def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports:
 
 
 def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]]]:
-    """The rows by derived stream and by the shard that found them."""
-    found: defaultdict[str, defaultdict[int, list[OutputRow]]] = defaultdict(lambda: defaultdict(list))
+    """The rows by derived stream and by the shard that emitted them."""
+    rows_by_stream: defaultdict[str, defaultdict[int, list[OutputRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        found[row.subject][row.shard].append(row)
-    return {stream: dict(found[stream]) for stream in sorted(found)}
+        rows_by_stream[row.subject][row.shard].append(row)
+    return {stream: dict(rows_by_stream[stream]) for stream in sorted(rows_by_stream)}
 
 
 def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
@@ -237,8 +240,8 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
     """The promises of shards, by derived stream and shard."""
-    found: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
+    promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():
         for stream, time_us in report.get("promises", {}).items():
-            found[stream][shard] = time_us
-    return {stream: found[stream] for stream in sorted(found)}
+            promises[stream][shard] = time_us
+    return {stream: promises[stream] for stream in sorted(promises)}

@@ -40,42 +40,42 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
     paths = [path for text in _texts(template) for path in _places_of(text)]
     if len(paths) > _MOST_PLACES:
         raise _refused(f"the template has {len(paths)} placeholders; at most {_MOST_PLACES} are allowed")
-    if strangers := sorted({path for path in paths if path.partition(".")[0] not in members}):
-        raise _refused(f"bodies do not have {', '.join(strangers)}; their members are {', '.join(sorted(members))}")
+    if unknown_paths := sorted({path for path in paths if path.partition(".")[0] not in members}):
+        raise _refused(f"bodies do not have {', '.join(unknown_paths)}; their members are {', '.join(sorted(members))}")
 
 
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
     """The JSON text of a template with the members of a body in their places, at most ``MOST_BODY_BYTES``.
 
     A string that consists of one place becomes the member itself, of whatever type, or null if the body has no such
-    member. Within longer strings, a text is inserted as it is, a missing member as nothing, and other values as JSON
+    member. Within longer strings, a text is inserted unchanged, a missing member as nothing, and other values as JSON
     text. A longer result raises ``BodyTooLong``.
     """
-    room = [MOST_BODY_BYTES]
-    text = orjson.dumps(_filled(template, body, room))
+    bytes_left = [MOST_BODY_BYTES]
+    text = orjson.dumps(_filled(template, body, bytes_left))
     if len(text) > MOST_BODY_BYTES:
         raise _too_long()
     return text
 
 
-def _filled(part: Any, body: Mapping[str, Any], room: list[int]) -> Any:
+def _filled(part: Any, body: Mapping[str, Any], bytes_left: list[int]) -> Any:
     if isinstance(part, Mapping):
-        return {name: _filled(value, body, room) for name, value in part.items()}
+        return {name: _filled(value, body, bytes_left) for name, value in part.items()}
     if isinstance(part, list):
-        return [_filled(value, body, room) for value in part]
+        return [_filled(value, body, bytes_left) for value in part]
     if not isinstance(part, str):
         return part
     if whole := _PLACE.fullmatch(part):
-        found = _member(body, whole[1])
-        _spend(room, found if isinstance(found, str) else orjson.dumps(found))
-        return found
-    return _PLACE.sub(lambda place: _spend(room, as_text(_member(body, place[1]))), part)
+        member = _member(body, whole[1])
+        _spend(bytes_left, member if isinstance(member, str) else orjson.dumps(member))
+        return member
+    return _PLACE.sub(lambda place: _spend(bytes_left, as_text(_member(body, place[1]))), part)
 
 
-def _spend(room: list[int], text: str | bytes) -> Any:
+def _spend(bytes_left: list[int], text: str | bytes) -> Any:
     """Subtract a text's length from the remaining room, so that building too long a result stops early."""
-    room[0] -= len(text)
-    if room[0] < 0:
+    bytes_left[0] -= len(text)
+    if bytes_left[0] < 0:
         raise _too_long()
     return text
 
@@ -96,7 +96,7 @@ def _member(body: Any, path: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """The text of a member: a text as it is, null as nothing, and other values as JSON."""
+    """The text of a member: a text unchanged, null as nothing, and other values as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -104,8 +104,8 @@ def as_text(value: Any) -> str:
 
 def _places_of(text: str) -> list[str]:
     paths: list[str] = _PLACE.findall(text)
-    rest = _PLACE.sub("", text)
-    if "{{" in rest or "}}" in rest:
+    remainder = _PLACE.sub("", text)
+    if "{{" in remainder or "}}" in remainder:
         raise _refused(f"{text[:100]!r} has a malformed placeholder; write it as {{{{path.to.field}}}}")
     return paths
 

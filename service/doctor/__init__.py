@@ -1,6 +1,6 @@
 """Checks of ``forestall doctor``: this machine, the settings, Redis, Spark, and a running service.
 
-Each check returns findings: subject, verdict, what was found, and what to do. Checks change nothing; a check whose
+Each check returns findings: subject, verdict, observation and advice. Checks change nothing; a check whose
 prerequisite is missing is left out.
 """
 

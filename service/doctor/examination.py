@@ -83,8 +83,8 @@ def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
     try:
         require_tracer(settings)
     except TracerMissing as error:
-        found, _, advice = error.message.partition(": ")
-        yield problem("tracing", found, advice)
+        observation, _, advice = error.message.partition(": ")
+        yield problem("tracing", observation, advice)
     else:
         yield ok("tracing", f"spans go to {settings.endpoint}")
 
@@ -101,8 +101,8 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
         yield problem("redis", "the private server does not answer", error.message)
         return
     except NoServerBinary as error:
-        found, _, advice = error.message.partition(": ")
-        yield problem("redis", found, advice)
+        observation, _, advice = error.message.partition(": ")
+        yield problem("redis", observation, advice)
         return
     if url is None:
         yield ok("redis", f"the private server does not run; {binary} will be started")
@@ -195,8 +195,8 @@ def _look_at_master(settings: Settings) -> Finding:
     try:
         require_master(settings.spark_master)
     except ClusterUnready as error:
-        found, _, advice = error.message.partition("; start")
-        return problem("spark master", found, f"start{advice}")
+        observation, _, advice = error.message.partition("; start")
+        return problem("spark master", observation, f"start{advice}")
     return ok("spark master", settings.spark_master)
 
 
@@ -209,7 +209,7 @@ def _look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
     place = settings.snapshot_place
     missing = list(missing_snapshots(client, place, layout.shards, layout.generation))
     for error in missing:
-        found, _, advice = error.message.partition("; ")
-        yield problem("states", found, advice)
+        observation, _, advice = error.message.partition("; ")
+        yield problem("states", observation, advice)
     if not missing:
         yield ok("states", f"the saved states of {layout.shards} shards are in {place}, as far as there are any")

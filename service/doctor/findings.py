@@ -24,19 +24,19 @@ class Finding:
     advice: str = ""
 
 
-def ok(subject: str, found: str) -> Finding:
+def ok(subject: str, observation: str) -> Finding:
     """A result without a fault."""
-    return Finding(subject=subject, verdict="ok", found=found)
+    return Finding(subject=subject, verdict="ok", found=observation)
 
 
-def warning(subject: str, found: str, advice: str) -> Finding:
+def warning(subject: str, observation: str, advice: str) -> Finding:
     """A result about something that works only under conditions."""
-    return Finding(subject=subject, verdict="warning", found=found, advice=advice)
+    return Finding(subject=subject, verdict="warning", found=observation, advice=advice)
 
 
-def problem(subject: str, found: str, advice: str) -> Finding:
+def problem(subject: str, observation: str, advice: str) -> Finding:
     """A result about something that does not work."""
-    return Finding(subject=subject, verdict="problem", found=found, advice=advice)
+    return Finding(subject=subject, verdict="problem", found=observation, advice=advice)
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:

@@ -34,41 +34,51 @@ def look_at_java() -> Finding:
     # house: allow environment: Spark's launcher tries this variable first
     home = os.environ.get("JAVA_HOME")
     try:
-        found = check_java()
+        java_version = check_java()
     except JavaMissing as error:
         return problem("java", error.message.partition(". Spark needs")[0], error.message.partition(". ")[2])
-    return ok("java", f"Java {found}, {'JAVA_HOME is ' + home if home else 'from PATH, as JAVA_HOME is not set'}")
+    return ok(
+        "java", f"Java {java_version}, {'JAVA_HOME is ' + home if home else 'from PATH, as JAVA_HOME is not set'}"
+    )
 
 
 def look_at_python() -> Finding:
     """Check that the project supports this version of Python."""
-    wanted, found = SpecifierSet(metadata(_DISTRIBUTION)["Requires-Python"]), platform.python_version()
-    if wanted.contains(found, prereleases=True):
-        return ok("python", f"Python {found}")
-    return problem("python", f"Python {found}", f"install Python {wanted} and set the environment up again")
+    supported, python_version = SpecifierSet(metadata(_DISTRIBUTION)["Requires-Python"]), platform.python_version()
+    if supported.contains(python_version, prereleases=True):
+        return ok("python", f"Python {python_version}")
+    return problem("python", f"Python {python_version}", f"install Python {supported} and set the environment up again")
 
 
 def look_at_packages() -> Iterator[Finding]:
     """Check that the project supports the version of each installed package."""
-    needed = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
-    wanted = [need for need in needed if need.marker is None or any(map(need.marker.evaluate, _INSTALLED))]
-    faults = [finding for need in wanted if (finding := look_at_package(need)) is not None]
+    requirements = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
+    applicable = [
+        requirement
+        for requirement in requirements
+        if requirement.marker is None or any(map(requirement.marker.evaluate, _INSTALLED))
+    ]
+    faults = [finding for requirement in applicable if (finding := look_at_package(requirement)) is not None]
     yield from faults
     if not faults:
-        shown = ", ".join(f"{name} {version(name)}" for name in _SHOWN)
-        yield ok("packages", f"{shown} and {len(wanted) - len(_SHOWN)} others are of the versions that are asked for")
+        versions = ", ".join(f"{name} {version(name)}" for name in _SHOWN)
+        yield ok(
+            "packages", f"{versions} and {len(applicable) - len(_SHOWN)} others are of the versions that are asked for"
+        )
 
 
-def look_at_package(need: Requirement) -> Finding | None:
+def look_at_package(requirement: Requirement) -> Finding | None:
     """The fault of one package; None if there is none."""
-    advice = f"run make setup, or: pip install '{need.name}{need.specifier}'"
+    advice = f"run make setup, or: pip install '{requirement.name}{requirement.specifier}'"
     try:
-        found = version(need.name)
+        installed_version = version(requirement.name)
     except PackageNotFoundError:
-        return problem("packages", f"{need.name} is not installed", advice)
-    if need.specifier.contains(found, prereleases=True):
+        return problem("packages", f"{requirement.name} is not installed", advice)
+    if requirement.specifier.contains(installed_version, prereleases=True):
         return None
-    return problem("packages", f"{need.name} is {found}, but {need.specifier} is needed", advice)
+    return problem(
+        "packages", f"{requirement.name} is {installed_version}, but {requirement.specifier} is needed", advice
+    )
 
 
 def look_at_kernels() -> Finding:
@@ -76,17 +86,19 @@ def look_at_kernels() -> Finding:
     advice = "name a folder that this user may write: NUMBA_CACHE_DIR"
     try:
         folder = kernels_folder()
-        found = progress_of(EVERYTHING)
+        progress = progress_of(EVERYTHING)
     except KeptFolderRefused as error:
         return problem("kernels", error.message.partition("; ")[0], "remove the folder, or " + advice)
     except OSError as error:
         return warning("kernels", f"compiled kernels cannot be kept: {error}", advice)
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
-        return warning("kernels", f"{there} cannot be written: each process compiles its own kernels", advice)
-    needed = "" if found.needed is None else f" of {found.needed}"
-    rest = "" if found.is_complete else "; the rest is compiled when it is needed, or now by forestall warm-up"
-    return ok("kernels", f"{found.kept}{needed} are compiled, {size_of(folder) / 1024**2:.1f} MiB in {folder}{rest}")
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return warning("kernels", f"{existing} cannot be written: each process compiles its own kernels", advice)
+    needed = "" if progress.needed is None else f" of {progress.needed}"
+    remainder = "" if progress.is_complete else "; the rest is compiled when it is needed, or now by forestall warm-up"
+    return ok(
+        "kernels", f"{progress.kept}{needed} are compiled, {size_of(folder) / 1024**2:.1f} MiB in {folder}{remainder}"
+    )
 
 
 def size_of(folder: Path) -> int:
@@ -100,22 +112,22 @@ def size_of(folder: Path) -> int:
 def look_at_folder(folder: Path) -> Iterator[Finding]:
     """Check that the data folder can be written, has space, and survives a restart."""
     place = folder.resolve()
-    there = next(parent for parent in (place, *place.parents) if parent.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    existing = next(parent for parent in (place, *place.parents) if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         yield problem(
             "data folder", f"{place} cannot be written", f"let this user write it, or name another: {PREFIX}DATA_DIR"
         )
         return
-    room = shutil.disk_usage(there).free
-    found = f"{place}, {room / _GIB:.1f} GiB free"
+    room = shutil.disk_usage(existing).free
+    observation = f"{place}, {room / _GIB:.1f} GiB free"
     advice = f"make room, or name a folder on another disk: {PREFIX}DATA_DIR"
     if room < _LEAST_ROOM:
-        yield problem("data folder", found, advice)
+        yield problem("data folder", observation, advice)
     elif room < _GOOD_ROOM:
-        yield warning("data folder", found, advice)
+        yield warning("data folder", observation, advice)
     else:
-        yield ok("data folder", found)
-    kind = file_system_of(there)
+        yield ok("data folder", observation)
+    kind = file_system_of(existing)
     if kind in _FLEETING:
         yield warning(
             "data folder",

@@ -74,22 +74,24 @@ def look_at_clock(client: Client, clock: Clock) -> Finding:
     if after_us < before_us or second_us < first_us:
         return problem("clock", "a clock went backwards while it was read", "let one time service set the clocks")
     skew_us = max(before_us - second_us, first_us - after_us, 0)
-    found = "this machine and Redis differ by "
+    observation = "this machine and Redis differ by "
     if skew_us < _TOLERATED_US:
-        return ok("clock", found + "less than 1 s")
+        return ok("clock", observation + "less than 1 s")
     advice = "let a time service (NTP) set the clocks of both machines"
-    return (problem if skew_us >= _HARMFUL_US else warning)("clock", f"{found}{skew_us / _SECOND_US:,.1f} s", advice)
+    return (problem if skew_us >= _HARMFUL_US else warning)(
+        "clock", f"{observation}{skew_us / _SECOND_US:,.1f} s", advice
+    )
 
 
 def _version(facts: ServerFacts) -> Finding:
-    found = f"{facts.product} {facts.version or 'of an unknown version'}"
+    observation = f"{facts.product} {facts.version or 'of an unknown version'}"
     try:
         is_old = facts.product == "Redis" and Version(facts.version) < _OLDEST
     except InvalidVersion:
-        return warning("redis", found, f"make sure that it is compatible with Redis {_OLDEST}")
+        return warning("redis", observation, f"make sure that it is compatible with Redis {_OLDEST}")
     if is_old:
-        return problem("redis", found, f"install Redis {_OLDEST} or newer, or Valkey")
-    return ok("redis", found)
+        return problem("redis", observation, f"install Redis {_OLDEST} or newer, or Valkey")
+    return ok("redis", observation)
 
 
 def _memory(facts: ServerFacts) -> Iterator[Finding]:
@@ -98,9 +100,9 @@ def _memory(facts: ServerFacts) -> Iterator[Finding]:
         yield ok("redis memory", f"{used}, maxmemory is not set")
         return
     share = facts.memory_used / facts.memory_limit
-    found = f"{used} of maxmemory {facts.memory_limit / _MIB:,.0f} MiB"
+    observation = f"{used} of maxmemory {facts.memory_limit / _MIB:,.0f} MiB"
     advice = "raise maxmemory, or keep less: the log, alerts and possibly states live in it"
     if share >= _NEARLY_FULL:
-        yield (problem if share >= _FULL else warning)("redis memory", found, advice)
+        yield (problem if share >= _FULL else warning)("redis memory", observation, advice)
     else:
-        yield ok("redis memory", found)
+        yield ok("redis memory", observation)

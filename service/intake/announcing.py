@@ -31,8 +31,8 @@ class Announcing:
         self._require_near(declaration, "punctuation", punctuation.before_us, punctuation.time_us)
         if punctuation.range is not None and punctuation.time_us is None:
             _, times = self._stores.stream_times.read()
-            known = times.get(stream)
-            punctuation = replace(punctuation, time_us=None if known is None else known.newest_us)
+            stream_times = times.get(stream)
+            punctuation = replace(punctuation, time_us=None if stream_times is None else stream_times.newest_us)
         self._stores.announcements.append(stream, punctuation)
         if punctuation.range is None or self._finishes(declaration, punctuation.by):
             return ()
@@ -45,9 +45,9 @@ class Announcing:
         return any(
             KINDS_BY_NAME[part.kind].finishes_range(part, by, declaration)
             for kind in DOCUMENT_KINDS
-            for one in self._stores.registry.operators(kind.name).all()
-            if one.state == "active"
-            for part in (one.definition, *(part.definition(one.version) for part in one.parts))
+            for operator in self._stores.registry.operators(kind.name).all()
+            if operator.state == "active"
+            for part in (operator.definition, *(part.definition(operator.version) for part in operator.parts))
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
@@ -58,13 +58,13 @@ class Announcing:
         self._require_near(self._stores.registry.stream(stream), "end of the trace", end.time_us)
         self._stores.announcements.append(stream, end, end.key)
 
-    def _require_near(self, declaration: StreamDeclaration, what: str, *times_us: int | None) -> None:
+    def _require_near(self, declaration: StreamDeclaration, subject: str, *times_us: int | None) -> None:
         """Refuse times that no event of the stream may have yet."""
         latest_us = latest_of(declaration, self._clock.now_us())
         for time_us in times_us:
             if time_us is not None and time_us > latest_us:
                 raise PunctuationAhead(
-                    f"stream {declaration.name!r}: the time {format_time(time_us)} of the {what} is ahead of the clock "
-                    f"of the service: {most_ahead(latest_us)}",
+                    f"stream {declaration.name!r}: the time {format_time(time_us)} of the {subject} is ahead of the "
+                    f"clock of the service: {most_ahead(latest_us)}",
                     latest=format_time(latest_us),
                 )

@@ -30,16 +30,16 @@ _MOST_LISTED = 200_000
 _COLLECTING = ("anyOf", "oneOf")  # a fault of these contains every fault of their alternatives
 
 # Keywords of draft 2020-12. Other words are permitted without effect, so a misspelt keyword is not an error.
-_OF_SCHEMAS = frozenset("properties patternProperties $defs definitions dependentSchemas".split())
-_ONE = frozenset(
+_MAPS_OF_SCHEMAS = frozenset("properties patternProperties $defs definitions dependentSchemas".split())
+_SINGLE_SCHEMAS = frozenset(
     "items contains additionalProperties propertyNames not if then else unevaluatedItems unevaluatedProperties "
     "contentSchema additionalItems".split()
 )
-_SEVERAL = frozenset("allOf anyOf oneOf prefixItems".split())
+_LISTS_OF_SCHEMAS = frozenset("allOf anyOf oneOf prefixItems".split())
 _WORDS = (
-    _OF_SCHEMAS
-    | _ONE
-    | _SEVERAL
+    _MAPS_OF_SCHEMAS
+    | _SINGLE_SCHEMAS
+    | _LISTS_OF_SCHEMAS
     | frozenset(
         "$schema $id $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment type enum const multipleOf maximum "
         "exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems minItems uniqueItems "
@@ -159,11 +159,11 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
 
 
 def unknown_words(schema: object) -> list[str]:
-    """A sentence for each word of a schema that JSON Schema does not have; those with ``x-`` are the user's own."""
-    found = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
+    """A sentence for each keyword of a schema that JSON Schema does not define; the prefix ``x-`` is permitted."""
+    words = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
     return [
         f"{word!r} is not a word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}"
-        for word in found
+        for word in words
     ]
 
 
@@ -172,11 +172,11 @@ def _words(schema: Any) -> Iterator[str]:
         return
     yield from schema
     for word, value in schema.items():
-        if word in _OF_SCHEMAS and isinstance(value, Mapping):
+        if word in _MAPS_OF_SCHEMAS and isinstance(value, Mapping):
             parts: list[Any] = list(value.values())
-        elif word in _SEVERAL and isinstance(value, list):
+        elif word in _LISTS_OF_SCHEMAS and isinstance(value, list):
             parts = value
         else:
-            parts = [value] if word in _ONE else []
+            parts = [value] if word in _SINGLE_SCHEMAS else []
         for part in parts:
             yield from _words(part)

@@ -130,31 +130,31 @@ class FeedSink:
         Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or moves while this process feeds; other
         errors if the service cannot take the rows, and will not later either.
         """
-        mark = self._where(batch)
+        mark = self._feed_mark(batch)
         if mark.batch > batch:
             self.progress.repeated += len(rows)
             return
-        fresh = [row for row in rows if row.place >= mark.row]
-        self.progress.repeated += len(rows) - len(fresh)
-        portions = list(_portions(fresh, self._limits)) or [[]]
+        new_rows = [row for row in rows if row.place >= mark.row]
+        self.progress.repeated += len(rows) - len(new_rows)
+        portions = list(_portions(new_rows, self._limits)) or [[]]
         for portion in portions[:-1]:
             after = FeedMark(checkpoint=mark.checkpoint, batch=batch, row=portion[-1].place + 1)
             mark = self._take(portion, mark, after)
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
-    def _where(self, batch: int) -> FeedMark:
+    def _feed_mark(self, batch: int) -> FeedMark:
         """The feed's mark, which must be in this micro-batch or after it."""
         self.check()
         name = self._feed.name
         mark = self._patiently(lambda: self._marks.mark(name))
         if mark is None and batch == 0:
             mark = FeedMark(checkpoint=self._feed.checkpoint)
-            begun = mark
-            self._patiently(lambda: self._marks.begin(name, begun, self._feed.stream))
+            initial_mark = mark
+            self._patiently(lambda: self._marks.begin(name, initial_mark, self._feed.stream))
         if mark is None or mark.batch < batch:
-            known = "knows nothing of it" if mark is None else f"has taken its micro-batches before {mark.batch} only"
+            reason = "knows nothing of it" if mark is None else f"has taken its micro-batches before {mark.batch} only"
             raise FeedMisplaced(
-                f"the checkpoint of feed {name!r} is at micro-batch {batch}, and the log {known}: the log was "
+                f"the checkpoint of feed {name!r} is at micro-batch {batch}, and the log {reason}: the log was "
                 f"emptied, or restored to an earlier state; {_ADVICE}",
                 feed=name,
             )
@@ -180,8 +180,10 @@ class FeedSink:
                 if not error.is_retryable:
                     raise
                 self.progress.waiting = error.message
-                asked = error.details.get("retry_after_s")
-                if self._stop.wait(min(float(asked) if isinstance(asked, int | float) else pause_s, _LONGEST_PAUSE_S)):
+                requested_s = error.details.get("retry_after_s")
+                if self._stop.wait(
+                    min(float(requested_s) if isinstance(requested_s, int | float) else pause_s, _LONGEST_PAUSE_S)
+                ):
                     raise
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
@@ -206,11 +208,11 @@ def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]
 
 def _object(row: FeedRow) -> object:
     """The decoded event of a row, or the reason why it is unreadable."""
-    shown = row.body.decode(errors="replace")
+    text = row.body.decode(errors="replace")
     if row.fault is not None:
-        return Unreadable(detail=row.fault, text=shown)
+        return Unreadable(detail=row.fault, text=text)
     try:
         return decode_json(row.body)
     except orjson.JSONDecodeError as error:
         detail = f"not JSON: {error.msg} at column {error.colno}; an event is one JSON object"
-        return Unreadable(detail=detail, text=shown)
+        return Unreadable(detail=detail, text=text)

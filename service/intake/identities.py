@@ -27,8 +27,8 @@ def without_repetitions(
     """
     if declaration.duplicates == "keep":
         return batch, ()
-    gone = frozenset(rejected)
-    rows = [row for row in range(len(objects)) if row not in gone]
+    excluded = frozenset(rejected)
+    rows = [row for row in range(len(objects)) if row not in excluded]
     ids = batch.columns.column("id").to_pylist()
     digests: list[bytes | None] = [
         None
@@ -36,16 +36,16 @@ def without_repetitions(
         else event_digest(_source(objects[row]), event_id)
         for row, event_id in zip(rows, ids, strict=True)
     ]
-    seen: set[bytes] = set()
-    first: list[int] = []
+    distinct: set[bytes] = set()
+    first_rows: list[int] = []
     for row, digest in enumerate(digests):
-        if digest is None or digest not in seen:
-            first.append(row)
+        if digest is None or digest not in distinct:
+            first_rows.append(row)
         if digest is not None:
-            seen.add(digest)
-    if len(first) == len(digests):
+            distinct.add(digest)
+    if len(first_rows) == len(digests):
         return batch, digests
-    return batch.take(np.array(first, np.int64)), [digests[row] for row in first]
+    return batch.take(np.array(first_rows, np.int64)), [digests[row] for row in first_rows]
 
 
 def _source(value: object) -> str:

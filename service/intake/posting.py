@@ -165,18 +165,20 @@ class Intake:
         declaration, use = self._registry.stream_with_schemas(stream)
         require_posted(declaration)
         rules = _Rules(shape, self._checks(stream, use), self._clock.now_us())
-        found, rejected = _sorted_out(objects, declaration, rules)
+        valid_events, rejected = _sorted_out(objects, declaration, rules)
         origins = None if part is None else part.origins
-        batch, ids = without_repetitions(found, objects, [one.index for one in rejected], declaration, origins)
-        batch, repeated = self._arrivals.number(batch), len(found) - len(batch)
-        what = _Letters(stream, uuid.uuid4().hex, shape)
+        batch, ids = without_repetitions(
+            valid_events, objects, [rejection.index for rejection in rejected], declaration, origins
+        )
+        batch, repeated = self._arrivals.number(batch), len(valid_events) - len(batch)
+        letters = _Letters(stream, uuid.uuid4().hex, shape)
         submission = Submission(
             stream=stream,
             batch=batch,
-            dead_letters=self._dead_letters(what, rejected, objects, part),
+            dead_letters=self._dead_letters(letters, rejected, objects, part),
             answer=_answer(len(batch), rejected, repeated),
             fingerprint="" if idempotency_key is None else _fingerprint(objects, shape),
-            token=what.token,
+            token=letters.token,
             idempotency_key=idempotency_key,
             keys={name: declaration.attribute_of(name) for name in declaration.keys},
             step=None if part is None else part.step,
@@ -184,7 +186,7 @@ class Intake:
             ids=ids,
             dropped=repeated,
         )
-        return _outcome(submission, self._log.append_events(submission), len(found), rejected)
+        return _outcome(submission, self._log.append_events(submission), len(valid_events), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
         """The events of a batch that would be rejected; takes nothing."""
@@ -196,12 +198,14 @@ class Intake:
         """The schemas that events of a stream have to keep; compiled once per version."""
         if not use.is_checked:
             return None
-        known = self._schemas.get(stream)
-        if known is None or known.version < use.version:
-            found = self._registry.event_types.all(stream)
-            types = {name: (EventSchema(one.schema, is_stored=True), one.version) for name, one in found.items()}
-            known = self._schemas[stream] = _Schemas(use.version, types, self._limits.max_schema_steps)
-        return known
+        schemas = self._schemas.get(stream)
+        if schemas is None or schemas.version < use.version:
+            records = self._registry.event_types.all(stream)
+            types = {
+                name: (EventSchema(record.schema, is_stored=True), record.version) for name, record in records.items()
+            }
+            schemas = self._schemas[stream] = _Schemas(use.version, types, self._limits.max_schema_steps)
+        return schemas
 
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:
         check_idempotency_key(idempotency_key)
@@ -211,24 +215,24 @@ class Intake:
 
     def _dead_letters(
         self,
-        what: _Letters,
+        letters: _Letters,
         rejected: Sequence[RejectedEvent],
         objects: Sequence[object],
         part: FeedPart | None,
     ) -> list[DeadLetter]:
         return [
             DeadLetter.of(
-                id=f"{what.token}-{one.index}",
-                stream=what.stream,
-                code=one.code,
-                reason=one.detail,
-                index=one.index,
+                id=f"{letters.token}-{rejection.index}",
+                stream=letters.stream,
+                code=rejection.code,
+                reason=rejection.detail,
+                index=rejection.index,
                 received_us=self._clock.now_us(),
-                **_kept(objects[one.index]),
-                shape=what.shape,
-                **({} if part is None else {"origin": dict(part.origins[one.index])}),
+                **_letter_members(objects[rejection.index]),
+                shape=letters.shape,
+                **({} if part is None else {"origin": dict(part.origins[rejection.index])}),
             )
-            for one in rejected
+            for rejection in rejected
         ]
 
 
@@ -250,14 +254,15 @@ def _sorted_out(
             raise EventAhead(
                 f"its time {format_time(event.time_us)} is ahead of the clock of the service: {most_ahead(latest_us)}"
             )
-        found = None if schemas is None else schemas.types.get(event.type)
-        if found is not None:
-            found[0].require(event, found[1], budget)
+        entry = None if schemas is None else schemas.types.get(event.type)
+        if entry is not None:
+            entry[0].require(event, entry[1], budget)
         return event
 
     parsed = parse_each(objects, read)
     return EventBatch.from_events([event for _, event in parsed.events]), tuple(
-        RejectedEvent(index=index, code=why.code, detail=why.message) for index, why in parsed.rejections
+        RejectedEvent(index=index, code=rejection.code, detail=rejection.message)
+        for index, rejection in parsed.rejections
     )
 
 
@@ -275,15 +280,15 @@ def most_ahead(latest_us: int) -> str:
     )
 
 
-def _outcome(submission: Submission, receipt: Receipt, found: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """The result of a request with ``found`` acceptable events."""
+def _outcome(submission: Submission, receipt: Receipt, valid: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
+    """The result of a request; ``valid`` is the number of its valid events."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)
     if receipt.earlier is not None:
         return _report(receipt.earlier, is_duplicate=key is not None or submission.step is not None)
     return IntakeReport(
-        accepted=found - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
+        accepted=valid - receipt.dropped, rejected=rejected, is_duplicate=False, duplicates=receipt.dropped
     )
 
 
@@ -332,7 +337,7 @@ def _writable(value: object, levels: int) -> object:
     return value
 
 
-def _kept(value: object) -> dict[str, Any]:
+def _letter_members(value: object) -> dict[str, Any]:
     """An event in the form of a dead letter: its text, and whether the text is the whole event as JSON."""
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
     is_short = len(text) <= _KEPT_CHARS
@@ -352,12 +357,14 @@ def _answer(accepted: int, rejected: Sequence[RejectedEvent], duplicates: int) -
     return {
         "accepted": accepted,
         "duplicates": duplicates,
-        "rejected": [{"index": one.index, "code": one.code, "detail": one.detail} for one in rejected],
+        "rejected": [
+            {"index": rejection.index, "code": rejection.code, "detail": rejection.detail} for rejection in rejected
+        ],
     }
 
 
 def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
-    rejected = tuple(RejectedEvent(**one) for one in answer["rejected"])
+    rejected = tuple(RejectedEvent(**rejection) for rejection in answer["rejected"])
     return IntakeReport(
         accepted=answer["accepted"],
         rejected=rejected,
@@ -367,7 +374,7 @@ def _report(answer: Mapping[str, Any], *, is_duplicate: bool) -> IntakeReport:
 
 
 def require_posted(declaration: StreamDeclaration) -> None:
-    """Check that a stream takes posts; the events of a derived stream come from patterns."""
+    """Check that a stream takes posted events; the events of a derived stream come from operators."""
     if declaration.derived:
         raise StreamDerived(
             f"the stream {declaration.name!r} is derived: patterns with INTO {declaration.name} make its events; send "

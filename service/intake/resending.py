@@ -51,16 +51,18 @@ class DeadLetters:
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
         """Resend the oldest letters of a stream and code not accepted yet; outcomes before ``LogFull`` are stored."""
         store = self._stores.dead_letters
-        chosen = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}
-        letters = [letter for letter in store.all() if chosen.items() <= letter.items() and _is_replayable(letter)]
+        criteria = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}
+        letters = [letter for letter in store.all() if criteria.items() <= letter.items() and _is_replayable(letter)]
         outcomes = store.outcomes([letter["id"] for letter in letters])
         due = [
             letter
             for letter, outcome in zip(letters, outcomes, strict=True)
             if outcome is None or not outcome.is_accepted
         ][::-1]
-        found = {letter["id"]: self._send(letter) for letter in due[:limit]}
-        return Replayed(outcomes=found, left=len(due) - sum(outcome.is_accepted for outcome in found.values()))
+        new_outcomes = {letter["id"]: self._send(letter) for letter in due[:limit]}
+        return Replayed(
+            outcomes=new_outcomes, left=len(due) - sum(outcome.is_accepted for outcome in new_outcomes.values())
+        )
 
     def _send(self, letter: Mapping[str, Any]) -> ReplayOutcome:
         if not _is_replayable(letter):

@@ -28,7 +28,7 @@ _BY_CHARACTER = ("minLength", "maxLength", "format", "uniqueItems", *_COMPARED)
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
 _DEFINITIONS = ("$defs", "definitions")  # cost nothing by themselves
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
-_ELSEWHERE = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary")
+_UNSUPPORTED = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary")
 
 _ATOM = re.compile(
     r"\\[pP](?:\{[^}]*\}|.)|\\x\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z-]*:|\(\?P?<[^>]*>|"
@@ -88,7 +88,7 @@ class Extent:
 
 
 _WEIGHTLESS = Weight(0, 0, 0, 0)
-_NOTHING = Plan(_WEIGHTLESS)
+_EMPTY_PLAN = Plan(_WEIGHTLESS)
 
 
 def extent_of(value: object, plan: Plan) -> Extent:
@@ -98,13 +98,13 @@ def extent_of(value: object, plan: Plan) -> Extent:
         characters = len(value)
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            inner = extent_of(item, plan.properties.get(name, _NOTHING))
+            inner = extent_of(item, plan.properties.get(name, _EMPTY_PLAN))
             values += inner.values + 1
             characters += inner.characters + len(name)
             steps += inner.steps
     elif isinstance(value, list | tuple):
         for item in value:
-            inner = extent_of(item, _NOTHING)
+            inner = extent_of(item, _EMPTY_PLAN)
             values += inner.values
             characters += inner.characters
     weight = plan.weight
@@ -143,7 +143,7 @@ class Weights:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
-        self._known: dict[str, Weight] = {}
+        self._weights: dict[str, Weight] = {}
         self._open: set[str] = set()
 
     def plan(self) -> Plan:
@@ -158,18 +158,19 @@ class Weights:
         if not isinstance(part, Mapping):
             return Plan(weight)
         if set(part) == {"$ref"}:
-            return self._plan(part["$ref"], self._found(place, part["$ref"]), depth + 1)
-        named = part.get("properties")
-        if not isinstance(named, Mapping) or any(name in part for name in _UNEVALUATED):
+            return self._plan(part["$ref"], self._target_of(place, part["$ref"]), depth + 1)
+        properties = part.get("properties")
+        if not isinstance(properties, Mapping) or any(name in part for name in _UNEVALUATED):
             return Plan(weight)
         plans = {
-            name: self._plan(f"{place}/properties/{_escaped(name)}", item, depth + 2) for name, item in named.items()
+            name: self._plan(f"{place}/properties/{_escaped(name)}", item, depth + 2)
+            for name, item in properties.items()
         }
-        others = {name: item for name, item in part.items() if name != "properties" and name not in _DEFINITIONS}
-        deep = {name: item for name, item in others.items() if name in _COMPARED or _has_schemas(item)}
-        once = sum(1 + (len(item) if isinstance(item, list) else 0) for item in others.values()) + len(named)
+        keywords = {name: item for name, item in part.items() if name != "properties" and name not in _DEFINITIONS}
+        deep = {name: item for name, item in keywords.items() if name in _COMPARED or _has_schemas(item)}
+        once = sum(1 + (len(item) if isinstance(item, list) else 0) for item in keywords.values()) + len(properties)
         inner = sum((self._of_keyword(place, name, item, depth) for name, item in deep.items()), _WEIGHTLESS)
-        return Plan(_own(others, inner), once, plans)
+        return Plan(_object_weight(keywords, inner), once, plans)
 
     def _of_keyword(self, place: str, name: str, item: object, depth: int) -> Weight:
         if name in _PLAIN_VALUES:
@@ -182,16 +183,16 @@ class Weights:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
         if place in self._open:
             raise SchemaRefused(f"{place}: the reference is circular; recursive schemas are not supported")
-        if place not in self._known:
+        if place not in self._weights:
             self._open.add(place)
             weight = sum(self._inner(place, part, depth, is_named=is_named), Weight())
             if isinstance(part, Mapping) and not is_named:
-                weight = _own(part, weight)
-            self._known[place] = weight
+                weight = _object_weight(part, weight)
+            self._weights[place] = weight
             self._open.remove(place)
-        if self._known[place].parts > _MOST_PARTS:
+        if self._weights[place].parts > _MOST_PARTS:
             raise SchemaRefused(f"{place}: with its references the schema has more than {_MOST_PARTS} parts")
-        return self._known[place]
+        return self._weights[place]
 
     def _inner(self, place: str, part: object, depth: int, *, is_named: bool) -> Iterator[Weight]:
         if isinstance(part, list):
@@ -203,32 +204,32 @@ class Weights:
             inner = f"{place}/{_escaped(name)}"
             if is_named:
                 yield self.of(inner, item, depth + 1)
-            elif name in _ELSEWHERE or (name == "$id" and depth):
+            elif name in _UNSUPPORTED or (name == "$id" and depth):
                 raise SchemaRefused(f"{place}: {name} is not supported; name parts with $defs and '$ref': '#/$defs/…'")
             elif name == "$ref":
-                yield self.of(str(item), self._found(place, item), depth + 1)
+                yield self.of(str(item), self._target_of(place, item), depth + 1)
             elif name in _DEFINITIONS:
                 yield Weight(self.of(inner, item, depth + 1, is_named=True).parts, 0)
             elif name not in _PLAIN_VALUES:
                 yield self.of(inner, item, depth + 1, is_named=name in _BY_NAME)
 
-    def _found(self, place: str, reference: object) -> Any:
+    def _target_of(self, place: str, reference: object) -> Any:
         """The target of a reference."""
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             raise SchemaRefused(f"{place}: $ref {str(reference)[:_SHOWN_CHARS]!r} names no place in this schema")
-        found: Any = self._schema
+        target: Any = self._schema
         for step in reference.split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and name.isdigit() and int(name) < len(found):
-                found = found[int(name)]
-            elif isinstance(found, dict) and name in found:
-                found = found[name]
+            if isinstance(target, list) and name.isdigit() and int(name) < len(target):
+                target = target[int(name)]
+            elif isinstance(target, dict) and name in target:
+                target = target[name]
             else:
                 raise SchemaRefused(f"{place}: $ref {reference[:_SHOWN_CHARS]!r} names no place in this schema")
-        return found
+        return target
 
 
-def _own(part: Mapping[str, Any], inner: Weight) -> Weight:
+def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
     """The cost of a schema object whose parts' costs are known."""
     per_value, per_character = inner.per_value, inner.per_character
     per_character += sum(name in part for name in _BY_CHARACTER)
@@ -245,12 +246,12 @@ def _patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
     """The regular expressions of a schema object itself."""
     if isinstance(pattern := part.get("pattern"), str):
         yield pattern
-    if isinstance(named := part.get("patternProperties"), Mapping):
-        yield from named
+    if isinstance(patterns := part.get("patternProperties"), Mapping):
+        yield from patterns
 
 
 def _has_schemas(item: object) -> bool:
-    return isinstance(item, Mapping) or (isinstance(item, list) and any(isinstance(one, Mapping) for one in item))
+    return isinstance(item, Mapping) or (isinstance(item, list) and any(isinstance(part, Mapping) for part in item))
 
 
 def _escaped(name: str) -> str:

@@ -25,6 +25,6 @@ class HttpTimes:
 
     def metrics(self) -> Iterator[Metric]:
         """The histogram in the form of Prometheus."""
-        for found in self._times.collect():
-            found.samples = [one for one in found.samples if not one.name.endswith("_created")]
-            yield found
+        for metric in self._times.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric

@@ -32,14 +32,18 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
     """The measured bound of a stream; None if the stream declares a fixed bound, or none."""
     if not isinstance(declaration.lateness, AutoLateness):
         return None
-    known = stores.deciders.get(declaration.name, LATENESS)
+    decider = stores.deciders.get(declaration.name, LATENESS)
     reports = (report.streams.get(declaration.name) for report in stores.pipeline_status.shards())
-    bounds = [one.lateness_us for one in reports if one is not None and one.lateness_us is not None]
+    bounds = [
+        stream_report.lateness_us
+        for stream_report in reports
+        if stream_report is not None and stream_report.lateness_us is not None
+    ]
     return MeasuredLateness(
         bound_us=min(bounds, default=declaration.lateness.start_us),
-        seen=None if known.state is None else LatenessDecider.from_json(known.state).seen(),
-        decisions=known.decisions,
-        total=known.total,
+        seen=None if decider.state is None else LatenessDecider.from_json(decider.state).seen(),
+        decisions=decider.decisions,
+        total=decider.total,
     )
 
 

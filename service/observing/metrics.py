@@ -1,7 +1,7 @@
 """Metrics for Prometheus, read from the stores when they are requested.
 
-So every process that serves metrics gives the same figures, and a restart loses none; only response times are measured
-in one process. Unknown values are left out.
+Therefore every process that serves metrics gives the same figures, and a restart loses none; only response times are
+measured per process. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class _ReadMetrics(Collector):
         return []
 
 
-def _of_pipeline(seen: PipelineOverview, limits: Limits, clock: Clock) -> Iterator[Metric]:
+def _of_pipeline(overview: PipelineOverview, limits: Limits, clock: Clock) -> Iterator[Metric]:
     yield _gauge("build_info", "The release that answers.", ("version",), [((version("forestall"),), 1)])
-    appended, matched, waiting = seen.backlog.appended, seen.backlog.matched, seen.backlog.waiting
+    appended, matched, waiting = overview.backlog.appended, overview.backlog.matched, overview.backlog.waiting
     yield _counter(
         "events_appended", "Events that the log has taken, once for each route.", (), [((), appended.events)]
     )
@@ -70,16 +70,16 @@ def _of_pipeline(seen: PipelineOverview, limits: Limits, clock: Clock) -> Iterat
     yield _value("backlog_bytes", "Bytes of such entries.", waiting.bytes)
     yield _value("backlog_limit_events", "Backlog at which events are refused.", limits.max_backlog_events)
     yield _value("backlog_limit_bytes", "Bytes at which events are refused.", limits.max_log_bytes)
-    yield _batches(seen)
-    silent_s = None if seen.alive_us is None else (clock.now_us() - seen.alive_us) / _SECOND_US
+    yield _batches(overview)
+    silent_s = None if overview.alive_us is None else (clock.now_us() - overview.alive_us) / _SECOND_US
     yield _value("pipeline_silent_seconds", "Since the pipeline last reported.", silent_s)
-    started_s = None if seen.running_since_us is None else seen.running_since_us / _SECOND_US
+    started_s = None if overview.running_since_us is None else overview.running_since_us / _SECOND_US
     yield _value("pipeline_start_time_seconds", "When the pipeline started last, since 1970.", started_s)
-    yield _value("state_bytes", "Bytes of the saved states of all shards.", seen.state_bytes)
-    yield from _of_streams(seen)
+    yield _value("state_bytes", "Bytes of the saved states of all shards.", overview.state_bytes)
+    yield from _of_streams(overview)
 
 
-def _of_streams(seen: PipelineOverview) -> Iterator[Metric]:
+def _of_streams(overview: PipelineOverview) -> Iterator[Metric]:
     gauges = {
         "watermark_lag_seconds": ("How far event time is behind the wall clock.", "lag_s"),
         "open_traces": ("Traces that have not ended.", "open_traces"),
@@ -87,21 +87,23 @@ def _of_streams(seen: PipelineOverview) -> Iterator[Metric]:
         "waiting_events": ("Events that wait in the reorder buffer.", "waiting"),
     }
     for name, (meaning, attribute) in gauges.items():
-        known = [(stream.name, getattr(stream, attribute)) for stream in seen.streams]
-        yield _gauge(name, meaning, ("stream",), [((stream,), value) for stream, value in known if value is not None])
+        values = [(stream.name, getattr(stream, attribute)) for stream in overview.streams]
+        yield _gauge(name, meaning, ("stream",), [((stream,), value) for stream, value in values if value is not None])
     bounds = [
-        ((stream.name,), stream.lateness_us / _SECOND_US) for stream in seen.streams if stream.lateness_us is not None
+        ((stream.name,), stream.lateness_us / _SECOND_US)
+        for stream in overview.streams
+        if stream.lateness_us is not None
     ]
     yield _gauge("lateness_seconds", "The measured bound of out-of-orderness (lateness: auto).", ("stream",), bounds)
-    late = [((stream.name, policy), count) for stream in seen.streams for policy, count in stream.late.items()]
+    late = [((stream.name, policy), count) for stream in overview.streams for policy, count in stream.late.items()]
     yield _counter("late_events", "Events that came later than the stream allows.", ("stream", "policy"), late)
 
 
-def _batches(seen: PipelineOverview) -> Metric:
-    found = SummaryMetricFamily("forestall_batch_seconds", "Where the time of micro-batches went.", labels=["part"])
-    for part, seconds in seen.seconds.items():
-        found.add_metric([part], count_value=seen.batches, sum_value=seconds)
-    return found
+def _batches(overview: PipelineOverview) -> Metric:
+    summary = SummaryMetricFamily("forestall_batch_seconds", "Where the time of micro-batches went.", labels=["part"])
+    for part, seconds in overview.seconds.items():
+        summary.add_metric([part], count_value=overview.batches, sum_value=seconds)
+    return summary
 
 
 def _of_stores(stores: Stores) -> Iterator[Metric]:
@@ -125,13 +127,17 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
         "pattern_suspended",
         "1 where a pattern is suspended, by its work budget or by a table with too many rows.",
         ("stream", "pattern"),
-        [((one.stream, one.name), 1) for one in stores.registry.patterns() if one.state == "suspended"],
+        [((pattern.stream, pattern.name), 1) for pattern in stores.registry.patterns() if pattern.state == "suspended"],
     )
     yield _gauge(
         "operator_suspended",
         "1 if an operator of another kind is suspended, because an event contradicts its document.",
         ("operator", "name"),
-        [((one.kind, one.name), 1) for one in stores.registry.operators("").all() if one.state == "suspended"],
+        [
+            ((operator.kind, operator.name), 1)
+            for operator in stores.registry.operators("").all()
+            if operator.state == "suspended"
+        ],
     )
     webhooks = {webhook.id: webhook.name or webhook.id for webhook in stores.webhooks.all()}
     outcomes = [
@@ -160,18 +166,18 @@ def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, label
     return _counter(name, meaning, labels, sorted(sums.items()))
 
 
-def _histogram(name: str, meaning: str, found: Latencies) -> Metric:
-    buckets = list(zip([*map(str, BOUNDS_S), "+Inf"], found.cumulative, strict=True))
+def _histogram(name: str, meaning: str, latencies: Latencies) -> Metric:
+    buckets = list(zip([*map(str, BOUNDS_S), "+Inf"], latencies.cumulative, strict=True))
     histogram = HistogramMetricFamily(f"forestall_{name}", meaning)
-    histogram.add_metric((), buckets, sum_value=found.sum_s)
+    histogram.add_metric((), buckets, sum_value=latencies.sum_s)
     return histogram
 
 
 def _family(family: Any, name: str, meaning: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    found = family(f"forestall_{name}", meaning, labels=labels)
+    metric = family(f"forestall_{name}", meaning, labels=labels)
     for values, value in samples:
-        found.add_metric(values, value)
-    return cast(Metric, found)
+        metric.add_metric(values, value)
+    return cast(Metric, metric)
 
 
 _counter, _gauge = partial(_family, CounterMetricFamily), partial(_family, GaugeMetricFamily)

@@ -76,7 +76,9 @@ def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
         seconds=dict(sorted(seconds.items())),
         shards=len(reports),
         state_bytes=_total([report.state_bytes for report in reports]),
-        streams=[replace(one, is_derived=one.name in derived) for one in _streams(reports, clock.now_us())],
+        streams=[
+            replace(overview, is_derived=overview.name in derived) for overview in _streams(reports, clock.now_us())
+        ],
         executors=status.executors(),
     )
 
@@ -128,24 +130,24 @@ class PatternCounts:
     endings: Sequence[Mapping[str, Any]]
 
 
-def _count_of(stores: Stores, kind: str, chosen: Mapping[str, str]) -> int:
-    return sum(count["count"] for count in stores.results[kind].counts(**chosen))
+def _count_of(stores: Stores, kind: str, filters: Mapping[str, str]) -> int:
+    return sum(count["count"] for count in stores.results[kind].counts(**filters))
 
 
 def pattern_counts(stores: Stores, name: str) -> PatternCounts:
     """The results of a pattern."""
     pattern = stores.registry.pattern(name)
-    chosen = {"stream": pattern.stream, "pattern": name}
+    filters = {"stream": pattern.stream, "pattern": name}
     place = pattern.stream, name
     return PatternCounts(
         pattern=pattern,
         alerts=stores.alerts.counts().get(place, 0),
         would_be_lost=stores.alerts.lost_counts().get(place, 0),
         last_alert=stores.alerts.last(*place),
-        suppressed_alerts=_count_of(stores, "suppressed-alert", chosen),
-        corrections=_count_of(stores, "correction", chosen),
-        timeouts=stores.results["timeout"].counts(**chosen),
-        endings=stores.results["ending"].counts(**chosen),
+        suppressed_alerts=_count_of(stores, "suppressed-alert", filters),
+        corrections=_count_of(stores, "correction", filters),
+        timeouts=stores.results["timeout"].counts(**filters),
+        endings=stores.results["ending"].counts(**filters),
     )
 
 
@@ -158,7 +160,7 @@ class SkippedBacklog:
 
 
 def skipped_by(stores: Stores) -> SkippedBacklog:
-    """The present backlog."""
+    """The backlog that an operator skips if it is paused now."""
     after = {report.shard: report.position for report in stores.pipeline_status.shards()}
     return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)
 

@@ -23,9 +23,9 @@ def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
     """The present plan: tasks, shards, and the operators of one kind at one key of a stream, which share an engine."""
     shards = _shards(stores)
     tasks: dict[str, list[int]] = {}
-    for one in shards:
-        if one["task"] is not None:
-            tasks.setdefault(one["task"], []).append(one["shard"])
+    for shard in shards:
+        if shard["task"] is not None:
+            tasks.setdefault(shard["task"], []).append(shard["shard"])
     together: dict[tuple[str, str], list[HostCost]] = {}
     for cost in stores.pipeline_status.costs():
         together.setdefault((cost.stream, cost.kind), []).append(cost)
@@ -33,7 +33,7 @@ def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
     return {
         "runtime": settings.runtime,
         "policy": OldestFirst.name,
-        "tasks": [{"name": name, "shards": held} for name, held in sorted(tasks.items())],
+        "tasks": [{"name": name, "shards": task_shards} for name, task_shards in sorted(tasks.items())],
         "shards": shards,
         "engines": [_engine(stream, kind, costs, now_us) for (stream, kind), costs in sorted(together.items())],
     }
@@ -43,18 +43,18 @@ def _shards(stores: Stores) -> list[Document]:
     status = stores.pipeline_status
     ends, owners = status.ends(stores.log.shards()), status.owners()
     reports = {report.shard: report for report in status.shards()}
-    found = []
+    documents = []
     for shard, end in enumerate(ends):
         report = reports.get(shard)
         position = "0-0" if report is None else report.position
         task = owners.get(shard) or (report and report.process) or None
-        found.append({"shard": shard, "task": task, "position": position, "lag_s": _lag_s(position, end)})
-    return found
+        documents.append({"shard": shard, "task": task, "position": position, "lag_s": _lag_s(position, end)})
+    return documents
 
 
 def _lag_s(position: str, end: str) -> float:
     """The age of an entry relative to the newest one, in seconds; positions begin with milliseconds."""
-    reached, newest = (int(one.partition("-")[0]) for one in (position, end))
+    reached, newest = (int(entry.partition("-")[0]) for entry in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0
 
 

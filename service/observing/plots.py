@@ -21,7 +21,7 @@ _MOST = 1e300  # greater numbers could have infinite differences
 
 
 def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
-    """A picture, SVG: the values of each group in the derived events of an operator that are kept, over time."""
+    """An SVG picture of the values of each group over time, from the kept derived events of an operator."""
     record = stores.registry.operators(kind.name).get(name)
     by, values = kind.plotted(record.definition)
     events = sorted(_kept_events(stores, record), key=lambda event: parse_time(event["time"]))
@@ -29,21 +29,26 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """The numbers of a value by the text of their group; the groups with most of them first."""
-    found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    """The times and numbers of a value, by the text of their group; groups with the most numbers come first."""
+    by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:
         number = event["data"].get(value)
         if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= _MOST:
-            found[_group_text([event["data"].get(one) for one in by])].append((parse_time(event["time"]), number))
-    return dict(sorted(found.items(), key=lambda one: (-len(one[1]), one[0])))
+            by_group[_group_text([event["data"].get(attribute) for attribute in by])].append(
+                (parse_time(event["time"]), number)
+            )
+    return dict(sorted(by_group.items(), key=lambda entry: (-len(entry[1]), entry[0])))
 
 
 def _kept_events(stores: Stores, record: RegisteredOperator) -> Sequence[Mapping[str, Any]]:
     if record.state == "draft":
         return ()
-    wanted = EventFilter(stream=record.into, since_ms=stores.registry.since_ms(record.into))
-    return stores.event_pages(wanted, None, MOST_EVENTS).items
+    event_filter = EventFilter(stream=record.into, since_ms=stores.registry.since_ms(record.into))
+    return stores.event_pages(event_filter, None, MOST_EVENTS).items
 
 
 def _group_text(group: Sequence[Any]) -> str:
-    return ", ".join(one if isinstance(one, str) else orjson.dumps(one).decode() for one in group) or "all events"
+    return (
+        ", ".join(element if isinstance(element, str) else orjson.dumps(element).decode() for element in group)
+        or "all events"
+    )

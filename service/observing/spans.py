@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry: the only module that uses its SDK; ``tracing`` imports it if tracing is configured.
 
-Spans wait in a bounded queue, from which a thread sends them. If the collector does not take them, they are dropped;
-nothing else waits for it.
+Spans wait in a bounded queue, from which a thread sends them. If the collector does not accept them, they are dropped;
+no other code waits for the collector.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OpenSpan:
         self._span.set_attributes(attributes)
 
     def fail(self, reason: str) -> None:
-        """Set its status to error."""
+        """Set the span's status to error."""
         self._span.set_status(trace.Status(trace.StatusCode.ERROR, reason))
 
     def end(self) -> None:
@@ -59,19 +59,19 @@ class Spans:
     """
 
     def __init__(self, endpoint: str, sample_ratio: float, process: str) -> None:
-        named = {"service.namespace": "forestall", "service.name": f"forestall-{process}"}
+        attributes = {"service.namespace": "forestall", "service.name": f"forestall-{process}"}
         self.provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
-            resource=Resource.create(named),
-            shutdown_on_exit=False,  # that waits long if no collector answers
+            resource=Resource.create(attributes),
+            shutdown_on_exit=False,  # shutdown at exit waits long if no collector answers
         )
         self.provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint, timeout=_SEND_TIMEOUT_S)))
         self._tracer = self.provider.get_tracer("forestall")
 
     def current(self) -> str | None:
         """The ``traceparent`` of the span around the caller; None without a span, or if it is not sampled."""
-        found = trace.get_current_span().get_span_context()
-        return _written(found) if found.is_valid and found.trace_flags.sampled else None
+        span_context = trace.get_current_span().get_span_context()
+        return _written(span_context) if span_context.is_valid and span_context.trace_flags.sampled else None
 
     def begin(
         self,

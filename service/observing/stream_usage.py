@@ -26,7 +26,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
         return StreamUsage(uses=uses, lateness=measured_lateness(stores, declaration))
-    producers = [one for one in stores.registry.feeders() if one.into == declaration.name]
+    producers = [feeder for feeder in stores.registry.feeders() if feeder.into == declaration.name]
     return StreamUsage(
         uses=uses, waits_for=waiting_reason(declaration.name, producers, stores.pipeline_status.shards())
     )
@@ -41,14 +41,14 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
     held = f"{waiting:,} event{'s are' if waiting > 1 else ' is'} held"
     if not producers:
         return f"{events} and nothing feeds the stream any more"
-    found = sorted(_times(producers, reports))
-    if not found:
+    times = sorted(_times(producers, reports))
+    if not times:
         return f"{events} for the first report of the shards"
-    is_known, time_us, source, shard = found[0]
-    seen = {name for is_timed, _, name, _ in found if is_timed}
-    if unseen := sorted({name for _, _, name, _ in found} - seen):
+    is_known, time_us, source, shard = times[0]
+    timed = {name for is_timed, _, name, _ in times if is_timed}
+    if untimed := sorted({name for _, _, name, _ in times} - timed):
         return (
-            f"{events} for the first event of {' and of '.join(unseen)}; without one, a punctuation ends the wait "
+            f"{events} for the first event of {' and of '.join(untimed)}; without one, a punctuation ends the wait "
             "(forestall streams punctuate), and so does quiet_after"
         )
     if not is_known:
@@ -58,9 +58,9 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
 
 
 def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """For each source and shard: whether time is known there, the watermark, and their names."""
-    for label in {f"{one.stream}@{one.key}" if one.key else one.stream for one in producers}:
+    """For each source and shard: whether the watermark is known, the watermark, the source's name, and the shard."""
+    for label in {f"{producer.stream}@{producer.key}" if producer.key else producer.stream for producer in producers}:
         for report in reports:
-            seen = report.streams.get(label)
-            time_us = None if seen is None else seen.watermark_us
+            stream_report = report.streams.get(label)
+            time_us = None if stream_report is None else stream_report.watermark_us
             yield time_us is not None, time_us or 0, label.replace("@", " by "), report.shard

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
-    """The spans of a process, to be closed by the caller; None without endpoint, an error without OpenTelemetry."""
+    """The spans of a process, which the caller closes; None without endpoint, an error without OpenTelemetry."""
     if settings.endpoint is None:
         return None
     return _tracer()(settings.endpoint, settings.sample_ratio, process)

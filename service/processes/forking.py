@@ -24,7 +24,7 @@ def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> No
     with log_file.open("ab") as log:
         for stream in _OUTPUTS:
             os.dup2(log.fileno(), stream)
-    # house: allow environment: what starts a process from its program sets it before
+    # house: allow environment: a forked process starts with the fork server's environment
     os.environ |= environment
     _share_server()
     sys.exit(import_module(module).main())

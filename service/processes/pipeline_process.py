@@ -70,7 +70,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
     warn_of_risks(stores)
     stores.log.layout.require_settled()
     with ExitStack() as ends:
-        ends.callback(_say_nothing_more, stores)
+        ends.callback(_clear_heartbeat, stores)
         where = session_options(settings)
         report = StartReport(stores.heartbeat, life_sign(settings.life_dir, "pipeline"))
         needed = EXERCISES if is_local(where.master) else ()  # machines of a cluster compile their own kernels
@@ -133,7 +133,7 @@ def warn_of_risks(stores: Stores) -> None:
         structlog.get_logger(__name__).warning("redis-at-risk", found=finding.found, advice=finding.advice)
 
 
-def _say_nothing_more(stores: Stores) -> None:
+def _clear_heartbeat(stores: Stores) -> None:
     """Delete the heartbeat; if Redis does not answer, it becomes stale by itself."""
     with suppress(StoreUnavailable):
         stores.heartbeat.clear()

@@ -214,7 +214,7 @@ class Supervisor:
             self.on_death(child.failed(_SERVER, now, reason=error.message))
 
     def run(self, stop: Event, *, each_round: Callable[[], None] = lambda: None, interval_s: float = 0.2) -> None:
-        """Tend until ``stop`` is set, then stop everything."""
+        """Start and watch the processes until ``stop`` is set, then stop everything."""
         try:
             while not stop.wait(interval_s):
                 self.tend()

@@ -96,7 +96,7 @@ def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], 
 
 
 def watch(supervisor: Supervisor) -> Callable[[], str]:
-    """A function that names a process that ends again and again, from this call on; empty if none does."""
+    """A function that reports, in words, processes that have ended repeatedly since this call; empty if none has."""
     before = {name: supervisor.starts(name) for name in supervisor.children}
 
     def keeps_dying() -> str:

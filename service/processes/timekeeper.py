@@ -26,7 +26,7 @@ from streams import LATEST_US, StreamDeclaration, Tick
 PERIOD_S = 1.0
 
 _SECOND_US = 1_000_000
-_QUIET_US = _SECOND_US  # of a stream that feeds a derived one
+_QUIET_US = _SECOND_US  # for a stream that feeds a derived stream
 _LONGEST_PAUSE_US = 60 * _SECOND_US
 _UNKNOWN = StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
 
@@ -55,29 +55,39 @@ class Timekeeper:
         roots = self._roots(streams)
         feeding = frozenset().union(*roots.values())
         shared = feeding | self._stores.log.routed()
-        declared = [one for one in streams if needs_ticks(one, is_shared=one.name in shared)]
+        declared = [stream for stream in streams if needs_ticks(stream, is_shared=stream.name in shared)]
         if not declared:
             return {}
         now_us, times = self._stores.stream_times.read()
-        known = {one.name: times.get(one.name, _UNKNOWN) for one in declared}
-        empty = [(name, sinces.get(name, "")) for name, seen in known.items() if seen.appended_us is None]
-        self._empty_since_us = {one: self._empty_since_us.get(one, now_us) for one in empty}
-        known |= {name: replace(known[name], appended_us=us) for (name, _), us in self._empty_since_us.items()}
-        made = {name: [times[one] for one, of in roots.items() if name in of and one in times] for name in feeding}
-        found = ((one.name, due_tick(one, known[one.name], now_us, made=made.get(one.name))) for one in declared)
-        due = {name: one for name, one in found if one is not None}
+        all_times = {stream.name: times.get(stream.name, _UNKNOWN) for stream in declared}
+        empty = [
+            (name, sinces.get(name, "")) for name, last_times in all_times.items() if last_times.appended_us is None
+        ]
+        self._empty_since_us = {entry: self._empty_since_us.get(entry, now_us) for entry in empty}
+        all_times |= {name: replace(all_times[name], appended_us=us) for (name, _), us in self._empty_since_us.items()}
+        derived = {
+            name: [times[target] for target, source_names in roots.items() if name in source_names and target in times]
+            for name in feeding
+        }
+        ticks = (
+            (stream.name, due_tick(stream, all_times[stream.name], now_us, derived=derived.get(stream.name)))
+            for stream in declared
+        )
+        due = {name: record for name, record in ticks if record is not None}
         tick, layout = self._stores.stream_times.tick, self._stores.log.layout
-        return {name: one for name, one in due.items() if tick(name, one, layout, since=sinces.get(name, ""))}
+        return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
         """For each derived stream that is fed, the posted streams from which its events ultimately come."""
         if not any(stream.derived for stream in streams):
             return {}
         feeders = self._stores.registry.feeders()
-        feeds = Feeds({(one.stream, one.key, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
+        feeds = Feeds(
+            {(feeder.stream, feeder.key, feeder.kind, feeder.name): (Feed(stream=feeder.into),) for feeder in feeders}
+        )
         roots: dict[str, frozenset[str]] = {}
         for target in feeds.order:
-            roots[target] = frozenset().union(*(roots.get(one, {one}) for one in feeds.sources[target]))
+            roots[target] = frozenset().union(*(roots.get(source, {source}) for source in feeds.sources[target]))
         return roots
 
 
@@ -89,20 +99,25 @@ def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
 
 
 def due_tick(
-    stream: StreamDeclaration, times: StreamTimes, now_us: int, *, made: Sequence[StreamTimes] | None = None
+    stream: StreamDeclaration, times: StreamTimes, now_us: int, *, derived: Sequence[StreamTimes] | None = None
 ) -> Tick | None:
     """The tick that is due for a stream now, if any.
 
     Without any event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event is
     not known; ``times.appended_us`` is then when the stream was first seen to be empty. ``now_us`` is of the same
-    clock. ``made`` has the times of the streams that are derived from it through the log; None: its events feed
-    nothing.
+    clock. ``derived`` has the times of the streams that are derived from this stream through the log; None: its
+    events feed nothing.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):
         return Tick(time_us=newest_us, cause="events")
     quiet_us, pause_us = stream.quiet_after_us, now_us - (now_us if times.appended_us is None else times.appended_us)
-    if made is not None and stream.lateness is None and ticked_us is not None and _is_resting(times, made, now_us):
+    if (
+        derived is not None
+        and stream.lateness is None
+        and ticked_us is not None
+        and _is_resting(times, derived, now_us)
+    ):
         return Tick(time_us=ticked_us + 1, cause="clock")  # everything derived up to now is complete
     if quiet_us is None or pause_us < quiet_us:
         return None
@@ -113,11 +128,14 @@ def due_tick(
     return Tick(time_us=time_us, cause="clock") if is_due else None
 
 
-def _is_resting(times: StreamTimes, made: Sequence[StreamTimes], now_us: int) -> bool:
-    """Whether a stream is quiet, and some event of it, or of a stream derived from it, has the newest tick's time.
+def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:
+    """Whether a stream is quiet, and some event of the stream or of a derived stream has the newest tick's time.
 
     A derived event has exactly this time if an event came late, or if a deadline was due at the tick.
     """
-    waiting = [one for one in (times, *made) if one.newest_us == times.ticked_us]
-    is_quiet = all(one.appended_us is not None and now_us - one.appended_us >= _QUIET_US for one in (times, *waiting))
+    waiting = [stream_times for stream_times in (times, *derived) if stream_times.newest_us == times.ticked_us]
+    is_quiet = all(
+        stream_times.appended_us is not None and now_us - stream_times.appended_us >= _QUIET_US
+        for stream_times in (times, *waiting)
+    )
     return bool(waiting) and is_quiet and times.newest_us is not None and times.newest_us < LATEST_US

@@ -17,9 +17,9 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
     error names the changes that are not made; earlier ones stay.
     """
     work, owner = plan.work, plan.ownership
-    left = {change.identity for change in plan.changes if change.wanted is None} & owner.own
-    if owner.own != plan.named | left:
-        note_ownership(client, owner.project, plan.named | left)
+    unnamed = {change.identity for change in plan.changes if change.wanted is None} & owner.own
+    if owner.own != plan.named | unnamed:
+        note_ownership(client, owner.project, plan.named | unnamed)
     for number, change in enumerate(work):
         try:
             _make(client, change)
@@ -28,13 +28,13 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
         tell(change)
     deleted = {change.identity for change in work if change.action == "gone"}
     if deleted:
-        note_ownership(client, owner.project, (plan.named | left) - deleted)
+        note_ownership(client, owner.project, (plan.named | unnamed) - deleted)
 
 
 def _make(client: Client, change: Change) -> None:
     """Make a change if the resource still has the planned form; its tag is read anew, as other changes may renew it."""
-    found = change.kind.find(client, change.name)
-    if (None if found is None else found.form) != (None if change.found is None else change.found.form):
+    current = change.kind.find(client, change.name)
+    if (None if current is None else current.form) != (None if change.found is None else change.found.form):
         raise ResourceChanged(
             "somebody else has changed it",
             status=HTTPStatus.PRECONDITION_FAILED,
@@ -43,28 +43,29 @@ def _make(client: Client, change: Change) -> None:
             retry_after_s=None,
         )
     if change.wanted is not None:
-        change.kind.put(client, change.wanted, found)
-    elif found is not None:
-        change.kind.remove(client, found)
+        change.kind.put(client, change.wanted, current)
+    elif current is not None:
+        change.kind.remove(client, current)
 
 
 def _stopped(client: Client, work: list[Change], number: int, error: ApiError) -> ApplyStopped:
     change = work[number]
-    left = ", ".join(one.title for one in work[number:])
+    unmade = ", ".join(pending.title for pending in work[number:])
     status = error.status
-    what = error.message
+    reason = error.message
     if status in (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT):
         now = change.kind.find(client, change.name)
         before = None if change.found is None else change.found.form
         lines = difference(before, None if now is None else now.form)
         if lines:
-            shown = "\n".join(f"    {line}" for line in lines)
-            what = (
-                f"somebody else has changed it since the plan was made (412):\n{shown}\n  apply again to see the plan"
+            changed_lines = "\n".join(f"    {line}" for line in lines)
+            reason = (
+                f"somebody else has changed it since the plan was made (412):\n{changed_lines}\n"
+                "  apply again to see the plan"
             )
     return ApplyStopped(
-        f"{change.title}: {what}\n{number} of {len(work)} changes are made; not made: {left}",
+        f"{change.title}: {reason}\n{number} of {len(work)} changes are made; not made: {unmade}",
         status=status,
         made=number,
-        left=[one.title for one in work[number:]],
+        left=[pending.title for pending in work[number:]],
     )

@@ -1,4 +1,4 @@
-"""Tests of a project: given events and the expected results.
+"""Tests of a project: events, and the results expected from them.
 
 Events may have the short form of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
 another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results have a short form, too: ``lost r=B3
@@ -66,7 +66,7 @@ class Outcome:
     seconds: float
 
     def side_by_side(self) -> list[str]:
-        """Expected and found results, line by line, with a mark where they differ."""
+        """Expected and actual results, line by line, with a mark where they differ."""
         lines: list[str] = []
         for name in self.case.expected:
             pairs = list(_paired(self.case.expected[name], self.found[name]))
@@ -100,37 +100,41 @@ def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]
 
 def run_case(case: Case, project: LocalProject) -> CaseRun:
     """Run the events of a test; returns results and notices."""
-    ran = project.fed(case.events, promises=case.promises)
-    found = ran.results(is_open=case.is_open)
+    inline_run = project.fed(case.events, promises=case.promises)
+    results = inline_run.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
-    short = short_ids(found[EVENTS])
-    chosen = {name: [one for one in found[name] if _is_compared(name, one, case, project)] for name in (*LISTS, EVENTS)}
-    lines = {name: sorted(_tidy(line_of(one, short, has_keys=len(keys) > 1)) for one in chosen[name]) for name in LISTS}
-    lines[EVENTS] = sorted(event_lines(chosen[EVENTS]))
-    return CaseRun(lines=lines, losses=ran.losses, unkeyed=ran.unkeyed)
+    short = short_ids(results[EVENTS])
+    compared = {
+        name: [body for body in results[name] if _is_compared(name, body, case, project)] for name in (*LISTS, EVENTS)
+    }
+    lines = {
+        name: sorted(_tidy(line_of(body, short, has_keys=len(keys) > 1)) for body in compared[name]) for name in LISTS
+    }
+    lines[EVENTS] = sorted(event_lines(compared[EVENTS]))
+    return CaseRun(lines=lines, losses=inline_run.losses, unkeyed=inline_run.unkeyed)
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a test compares a result: the test names no operators, or the result's, or the result has none."""
+    """Whether a test compares a result: it names no operators or the result's operator, or the result has none."""
     if not case.patterns:
         return True
     if name == EVENTS:
-        return result["stream"] in {project.feeds().get(one) for one in case.patterns}
+        return result["stream"] in {project.feeds().get(operator) for operator in case.patterns}
     subject = LISTS[name].subject_of(result)
     return not subject or subject in case.patterns
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Short forms, type and second, of derived events by id."""
-    return {one["id"]: f"{one['type']}{_seconds(one['time'])}" for one in events}
+    return {event["id"]: f"{event['type']}{_seconds(event['time'])}" for event in events}
 
 
 def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Derived events as lines: stream, key, type and second, attributes; retractions in the same form."""
     short = short_ids(events)
-    for one in events:
-        data = {name: short.get(value, value) if name == "retracts" else value for name, value in one["data"].items()}
-        yield " ".join([one["stream"], f"[{one['key']}]", short[one["id"]], *sorted(words_of(data))])
+    for event in events:
+        data = {name: short.get(value, value) if name == "retracts" else value for name, value in event["data"].items()}
+        yield " ".join([event["stream"], f"[{event['key']}]", short[event["id"]], *sorted(words_of(data))])
 
 
 def words_of(values: Mapping[str, Any]) -> list[str]:
@@ -140,36 +144,37 @@ def words_of(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def outcome_of(case: Case, found: Mapping[str, list[str]], seconds: float) -> Outcome:
+def outcome_of(case: Case, lines: Mapping[str, list[str]], seconds: float) -> Outcome:
     """Compare the results of a test with its expectation."""
-    chosen = {name: found[name] for name in case.expected}
+    compared = {name: lines[name] for name in case.expected}
     is_right = all(
-        all(_is_met(left, right) for left, right in _paired(case.expected[name], chosen[name])) for name in chosen
+        all(_is_met(left, right) for left, right in _paired(case.expected[name], compared[name])) for name in compared
     )
-    return Outcome(case=case, found=chosen, is_right=is_right, seconds=seconds)
+    return Outcome(case=case, found=compared, is_right=is_right, seconds=seconds)
 
 
-def expectation(found: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """The expectation that a test would meet: the results that were found, for the lists that the test names."""
-    return {name: list(found[name]) for name in (*LISTS, EVENTS) if name in case.expected}
+def expectation(lines: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
+    """The expectation that the actual results would meet, for the lists that the test names."""
+    return {name: list(lines[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
-def line_of(one: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
+def line_of(body: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
     """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all its members.
 
     ``short`` maps event ids to their short forms.
     """
-    if "bindings" not in one and "reason" not in one:
-        return " ".join(words_of({name: value for name, value in one.items() if name != "stream"}))
-    words = [str(one["pattern"])] if "pattern" in one else []
-    words += [f"[{one['key']}]"] if has_keys else []
-    words += [row_text(one)] if "row" in one else []
-    if "bindings" in one:
+    if "bindings" not in body and "reason" not in body:
+        return " ".join(words_of({name: value for name, value in body.items() if name != "stream"}))
+    words = [str(body["pattern"])] if "pattern" in body else []
+    words += [f"[{body['key']}]"] if has_keys else []
+    words += [row_text(body)] if "row" in body else []
+    if "bindings" in body:
         words += [
-            f"{alias}={','.join(short.get(one, one) for one in ids)}" for alias, ids in sorted(one["bindings"].items())
+            f"{alias}={','.join(short.get(event_id, event_id) for event_id in ids)}"
+            for alias, ids in sorted(body["bindings"].items())
         ]
     else:
-        words += [f"{short.get(one['event'], one['event'])}: {' '.join(one['reason'].split())}"]
+        words += [f"{short.get(body['event'], body['event'])}: {' '.join(body['reason'].split())}"]
     return " ".join(words)
 
 
@@ -236,11 +241,11 @@ def _case(document: Document, project: LocalProject) -> Case:
 
 def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, Punctuation]]:
     """Read promises that ranges of keys are finished, each with its stream."""
-    for name, some in document.body.get("punctuations", {}).items():
+    for name, promises in document.body.get("punctuations", {}).items():
         _check_stream(document, project, name, "punctuations")
-        for one in some:
+        for promise in promises:
             try:
-                yield name, read_promise(one)
+                yield name, read_promise(promise)
             except ForestallError as error:
                 raise document.refuse(error.message, "punctuations") from error
 
@@ -251,7 +256,7 @@ def _only_stream(document: Document, project: LocalProject) -> str:
     if stream is not None:
         _check_stream(document, project, stream, "stream")
         return stream
-    posted = [name for name, one in project.streams.items() if not one.derived]
+    posted = [name for name, declaration in project.streams.items() if not declaration.derived]
     if len(posted) != 1:
         raise document.refuse("say which stream the events are of, as the project has several")
     return posted[0]
@@ -278,13 +283,13 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
     if isinstance(written, str):
         written = {document.body.get("key", _KEY): written}
     if isinstance(written, Mapping):
-        found = [_short(document, word, key) for key, words in written.items() for word in words.split()]
-        yield from sorted(found, key=lambda event: event.time_us)
+        events = [_short(document, word, key) for key, words in written.items() for word in words.split()]
+        yield from sorted(events, key=lambda event: event.time_us)
         return
     declaration = project.stream(stream)
-    for one in written:
-        check_extent(one)
-        yield parse_plain(one, declaration)
+    for plain_event in written:
+        check_extent(plain_event)
+        yield parse_plain(plain_event, declaration)
 
 
 def _short(document: Document, word: str, key: str) -> Event:
@@ -308,9 +313,9 @@ def _seconds(time: str) -> str:
 
 
 def _number(text: str) -> int | float | str:
-    for read in (int, float):
+    for convert in (int, float):
         try:
-            return read(text)
+            return convert(text)
         except ValueError:
             continue
     return text.strip('"')
@@ -325,24 +330,24 @@ def _tidy(line: str) -> str:
     return " ".join([*(word for word in words if "=" not in word), *sorted(word for word in words if "=" in word)])
 
 
-def _is_met(expected: str, found: str) -> bool:
+def _is_met(expected: str, actual: str) -> bool:
     """Whether a line meets an expectation; the expectation may give part of the reason, or no reason."""
-    if expected == found:
+    if expected == actual:
         return True
     head, _, reason = expected.partition(": ")
-    start, colon, why = found.partition(": ")
+    start, colon, why = actual.partition(": ")
     return bool(colon) and head == start and reason in why
 
 
-def _paired(expected: Sequence[str], found: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pair expected with found lines: first the pairs that match, then missing lines, then superfluous lines."""
-    left, missing = list(found), []
+def _paired(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pair expected with actual lines: first the pairs that match, then missing lines, then superfluous lines."""
+    unpaired, missing = list(actual), []
     for line in expected:
-        match = next((one for one in left if _is_met(line, one)), None)
+        match = next((candidate for candidate in unpaired if _is_met(line, candidate)), None)
         if match is None:
             missing.append(line)
         else:
-            left.remove(match)
+            unpaired.remove(match)
             yield line, match
     yield from ((line, "") for line in missing)
-    yield from (("", line) for line in left)
+    yield from (("", line) for line in unpaired)

@@ -39,7 +39,9 @@ class Comparison:
 
     def __init__(self, plan: Plan, documents: Sequence[Document], folder: Path) -> None:
         wanted = wanted_of(documents, folder)
-        changes = (one for one in plan.work if isinstance(one.kind, Operators) and one.wanted is not None)
+        changes = (
+            planned for planned in plan.work if isinstance(planned.kind, Operators) and planned.wanted is not None
+        )
         self._changes = {change.identity: change for change in changes}
         self.after = LocalProject.of_wanted(wanted)
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
@@ -47,43 +49,45 @@ class Comparison:
     def differences(self, events: Mapping[str, EventBatch]) -> Iterator[Difference]:
         """The added and lost results of each new or changed operator, and of all operators and streams downstream."""
         after, before = self.after.run(events), self.before.run(events)
-        asked = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
+        titles = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
         for list_name, kind in {**LISTS, EVENTS: DERIVED}.items():
             if not kind.same_by:
                 continue
             member, word = ("stream", "stream") if kind is DERIVED else (kind.subject, kind.subject)
-            first = [title.removeprefix(f"{word} ") for title in asked if title.startswith(f"{word} ")]
-            for name in dict.fromkeys([*first, *(one[member] for some in (after, before) for one in some[list_name])]):
-                sides = [[one for one in some[list_name] if one[member] == name] for some in (after, before)]
-                found = self._compared(f"{word} {name}", list_name, kind, sides)
-                if found.added or found.lost or found.title in asked:
-                    yield found
+            first = [title.removeprefix(f"{word} ") for title in titles if title.startswith(f"{word} ")]
+            for name in dict.fromkeys(
+                [*first, *(body[member] for results in (after, before) for body in results[list_name])]
+            ):
+                sides = [[body for body in results[list_name] if body[member] == name] for results in (after, before)]
+                difference = self._compared(f"{word} {name}", list_name, kind, sides)
+                if difference.added or difference.lost or difference.title in titles:
+                    yield difference
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
         """The wanted resources, with the service's operators in place of the changed ones and without new operators."""
-        for one in wanted:
-            change = self._changes.get((one.kind.title, one.name))
+        for resource in wanted:
+            change = self._changes.get((resource.kind.title, resource.name))
             if change is None:
-                yield one
-            elif change.found is not None and isinstance(one.kind, Operators):
+                yield resource
+            elif change.found is not None and isinstance(resource.kind, Operators):
                 form = change.found.form
-                yield replace(one, form=form, feeds=one.kind.fed(one.name, form))
+                yield replace(resource, form=form, feeds=resource.kind.fed(resource.name, form))
 
     def _compared(self, title: str, list_name: str, kind: ResultKind, sides: Sequence[Sequence[_Result]]) -> Difference:
         change = self._changes.get(("pattern", title.removeprefix("pattern ")))
         alike: Likeness = "bindings" if change is None or _has_same_aliases(change) else "events"
-        after, before = ({identity_of(kind, one, {}, alike): one for one in some} for some in sides)
+        after, before = ({identity_of(kind, body, {}, alike): body for body in results} for results in sides)
         return Difference(
             title=title,
             list_name=list_name,
-            added=[one for key, one in after.items() if key not in before],
-            lost=[one for key, one in before.items() if key not in after],
+            added=[body for key, body in after.items() if key not in before],
+            lost=[body for key, body in before.items() if key not in after],
             same=len(after.keys() & before.keys()),
         )
 
 
 def _forms(change: Change) -> list[Form]:
-    return [one.form for one in (change.wanted, change.found) if one is not None]
+    return [resource.form for resource in (change.wanted, change.found) if resource is not None]
 
 
 def _titles(change: Change) -> Iterator[str]:

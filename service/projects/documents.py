@@ -99,13 +99,13 @@ def document_schema() -> dict[str, Any]:
     return schema
 
 
-def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of an operator's document, which may have its text in a file."""
-    members = {**shared, **own["properties"]}
+    members = {**shared, **kind_schema["properties"]}
     if "text" in members:
         members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
-    required = [name for name in own["required"] if name != "text"]
-    described = {name: own[name] for name in ("description",) if name in own}
+    required = [name for name in kind_schema["required"] if name != "text"]
+    described = {name: kind_schema[name] for name in ("description",) if name in kind_schema}
     return {**described, "required": required, "properties": members}
 
 
@@ -113,21 +113,23 @@ def read_project(folder: Path) -> list[Document]:
     """Read all documents below a folder, by file and place; files that documents refer to are not documents."""
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
-    found: dict[Path, list[Document] | ProjectRefused] = {}
+    by_path: dict[Path, list[Document] | ProjectRefused] = {}
     for path in sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()):
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            found[path] = _read(path)
-    parts = {path for documents in found.values() if isinstance(documents, list) for path in _named(documents)}
+            by_path[path] = _read(path)
+    parts = {
+        path for documents in by_path.values() if isinstance(documents, list) for path in _referenced_files(documents)
+    }
     problems: list[str] = []
     documents: list[Document] = []
-    for path, some in found.items():
+    for path, parsed in by_path.items():
         if path.resolve() in parts:
             continue
-        if isinstance(some, ProjectRefused):
-            problems += some.problems
+        if isinstance(parsed, ProjectRefused):
+            problems += parsed.problems
         else:
-            documents += some
-            problems += [problem for document in some for problem in _problems(document)]
+            documents += parsed
+            problems += [problem for document in parsed for problem in _problems(document)]
     problems += _repeated(documents)
     if not documents and not problems:
         problems.append(
@@ -140,7 +142,7 @@ def read_project(folder: Path) -> list[Document]:
 
 
 def _read(path: Path) -> list[Document] | ProjectRefused:
-    """Read the documents of a file, or its fault."""
+    """Read the documents of a file; returns the refusal if the file is unreadable or invalid."""
     try:
         return list(_documents(path))
     except ProjectRefused as error:
@@ -169,13 +171,13 @@ def _scalar(node: yaml.ScalarNode) -> object:
     """The value of a scalar as YAML 1.2 reads it."""
     if node.style:  # quoted, or a block
         return node.value
-    found = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
-    if isinstance(found, float) and math.isinf(found):
+    scalar = next((read(node.value) for form, read in _PLAIN if form.fullmatch(node.value)), node.value)
+    if isinstance(scalar, float) and math.isinf(scalar):
         raise UnreadableText((line_of(node), f"{node.value} is too large"))
-    return found
+    return scalar
 
 
-def _named(documents: list[Document]) -> Iterator[Path]:
+def _referenced_files(documents: list[Document]) -> Iterator[Path]:
     """Paths of the files to which documents refer."""
     for document in documents:
         for member in _REFERENCES:
@@ -195,8 +197,8 @@ def _problems(document: Document) -> Iterator[str]:
     unknown = [name for name in document.body if name not in known]
     for name in unknown:
         advice = did_you_mean(name, known)
-        one = indefinite(document.kind)
-        yield f"{document.place(name)}: {one} has no member {name!r}{advice}; it has {listed(known)}"
+        kind_text = indefinite(document.kind)
+        yield f"{document.place(name)}: {kind_text} has no member {name!r}{advice}; it has {listed(known)}"
     if unknown:
         return
     for fault in _validator().iter_errors({"kind": document.kind, "name": document.name, **document.body}):
@@ -230,13 +232,13 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """Documents with the same kind and name, and, for event types, the same stream."""
-    known: dict[tuple[str, ...], Document] = {}
-    named = [document for document in documents if document.kind == "project"]
-    for document in named[1:]:
-        yield f"{document.place()}: a project has one name; it is at {named[0].place()} already"
+    """Faults of documents with the same kind and name, and, for event types, the same stream."""
+    firsts: dict[tuple[str, ...], Document] = {}
+    projects = [document for document in documents if document.kind == "project"]
+    for document in projects[1:]:
+        yield f"{document.place()}: a project has one name; it is at {projects[0].place()} already"
     for document in documents:
         identity = document.kind, document.name, str(document.body.get("stream")) * (document.kind == "event-type")
-        first = known.setdefault(identity, document)
+        first = firsts.setdefault(identity, document)
         if first is not document:
             yield f"{document.place()}: the {document.kind} {document.name!r} is at {first.place()} already; keep one"

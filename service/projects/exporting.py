@@ -32,7 +32,7 @@ class _Writer:
         self._files: list[Path] = []
 
     def written(self) -> list[Path]:
-        """All files."""
+        """Write all documents; returns the files."""
         for kind in KINDS:
             if not isinstance(kind, Following):  # schemas are members of the stream documents
                 for name in kind.names(self._client):
@@ -41,23 +41,23 @@ class _Writer:
 
     def _write(self, kind: ResourceKind, name: str) -> None:
         """Write the document of a resource, with its files."""
-        found = kind.find(self._client, name)
-        if found is None:
+        stored = kind.find(self._client, name)
+        if stored is None:
             return
         place = self._folder / f"{kind.title.replace(' ', '-')}s"
-        body = kind.export(self._client, name, found, partial(self._keep, place))
+        body = kind.export(self._client, name, stored, partial(self._keep, place))
         if kind.title == "stream":
             body = {**body, **self._followed(name)}
-        own = name.partition("/")[2] if isinstance(kind, EventTypes) else name
-        head = {"kind": kind.document_kind, "name": own}
+        document_name = name.partition("/")[2] if isinstance(kind, EventTypes) else name
+        head = {"kind": kind.document_kind, "name": document_name}
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
     def _followed(self, stream: str) -> Form:
         """The document member for the workflow that a stream follows; empty without one."""
-        found = Following().find(self._client, stream)
-        if found is None:
+        stored = Following().find(self._client, stream)
+        if stored is None:
             return {}
-        name, mode = found.form["workflow"], found.form["mode"]
+        name, mode = stored.form["workflow"], stored.form["mode"]
         return {"workflow": name if mode == "auto" else {"name": name, "mode": mode}}
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:

@@ -62,7 +62,7 @@ class LocalProject:
         return self.plan.declarations
 
     def check(self) -> None:
-        """Check the streams that patterns feed."""
+        """Check that a run accepts the plan; raises ``ProjectRefused``, for example if patterns form a cycle."""
         InlineRun(self.plan)
 
     def derived(self) -> list[str]:
@@ -72,23 +72,23 @@ class LocalProject:
     def feeds(self) -> dict[str, str]:
         """Active operators of all kinds by name, each with the derived stream that it feeds; empty: none."""
         fed: dict[str, str] = {}
-        for _, one in self.plan.variant("").operators:
-            kind = KINDS_BY_NAME[one.kind]
+        for _, operator in self.plan.variant("").operators:
+            kind = KINDS_BY_NAME[operator.kind]
             if isinstance(kind, DocumentKind):
-                feed = kind.feed(one)
-                fed[one.name] = "" if feed is None else feed.stream
+                feed = kind.feed(operator)
+                fed[operator.name] = "" if feed is None else feed.stream
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
         """By pattern, its comparisons that are null for some events or rows, as text meets a number or a boolean."""
-        found: dict[str, list[str]] = {}
+        by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
-            batch, known = EventBatch.joined(batches), KindsRead()
-            for pattern in (one.pattern for one, _ in self.plan.patterns[name]):
-                notices = [*incomparable(pattern, batch, known), *key_notices(pattern, self.plan.tables)]
+            batch, kinds_read = EventBatch.joined(batches), KindsRead()
+            for pattern in (routed_pattern.pattern for routed_pattern, _ in self.plan.patterns[name]):
+                notices = [*incomparable(pattern, batch, kinds_read), *key_notices(pattern, self.plan.tables)]
                 if notices:
-                    found[pattern.name] = [notice.placed for notice in notices]
-        return found
+                    by_pattern[pattern.name] = [notice.placed for notice in notices]
+        return by_pattern
 
     def exercises(self) -> list[str]:
         """The exercises that compile the kernels of a run (``streams.compiling``)."""
@@ -130,12 +130,13 @@ class _Reading:
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         self._wanted = wanted
         self._declared = {
-            one.name: StreamDeclaration.from_json({"name": one.name, **one.form}) for one in self._of(Streams)
+            resource.name: StreamDeclaration.from_json({"name": resource.name, **resource.form})
+            for resource in self._of(Streams)
         }
 
     @cached_property
     def _tables(self) -> Tables:
-        calendars = [one.extra["version"] for one in self._of(Calendars)]
+        calendars = [resource.extra["version"] for resource in self._of(Calendars)]
         return reduce(Tables.with_version, [*map(table_of, self._of(ReferenceTables)), *calendars], Tables())
 
     def project(self) -> LocalProject:
@@ -143,20 +144,20 @@ class _Reading:
         sets = self._sets()
         patterns: dict[str, list[tuple[RoutedPattern, bool]]] = {name: [] for name in self._declared}
         operators = list(self._operators())
-        for one in operators:
-            if one.kind == PatternKind.name:
-                stream = one.inputs[0].stream
-                pattern = routed(parse_pattern(one.body["text"]), self._declared[stream])
-                pattern = replace(pattern, suppression=one.body.get(SUPPRESSION))
-                patterns[stream].append((pattern, one.body["is_guarded"]))
+        for operator in operators:
+            if operator.kind == PatternKind.name:
+                stream = operator.inputs[0].stream
+                pattern = routed(parse_pattern(operator.body["text"]), self._declared[stream])
+                pattern = replace(pattern, suppression=operator.body.get(SUPPRESSION))
+                patterns[stream].append((pattern, operator.body["is_guarded"]))
         plan = RunPlan(
             declarations=self._declared,
             sets=sets,
             patterns=patterns,
-            operators=[one for one in operators if one.kind != PatternKind.name],
+            operators=[operator for operator in operators if operator.kind != PatternKind.name],
             tables=self._tables,
         )
-        notices = {one.name: some for one in operators if (some := self._notices(one, sets))}
+        notices = {operator.name: sentences for operator in operators if (sentences := self._notices(operator, sets))}
         return LocalProject(plan=plan, notices=notices)
 
     def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
@@ -168,52 +169,56 @@ class _Reading:
 
     def _operators(self) -> Iterator[Definition]:
         """Operators of all kinds and their parts, as a service would register them."""
-        for one in self._of(Operators):
-            kind = cast("Operators", one.kind).kind
-            declared = partial(self._declaration, one)
-            with _placed(one):
-                operator = kind.read({"name": one.name, **own_members(one.form)}, declared)
+        for resource in self._of(Operators):
+            kind = cast("Operators", resource.kind).kind
+            declared = partial(self._declaration, resource)
+            with _placed(resource):
+                operator = kind.read({"name": resource.name, **own_members(resource.form)}, declared)
                 lookups = kind.lookups(operator)
                 for lookup in lookups:
                     require_lookup(self._tables.forms, *lookup)
-                if any(one.keys is None for one in lookups):
+                if any(table_lookup.keys is None for table_lookup in lookups):
                     kind.require_rows(operator, self._tables)
-                if one.form["state"] == "active":
+                if resource.form["state"] == "active":
                     yield from (replace(part, version=1) for part in (operator, *kind.parts(operator, declared)))
 
-    def _declaration(self, one: Wanted, stream: str) -> StreamDeclaration:
-        self._require(one, "stream", stream, self._declared)
+    def _declaration(self, resource: Wanted, stream: str) -> StreamDeclaration:
+        self._require(resource, "stream", stream, self._declared)
         return self._declared[stream]
 
     def _sets(self) -> dict[str, ConstraintSet]:
         """The effective constraint set of each stream."""
         models: dict[str, Derived] = {}
-        for one in self._of(Workflows):
-            with _placed(one):
-                models[one.name] = _compiled(one.name, one.form)
-        own = dict.fromkeys(self._declared, ConstraintSet())
-        for one in self._of(ConstraintSets):
-            self._require(one, "stream", one.name, self._declared)
-            own[one.name] = parse_constraints(one.form).constraint_set
-        sets = {name: effective_set(own[name], declared, None, "auto") for name, declared in self._declared.items()}
-        for one in self._of(Following):
-            workflow = str(one.form["workflow"])
-            self._require(one, "workflow", workflow, models)
-            with _placed(one):
-                declared = self._declared[one.name]
-                sets[one.name] = effective_set(own[one.name], declared, models[workflow], one.form["mode"])
+        for resource in self._of(Workflows):
+            with _placed(resource):
+                models[resource.name] = _compiled(resource.name, resource.form)
+        hand_written = dict.fromkeys(self._declared, ConstraintSet())
+        for resource in self._of(ConstraintSets):
+            self._require(resource, "stream", resource.name, self._declared)
+            hand_written[resource.name] = parse_constraints(resource.form).constraint_set
+        sets = {
+            name: effective_set(hand_written[name], declared, None, "auto") for name, declared in self._declared.items()
+        }
+        for resource in self._of(Following):
+            workflow = str(resource.form["workflow"])
+            self._require(resource, "workflow", workflow, models)
+            with _placed(resource):
+                declared = self._declared[resource.name]
+                sets[resource.name] = effective_set(
+                    hand_written[resource.name], declared, models[workflow], resource.form["mode"]
+                )
         return sets
 
     def _of(self, kind: type) -> list[Wanted]:
-        return [one for one in self._wanted if isinstance(one.kind, kind)]
+        return [resource for resource in self._wanted if isinstance(resource.kind, kind)]
 
-    def _require(self, one: Wanted, what: str, name: str, known: Mapping[str, Any]) -> None:
-        if name not in known:
-            raise one.document.refuse(_undeclared(what, name, known), what)
+    def _require(self, resource: Wanted, what: str, name: str, declared: Mapping[str, Any]) -> None:
+        if name not in declared:
+            raise resource.document.refuse(_undeclared(what, name, declared), what)
 
 
 @contextmanager
-def _placed(one: Wanted) -> Iterator[None]:
+def _placed(resource: Wanted) -> Iterator[None]:
     """Refuse the document of a resource, at its place, for errors that the block raises."""
     try:
         yield
@@ -221,7 +226,7 @@ def _placed(one: Wanted) -> Iterator[None]:
         raise
     except ForestallError as error:
         member = re.match(r"\w*", str(error.details.get("field") or ""))
-        raise one.document.refuse(error.message, member[0] if member else "") from error
+        raise resource.document.refuse(error.message, member[0] if member else "") from error
 
 
 def _compiled(name: str, form: Form) -> Derived:
@@ -229,5 +234,5 @@ def _compiled(name: str, form: Form) -> Derived:
     return Derived.of(compile_workflow(read_model(form["model"].encode(), options)), name)
 
 
-def _undeclared(what: str, name: str, known: Mapping[str, Any]) -> str:
-    return f"no document declares the {what} {name!r}{did_you_mean(name, known)}"
+def _undeclared(what: str, name: str, declared: Mapping[str, Any]) -> str:
+    return f"no document declares the {what} {name!r}{did_you_mean(name, declared)}"

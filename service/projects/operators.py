@@ -9,7 +9,7 @@ from typing import Any
 
 from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted, tag_of
 from shards import DocumentKind
 from streams import Definition, ForestallError, indefinite
 
@@ -25,13 +25,13 @@ class Operators(ResourceKind):
         self.kind = kind
         self.title = kind.name
         self.path = f"/{kind.plural}"
-        self._own = [name for name in kind.schema["properties"] if name not in kind.passing]
-        self._usual = {**kind.usual, **_SHARED}
+        self._members = [name for name in kind.schema["properties"] if name not in kind.passing]
+        self._defaults = {**kind.usual, **_SHARED}
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read an operator; its streams are checked if they are known."""
-        body = dict(self.kind.answered({**self._usual, **document.body}))
-        if _TEXT in self._own:
+        """Read an operator; its document is checked as far as this needs no streams."""
+        body = dict(self.kind.answered({**self._defaults, **document.body}))
+        if _TEXT in self._members:
             body[_TEXT] = str(document.own_or_beside(_TEXT, indefinite(self.title), folder)).strip()
             body.pop(_TEXT_FILE, None)
         try:
@@ -54,49 +54,49 @@ class Operators(ResourceKind):
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
         """The form of an operator; a suspended one counts as active."""
         members = {"stream": answer["stream"], **answer.get("body", answer)}
-        form = {name: value for name, value in members.items() if name in self._own}
+        form = {name: value for name, value in members.items() if name in self._members}
         if _TEXT in form:
             form[_TEXT] = form[_TEXT].strip()
         state = "active" if answer["state"] == "suspended" else str(answer["state"])
         return {**form, "severity": answer["severity"], "state": state}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         """Register a different operator, then move it to its state."""
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
-        aim, state = form["state"], None if found is None else found.form["state"]
-        tag = tag_of(found)
-        if found is None or {**form, "state": state} != found.form or state == "retired":
-            begun = "draft" if aim == "draft" and state in (None, "draft") else "active"
+        aim, state = form["state"], None if stored is None else stored.form["state"]
+        tag = tag_of(stored)
+        if stored is None or {**form, "state": state} != stored.form or state == "retired":
+            first_state = "draft" if aim == "draft" and state in (None, "draft") else "active"
             client.request(
-                "POST", self.path, body={**self._registration(wanted), "state": begun}, headers=condition(tag)
+                "POST", self.path, body={**self._registration(wanted), "state": first_state}, headers=condition(tag)
             )
-            read = client.find(at)
-            tag, state = (read[1], read[0]["state"]) if read is not None else (None, begun)
+            tagged = client.find(at)
+            tag, state = (tagged[1], tagged[0]["state"]) if tagged is not None else (None, first_state)
         step = _STEPS.get((str(state), aim))
         if step is not None:
             client.request("POST", f"{at}/{step}", headers=condition(tag))
 
     def _registration(self, wanted: Wanted) -> Form:
         """The request body that registers an operator; an operator written as text contains its name."""
-        name = {} if _TEXT in self._own else {"name": wanted.name}
+        name = {} if _TEXT in self._members else {"name": wanted.name}
         return {**name, **wanted.form, **wanted.extra}
 
-    def cannot_change(self, found: Form, wanted: Form) -> str:
+    def cannot_change(self, stored: Form, wanted: Form) -> str:
         """The reason if the stream would change, as an operator's stream is fixed."""
-        is_same = found.get("stream") == wanted.get("stream")
+        is_same = stored.get("stream") == wanted.get("stream")
         return "" if is_same else f"the stream of {indefinite(self.title)} cannot be changed; rename it"
 
-    def effect(self, found: Form, wanted: Form) -> str:
-        """Whether a running operator keeps what it holds, in words."""
-        before, after = own_members(found), own_members(wanted)
-        if not self.kind.holds or found["now"] != "active" or wanted["state"] != "active" or before == after:
+    def effect(self, stored: Form, wanted: Form) -> str:
+        """Whether a running operator keeps its state, in words; empty if the change does not affect the state."""
+        before, after = own_members(stored), own_members(wanted)
+        if not self.kind.holds or stored["now"] != "active" or wanted["state"] != "active" or before == after:
             return ""
         is_kept = self.kind.keeps(before, after)
         return f"it keeps the {self.kind.holds} that it holds" if is_kept else "it begins from nothing"
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """Document members that differ from the defaults."""
-        return {member: value for member, value in found.form.items() if self._usual.get(member, ...) != value}
+        return {member: value for member, value in stored.form.items() if self._defaults.get(member, ...) != value}
 
 
 def own_members(form: Form) -> Form:

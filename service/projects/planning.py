@@ -14,7 +14,7 @@ from service.client import Client, part
 from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators
-from service.projects.resources import Form, Found, ResourceKind, Wanted
+from service.projects.resources import Form, ResourceKind, StoredResource, Wanted
 from service.projects.streams import (
     ConstraintSets,
     EventTypes,
@@ -77,7 +77,7 @@ class Change:
     kind: ResourceKind
     name: str
     wanted: Wanted | None
-    found: Found | None
+    found: StoredResource | None
     why: str = ""
 
     @property
@@ -133,26 +133,30 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
     wanted = wanted_of(documents, folder)
     changes: list[Change] = []
     problems: list[str] = []
-    for one in wanted:
-        found = one.kind.find(client, one.name)
-        if found is not None and one.kind.is_as(found.form, one):
+    for resource in wanted:
+        stored = resource.kind.find(client, resource.name)
+        if stored is not None and resource.kind.is_as(stored.form, resource):
             continue
         change = Change(
-            action="new" if found is None else "changed", kind=one.kind, name=one.name, wanted=one, found=found
+            action="new" if stored is None else "changed",
+            kind=resource.kind,
+            name=resource.name,
+            wanted=resource,
+            found=stored,
         )
-        if found is not None and (why := one.kind.cannot_change(found.form, one.form)):
+        if stored is not None and (why := resource.kind.cannot_change(stored.form, resource.form)):
             lines = "\n".join(f"    {line}" for line in change.difference())
-            problems.append(f"{one.document.place()}: {change.title}: {why}\n{lines}")
+            problems.append(f"{resource.document.place()}: {change.title}: {why}\n{lines}")
         changes.append(change)
     if problems:
         raise ProjectRefused.of(problems)
-    other = {id(change.wanted.document) for change in changes if change.wanted is not None}
-    named = frozenset((one.kind.title, one.name) for one in wanted)
+    changed_documents = {id(change.wanted.document) for change in changes if change.wanted is not None}
+    named = frozenset((resource.kind.title, resource.name) for resource in wanted)
     ownership = read_ownership(client, project_name(documents, folder))
     gone = list(_gone(client, named, ownership, is_pruned=is_pruned))
     return Plan(
         changes=[*changes, *_without_used_streams(client, gone, named)],
-        same=sum(one.kind not in ("test", "project") for one in documents) - len(other),
+        same=sum(document.kind not in ("test", "project") for document in documents) - len(changed_documents),
         named=named,
         ownership=ownership,
     )
@@ -161,24 +165,24 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
     """The resources of documents in the order of creation; problems are reported with their places."""
     problems: list[str] = []
-    found: list[Wanted] = []
+    resources: list[Wanted] = []
     for kind in KINDS:
         for document in documents:
             try:
-                found += kind.wanted(document, folder)
+                resources += kind.wanted(document, folder)
             except ProjectRefused as error:
                 problems += error.problems
             except DeclarationError as error:
                 problems.append(f"{document.place()}: {error.message}")
     if problems:
         raise ProjectRefused.of(problems)
-    return with_implied(found)
+    return with_implied(resources)
 
 
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
     """Add the undocumented resources that wanted resources need; all are in the order of creation."""
-    implied = [one for kind in KINDS for one in kind.implied(wanted)]
-    return sorted([*wanted, *implied], key=lambda one: KINDS.index(one.kind))
+    implied = [resource for kind in KINDS for resource in kind.implied(wanted)]
+    return sorted([*wanted, *implied], key=lambda resource: KINDS.index(resource.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:
@@ -191,11 +195,11 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
     """Changes for a service's resources that the project does not name, in the order of deletion."""
     for kind in reversed(KINDS):
         for name in kind.names(client):
-            found = None if (kind.title, name) in named else kind.find(client, name)
-            if found is not None:
+            stored = None if (kind.title, name) in named else kind.find(client, name)
+            if stored is not None:
                 why = ownership.why_kept((kind.title, name)) or ("" if is_pruned else "--prune deletes it")
                 why = kind.cannot_go or why
-                yield Change(action="kept" if why else "gone", kind=kind, name=name, wanted=None, found=found, why=why)
+                yield Change(action="kept" if why else "gone", kind=kind, name=name, wanted=None, found=stored, why=why)
 
 
 def _without_used_streams(client: Client, gone: Sequence[Change], named: frozenset[Identity]) -> Iterator[Change]:
@@ -211,7 +215,9 @@ def _without_used_streams(client: Client, gone: Sequence[Change], named: frozens
 
 def project_name(documents: Sequence[Document], folder: Path) -> str:
     """The name of a project: from its document of the kind project, otherwise the folder's name."""
-    return next((one.name for one in documents if one.kind == "project"), folder.resolve().name or "project")
+    return next(
+        (document.name for document in documents if document.kind == "project"), folder.resolve().name or "project"
+    )
 
 
 def read_ownership(client: Client, project: str) -> Ownership:
@@ -219,7 +225,7 @@ def read_ownership(client: Client, project: str) -> Ownership:
     own: frozenset[Identity] = frozenset()
     others: dict[Identity, list[str]] = {}
     for item in client.projects.list():
-        resources = [(one["kind"], one["name"]) for one in item["resources"]]
+        resources = [(record["kind"], record["name"]) for record in item["resources"]]
         if item["name"] == project:
             own = frozenset(resources)
         else:

@@ -29,17 +29,17 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(value: Any) -> Punctuation:
-    """Read a promise about a range, as in the API but with a time (also in seconds), as a run has all times at once."""
+    """Read a promise about a range of keys: the form of the API, but with a required time, RFC 3339 or in seconds."""
     if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
     by, time = value.get("by") or "", value["time"]
     if not isinstance(by, str):
         raise PromiseRefused(f"'by' of a promise is the name or the path of a key, got {by!r}")
     try:
-        found = KeyRange.from_json(value["range"])
+        key_range = KeyRange.from_json(value["range"])
         when_us = parse_time(time) if isinstance(time, str) else round(float(time) * _SECOND_US)
     except (ForestallError, ValueError, TypeError, OverflowError) as error:
         raise PromiseRefused(f"{error}; a promise in a run is {_FORM}") from error
     if not EARLIEST_US <= when_us <= LATEST_US:
         raise PromiseRefused(f"the time of a promise is {time!r}, which is outside the years 1 to 9999")
-    return Punctuation(range=found, by=by, time_us=when_us)
+    return Punctuation(range=key_range, by=by, time_us=when_us)

@@ -32,7 +32,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StoredResource:
     """A resource of a service: its form, ``ETag`` and path in the API, and the service's whole answer."""
 
     form: Form
@@ -75,15 +75,15 @@ class ResourceKind(ABC):
         """The resources of this kind that a project's other resources need and no document describes."""
         return iter(())
 
-    def is_as(self, found: Form, wanted: Wanted) -> bool:
-        """Whether the found resource equals the wanted one."""
-        return found == wanted.form
+    def is_as(self, stored: Form, wanted: Wanted) -> bool:
+        """Whether the stored resource equals the wanted one."""
+        return stored == wanted.form
 
-    def cannot_change(self, found: Form, wanted: Form) -> str:
-        """The reason why an existing resource cannot be changed as wanted, in words; empty if it can."""
+    def cannot_change(self, stored: Form, wanted: Form) -> str:
+        """The reason why a stored resource cannot be changed as wanted, in words; empty if it can."""
         return ""
 
-    def effect(self, found: Form, wanted: Form) -> str:
+    def effect(self, stored: Form, wanted: Form) -> str:
         """The effect of a change on the state of an existing operator, in words; empty: none."""
         return ""
 
@@ -95,38 +95,38 @@ class ResourceKind(ABC):
         """The path of a resource in the API; None if the resource is known not to exist."""
         return f"{self.path}/{part(name)}"
 
-    def find(self, client: Client, name: str) -> Found | None:
+    def find(self, client: Client, name: str) -> StoredResource | None:
         """A resource of a service by name; None if it does not exist."""
         at = self.at(client, name)
-        read = None if at is None else client.find(at)
-        if at is None or read is None:
+        tagged = None if at is None else client.find(at)
+        if at is None or tagged is None:
             return None
-        form = self.form_of(client, at, read[0])
-        return None if form is None else Found(form=form, tag=read[1], at=at, answer=read[0])
+        form = self.form_of(client, at, tagged[0])
+        return None if form is None else StoredResource(form=form, tag=tagged[1], at=at, answer=tagged[0])
 
     @abstractmethod
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
         """The form of a resource, from the service's answer; None if the resource counts as not existing."""
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        """Create the resource, or change it if it is still as found."""
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
+        """Create the resource, or change the stored resource unless another caller changed it after it was read."""
         at = self.at(client, wanted.name)
         assert at is not None, "only receivers have no path before they exist"
-        client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(found)))
+        client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(stored)))
 
     def body_of(self, wanted: Wanted) -> Any:
         """The body that ``put`` sends."""
         return wanted.form
 
-    def remove(self, client: Client, found: Found) -> None:
-        """Delete a found resource."""
-        client.request("DELETE", found.at, headers=condition(found.tag))
+    def remove(self, client: Client, stored: StoredResource) -> None:
+        """Delete a stored resource if it has not changed since it was read."""
+        client.request("DELETE", stored.at, headers=condition(stored.tag))
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        """The members of a document that describes a found resource."""
-        return found.form
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
+        """The members of a document that describes a stored resource."""
+        return stored.form
 
 
-def tag_of(found: Found | None) -> str | None:
-    """The ``ETag`` that a change needs; None if no resource was found."""
-    return None if found is None else found.tag
+def tag_of(stored: StoredResource | None) -> str | None:
+    """The ``ETag`` that a change needs; None if the resource does not exist."""
+    return None if stored is None else stored.tag

@@ -11,7 +11,7 @@ import orjson
 from constraints import parse_constraints, to_document
 from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
+from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted
 from shards import DOCUMENT_KINDS
 from streams import CHANGEABLE, ForestallError, StreamDeclaration
 
@@ -34,16 +34,16 @@ class Streams(ResourceKind):
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
         """The derived streams that operators feed and no document declares."""
-        known = {one.name for one in wanted if one.kind is self}
-        for one in wanted:
-            if one.feeds and one.feeds not in known:
-                known.add(one.feeds)
-                form = _declared({"name": one.feeds, "derived": True})
-                yield Wanted(kind=self, name=one.feeds, form=form, document=one.document, is_implied=True)
+        stream_names = {resource.name for resource in wanted if resource.kind is self}
+        for resource in wanted:
+            if resource.feeds and resource.feeds not in stream_names:
+                stream_names.add(resource.feeds)
+                form = _declared({"name": resource.feeds, "derived": True})
+                yield Wanted(kind=self, name=resource.feeds, form=form, document=resource.document, is_implied=True)
 
-    def is_as(self, found: Form, wanted: Wanted) -> bool:
+    def is_as(self, stored: Form, wanted: Wanted) -> bool:
         """Whether two declarations are equal; an undocumented derived stream may have any declaration."""
-        return found == wanted.form or (wanted.is_implied and found.get("derived", False))
+        return stored == wanted.form or (wanted.is_implied and stored.get("derived", False))
 
     def names(self, client: Client) -> list[str]:
         """Names of all streams except the internal streams of operators."""
@@ -56,19 +56,19 @@ class Streams(ResourceKind):
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
         return _declared(answer)
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         """Declare the stream, or change its changeable members."""
-        if found is None:
+        if stored is None:
             client.request("POST", "/streams", body={"name": wanted.name, **wanted.form}, headers=condition(None))
             return
         changes = {name: wanted.form.get(name, _USUAL[name]) for name in _CHANGEABLE}
-        client.request("PATCH", found.at, body=changes, headers=condition(found.tag))
+        client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
 
-    def cannot_change(self, found: Form, wanted: Form) -> str:
+    def cannot_change(self, stored: Form, wanted: Form) -> str:
         """The reason if members that define how events are read would change, as they are fixed."""
-        fixed = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-        named = ", ".join(name for name in fixed if name not in _CHANGEABLE)
-        return named and f"{named} of a stream cannot be changed; delete the stream first, or declare another one"
+        fixed = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
+        members = ", ".join(name for name in fixed if name not in _CHANGEABLE)
+        return members and f"{members} of a stream cannot be changed; delete the stream first, or declare another one"
 
 
 class EventTypes(ResourceKind):
@@ -88,11 +88,11 @@ class EventTypes(ResourceKind):
         return Wanted(kind=self, name=name, form={"schema": schema}, document=document)
 
     def names(self, client: Client) -> list[str]:
-        found: list[str] = []
+        type_names: list[str] = []
         for stream in client.streams.list():
             items = client.event_types.page(stream["name"])["items"]
-            found += [f"{stream['name']}/{item['type']}" for item in items]
-        return found
+            type_names += [f"{stream['name']}/{item['type']}" for item in items]
+        return type_names
 
     def at(self, client: Client, name: str) -> str:
         return _event_type_at(name)
@@ -103,8 +103,8 @@ class EventTypes(ResourceKind):
     def body_of(self, wanted: Wanted) -> Any:
         return wanted.form["schema"]
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        return {"stream": name.partition("/")[0], **found.form}
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
+        return {"stream": name.partition("/")[0], **stored.form}
 
 
 class Workflows(ResourceKind):
@@ -128,10 +128,10 @@ class Workflows(ResourceKind):
         members = {"content" if name == "model" else name: value for name, value in wanted.form.items()}
         return {name: value for name, value in members.items() if value}
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
-        suffix = ".model" if found.answer["format"] == "tree" else f".{found.answer['format']}"
-        body: Form = {"model_file": keep(f"{name}{suffix}", found.form["model"].encode())}
-        return {**body, **{member: found.form[member] for member in ("process", "mapping") if found.form[member]}}
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
+        suffix = ".model" if stored.answer["format"] == "tree" else f".{stored.answer['format']}"
+        body: Form = {"model_file": keep(f"{name}{suffix}", stored.form["model"].encode())}
+        return {**body, **{member: stored.form[member] for member in ("process", "mapping") if stored.form[member]}}
 
 
 class Following(ResourceKind):
@@ -158,9 +158,9 @@ class Following(ResourceKind):
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
         return {"workflow": answer["workflow"], "mode": answer["mode"]}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         """Let the stream follow the workflow; the tag belongs to the stream's constraint set."""
-        tag = "" if found is None else found.tag
+        tag = "" if stored is None else stored.tag
         client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
 
 
@@ -187,20 +187,20 @@ class ConstraintSets(ResourceKind):
         form: Form = answer["source"]
         return form if any(form.values()) else None
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
-        tag = "" if found is None else found.tag
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
+        tag = "" if stored is None else stored.tag
         client.request("POST", "/constraints", body={"stream": wanted.name, **wanted.form}, headers=condition(tag))
 
-    def remove(self, client: Client, found: Found) -> None:
-        stream = found.at.rpartition("/")[2]
+    def remove(self, client: Client, stored: StoredResource) -> None:
+        stream = stored.at.rpartition("/")[2]
         client.request(
-            "POST", "/constraints", query={"stream": stream}, body={"constraints": []}, headers=condition(found.tag)
+            "POST", "/constraints", query={"stream": stream}, body={"constraints": []}, headers=condition(stored.tag)
         )
 
 
-def stream_uses(client: Client, name: str, found: Found) -> list[tuple[str, str]]:
+def stream_uses(client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
     """Resources, as kind and name, that keep a stream from being deleted."""
-    answer = client.request("DELETE", found.at, query={"dry_run": "true"}, headers=condition(found.tag))
+    answer = client.request("DELETE", stored.at, query={"dry_run": "true"}, headers=condition(stored.tag))
     of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
     uses: list[tuple[str, str]] = []
     for item in answer["items"]:
@@ -215,12 +215,14 @@ def stream_uses(client: Client, name: str, found: Found) -> list[tuple[str, str]
 def _declared(members: dict[str, Any]) -> Form:
     """The key of a declaration, and members that differ from the defaults."""
     plain = StreamDeclaration.from_json(members).to_json()
-    usual = StreamDeclaration(name="usual", key="subject").to_json()
-    found = {
-        name: value for name, value in plain.items() if name == "key" or (name != "name" and value != usual.get(name))
+    defaults = StreamDeclaration(name="usual", key="subject").to_json()
+    form = {
+        name: value
+        for name, value in plain.items()
+        if name == "key" or (name != "name" and value != defaults.get(name))
     }
     checks = members.get(_SCHEMAS, "off")
-    return found if checks == "off" else {**found, _SCHEMAS: checks}
+    return form if checks == "off" else {**form, _SCHEMAS: checks}
 
 
 def _event_type_at(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, Found, ResourceKind, Wanted, tag_of
+from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted, tag_of
 from service.registering.public_holidays import public_holidays
 from streams.tables import (
     CalendarRefused,
@@ -31,9 +31,11 @@ class ReferenceTables(ResourceKind):
     def read(self, document: Document, folder: Path) -> Wanted:
         """Read a table; its rows are stored in the cache folder."""
         file, key = document.path("file", folder), document.body["key"]
-        wish = TableWish(key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {}))
+        specification = TableWish(
+            key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {})
+        )
         try:
-            version = keep_table(file, format_of(file.name), wish)
+            version = keep_table(file, format_of(file.name), specification)
         except TableRefused as error:
             member = str(error.details.get("field") or "file")
             raise document.refuse(f"{document.body['file']}: {error.message}", member) from error
@@ -44,7 +46,7 @@ class ReferenceTables(ResourceKind):
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
         return {"key": answer["key"], "columns": answer["columns"], "digest": answer["rows_digest"]}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         file: Path = wanted.extra["file"]
         columns = [f"{name}:{kind}" for name, kind in wanted.form["columns"].items()]
         client.request(
@@ -52,13 +54,13 @@ class ReferenceTables(ResourceKind):
             f"/tables/{part(wanted.name)}",
             query={"key": wanted.form["key"], "column": columns},
             body=file.read_bytes(),
-            headers={"Content-Type": media_type_of(format_of(file.name)), **condition(tag_of(found))},
+            headers={"Content-Type": media_type_of(format_of(file.name)), **condition(tag_of(stored))},
         )
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """Export a table; its rows become a file."""
-        content = client.content(f"{found.at}/rows")
-        form = {member: found.form[member] for member in ("key", "columns")}
+        content = client.content(f"{stored.at}/rows")
+        form = {member: stored.form[member] for member in ("key", "columns")}
         return {**form, "file": keep(f"{name}.parquet", content)}
 
 
@@ -85,9 +87,9 @@ class Calendars(ResourceKind):
         form: Form = answer["calendar"]
         return form
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """Export a calendar; an iCalendar text becomes a file."""
-        form = dict(found.form)
+        form = dict(stored.form)
         if "ical" in form:
             form["ical_file"] = keep(f"{name}.ics", form.pop("ical").encode())
         return form

@@ -9,7 +9,7 @@ from typing import Any
 
 from service.client import Client, condition, part
 from service.projects.documents import Document
-from service.projects.resources import Files, Form, Found, ResourceKind, Wanted
+from service.projects.resources import Files, Form, ResourceKind, StoredResource, Wanted
 from shards import USUAL_KINDS
 
 _WEBHOOK: Form = {
@@ -43,11 +43,11 @@ class Webhooks(ResourceKind):
 
     def read(self, document: Document, folder: Path) -> Wanted:
         """Read a webhook; secrets are read from environment variables only when the webhook is written."""
-        given = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
-        if given["digest"] is not None:
-            given["digest"] = {"at_once": None, **given["digest"]}
+        members = {name: document.body.get(name, default) for name, default in _WEBHOOK.items()}
+        if members["digest"] is not None:
+            members["digest"] = {"at_once": None, **members["digest"]}
         headers = document.body.get("headers", {})
-        form = {"url": document.body["url"], **given, "headers": sorted(headers)}
+        form = {"url": document.body["url"], **members, "headers": sorted(headers)}
         extra = {"headers": headers, "secret": document.body.get("secret")}
         return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
@@ -57,38 +57,38 @@ class Webhooks(ResourceKind):
     def at(self, client: Client, name: str) -> str | None:
         """The path of a receiver with a name or id."""
         ids = (item["id"] for item in client.pages(self.path) if name in (item["name"], item["id"]))
-        return next((f"{self.path}/{part(one)}" for one in ids), None)
+        return next((f"{self.path}/{part(receiver_id)}" for receiver_id in ids), None)
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
         form = {member: answer[member] for member in ("url", *_WEBHOOK)}
         return {**form, "headers": answer["header_names"]}
 
-    def put(self, client: Client, wanted: Wanted, found: Found | None) -> None:
+    def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         """Register a receiver, or change the members that differ."""
         form = wanted.form
-        if found is None:
+        if stored is None:
             shared = {name: form[name] for name in _WEBHOOK if name != "enabled" and form[name] is not None}
-            given = {"name": wanted.name, **shared, **self._own(wanted), **_secret_of(wanted)}
-            made = client.post(self.path, given)
+            members = {"name": wanted.name, **shared, **self._own(wanted), **_secret_of(wanted)}
+            receiver = client.post(self.path, members)
             if not form["enabled"]:
-                client.patch(f"{self.path}/{part(made['id'])}", {"enabled": False})
+                client.patch(f"{self.path}/{part(receiver['id'])}", {"enabled": False})
             return
-        changes = {name: form[name] for name in _WEBHOOK if form[name] != found.form[name]}
-        body = {**changes, **self._own_changes(wanted, found)}
-        client.request("PATCH", found.at, body=body, headers=condition(found.tag))
+        changes = {name: form[name] for name in _WEBHOOK if form[name] != stored.form[name]}
+        body = {**changes, **self._own_changes(wanted, stored)}
+        client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
         """Members of a new receiver that only its kind has."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
-    def _own_changes(self, wanted: Wanted, found: Found) -> Form:
+    def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
         """Changed members that only the receiver's kind has."""
-        changes: Form = {} if wanted.form["url"] == found.form["url"] else {"url": wanted.form["url"]}
-        return changes if wanted.form["headers"] == found.form["headers"] else {**changes, "headers": _headers(wanted)}
+        changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
+        return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """Document members that differ from the defaults; values of headers become environment variables."""
-        body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
+        body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
             body["headers"] = {header: {"env": _variable(name, header)} for header in headers}
@@ -106,7 +106,7 @@ class Sinks(Webhooks):
         kinds = [kind for kind in _OWN if kind in document.body]
         if len(kinds) != 1:
             raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
-        form = {name: document.body.get(name, usual) for name, usual in _WEBHOOK.items()}
+        form = {name: document.body.get(name, default) for name, default in _WEBHOOK.items()}
         if form["digest"] is not None or kinds[0] == "parquet":
             form["digest"] = {"every": "1 min", "at_once": None, **(form["digest"] or {})}
         form[kinds[0]] = {**_OWN[kinds[0]], **document.body[kinds[0]]}
@@ -114,27 +114,27 @@ class Sinks(Webhooks):
         return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        own = {member: answer[member] for member in _MEMBERS[answer["kind"]]}
-        return {**{member: answer[member] for member in _WEBHOOK}, answer["kind"]: own}
+        kind_members = {member: answer[member] for member in _MEMBERS[answer["kind"]]}
+        return {**{member: answer[member] for member in _WEBHOOK}, answer["kind"]: kind_members}
 
     def _own(self, wanted: Wanted) -> Form:
         kind = next(kind for kind in _OWN if kind in wanted.form)
         return {"kind": kind, **wanted.form[kind]}
 
-    def _own_changes(self, wanted: Wanted, found: Found) -> Form:
+    def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
         kind = next(kind for kind in _OWN if kind in wanted.form)
-        own = {name: value for name, value in wanted.form[kind].items() if value != found.form[kind][name]}
-        return {**own, **_secret_of(wanted)} if own else {}  # a changed server must not get the old password
+        changes = {name: value for name, value in wanted.form[kind].items() if value != stored.form[kind][name]}
+        return {**changes, **_secret_of(wanted)} if changes else {}  # a changed server must not get the old password
 
-    def cannot_change(self, found: Form, wanted: Form) -> str:
+    def cannot_change(self, stored: Form, wanted: Form) -> str:
         """The reason if the sink's kind would change, as the kind is fixed."""
-        return "" if any(kind in found and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
+        return "" if any(kind in stored and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
 
-    def export(self, client: Client, name: str, found: Found, keep: Files) -> Form:
+    def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """Document members that differ from the defaults; the password becomes an environment variable."""
-        body = {member: value for member, value in found.form.items() if _WEBHOOK.get(member, ...) != value}
-        own = body[found.answer["kind"]]
-        has_secret = own.get("user") is not None or "sasl.username" in own.get("options", {})
+        body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
+        kind_members = body[stored.answer["kind"]]
+        has_secret = kind_members.get("user") is not None or "sasl.username" in kind_members.get("options", {})
         return {**body, "secret": {"env": _variable(name, "secret")}} if has_secret else body
 
 

@@ -2,9 +2,9 @@
 
 Continuous tasks answer between two steps; with micro-batches a question is a record of the log, which each shard
 answers at the record's position. Either way the answer covers everything that was acknowledged before the question. The
-caller waits on the event loop, and holds no thread. One thread sends all questions that came during the sending before,
-and if several callers ask, at most once per ``_GATHERED_S``, because sending a few questions costs little more than
-sending one.
+caller waits on the event loop, and holds no thread. One thread sends all questions that arrived while the questions
+before were sent; if several callers ask, at most once per ``_GATHERED_S``, because sending a few questions costs little
+more than sending one.
 """
 
 from __future__ import annotations
@@ -102,39 +102,39 @@ class Questions:
         while self._unsent:
             begun_s = loop.time()
             batch, self._unsent = self._unsent, []
-            for one, outcome in zip(batch, await asyncio.to_thread(self._sent, batch), strict=True):
+            for unsent, outcome in zip(batch, await asyncio.to_thread(self._send_batch, batch), strict=True):
                 if isinstance(outcome, Exception):
-                    one.awaited.fail(outcome)
+                    unsent.awaited.fail(outcome)
                 else:
-                    one.awaited.sent_to(outcome)
-            sent = [one.awaited.question for one in batch]
-            loop.call_later(self._settings.limits.question_wait_s, self._inbox.give_up, sent)
+                    unsent.awaited.sent_to(outcome)
+            questions = [unsent.awaited.question for unsent in batch]
+            loop.call_later(self._settings.limits.question_wait_s, self._inbox.give_up, questions)
             if self._asking > 1:
                 await asyncio.sleep(begun_s + _GATHERED_S - loop.time())
         self._sending = None
 
-    def _sent(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
+    def _send_batch(self, batch: Sequence[_Unsent]) -> list[int | Exception]:
         """Send questions; returns for each the number of shards that answer, or the error that prevented sending."""
         readings: Readings = {}
         outcomes: dict[str, int | Exception] = {}  # by question
-        together: dict[tuple[str, str | None], list[Ask]] = {}
-        for one in batch:
+        asks_by_target: dict[tuple[str, str | None], list[Ask]] = {}
+        for unsent in batch:
             try:
-                asked = one.read(readings)
+                question = unsent.read(readings)
                 self._require_pipeline(readings)
             except Exception as error:  # house: allow broad-except: raised where the question is asked
-                outcomes[one.awaited.question] = error
+                outcomes[unsent.awaited.question] = error
             else:
-                sent = Ask(id=one.awaited.question, operator=asked.operator, question=asked.question)
-                together.setdefault((asked.stream, asked.key), []).append(sent)
-        for (stream, key), some in together.items():
-            outcomes |= dict.fromkeys((one.id for one in some), self._reached(stream, key, some))
-        return [outcomes[one.awaited.question] for one in batch]
+                ask = Ask(id=unsent.awaited.question, operator=question.operator, question=question.question)
+                asks_by_target.setdefault((question.stream, question.key), []).append(ask)
+        for (stream, key), asks in asks_by_target.items():
+            outcomes |= dict.fromkeys((record.id for record in asks), self._send_asks(stream, key, asks))
+        return [outcomes[unsent.awaited.question] for unsent in batch]
 
-    def _reached(self, stream: str, key: str | None, asked: Sequence[Ask]) -> int | Exception:
+    def _send_asks(self, stream: str, key: str | None, asks: Sequence[Ask]) -> int | Exception:
         """Send questions to the same shards; returns the number of shards, or the error that prevented sending."""
         try:
-            return self._stores.announcements.ask(stream, asked, self._settings.limits.question_wait_s, key)
+            return self._stores.announcements.ask(stream, asks, self._settings.limits.question_wait_s, key)
         except Exception as error:  # house: allow broad-except: raised where each question is asked
             return error
 
@@ -149,8 +149,8 @@ class Questions:
             )
 
 
-def _answers(found: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    for one in found:
-        if "answer" not in one:
-            raise QuestionRefused(f"shard {one['shard']} does not answer: {one['error']['message']}")
-    return found
+def _answers(answers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    for answer in answers:
+        if "answer" not in answer:
+            raise QuestionRefused(f"shard {answer['shard']} does not answer: {answer['error']['message']}")
+    return answers

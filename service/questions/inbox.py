@@ -13,7 +13,7 @@ from typing import Any
 from service.errors import StoreUnavailable
 from service.stores import QuestionStore
 
-_LOOKED_S = 0.5
+_POLL_S = 0.5
 _PAUSE_S = 0.1
 
 
@@ -27,7 +27,7 @@ class Awaited:
         self.question = question
         self.loop = asyncio.get_running_loop()
         self.answers: asyncio.Future[Sequence[Mapping[str, Any]]] = self.loop.create_future()
-        self._found: dict[int, Mapping[str, Any]] = {}
+        self._answers: dict[int, Mapping[str, Any]] = {}
         self.shards: int | None = None
 
     def sent_to(self, shards: int) -> None:
@@ -37,7 +37,7 @@ class Awaited:
 
     def put(self, answer: Mapping[str, Any]) -> None:
         """Add an answer; called in the event loop."""
-        self._found[answer["shard"]] = answer
+        self._answers[answer["shard"]] = answer
         self._end_if_complete()
 
     def fail(self, error: Exception) -> None:
@@ -46,8 +46,8 @@ class Awaited:
             self.answers.set_exception(error)
 
     def _end_if_complete(self) -> None:
-        if self.shards is not None and len(self._found) >= self.shards and not self.answers.done():
-            self.answers.set_result([self._found[shard] for shard in sorted(self._found)])
+        if self.shards is not None and len(self._answers) >= self.shards and not self.answers.done():
+            self.answers.set_result([self._answers[shard] for shard in sorted(self._answers)])
 
 
 class Inbox:
@@ -63,13 +63,13 @@ class Inbox:
 
     def begin(self) -> Awaited:
         """Begin to read the answers to a new question, until ``forget``."""
-        one = Awaited(f"{self._asker}.{next(self._numbers)}")
+        awaited = Awaited(f"{self._asker}.{next(self._numbers)}")
         with self._lock:
-            self._awaited[one.question] = one
+            self._awaited[awaited.question] = awaited
             if self._thread is None:
                 self._thread = Thread(target=self._read, name="answers", daemon=True)
                 self._thread.start()
-        return one
+        return awaited
 
     def forget(self, question: str) -> None:
         """Read no more answers to a question."""
@@ -78,9 +78,9 @@ class Inbox:
 
     def give_up(self, questions: Sequence[str]) -> None:
         """Raise ``TimeoutError`` where answers to these questions are still awaited; called in the event loop."""
-        for one in map(self._awaited.get, questions):
-            if one is not None:
-                one.fail(TimeoutError())
+        for awaited in map(self._awaited.get, questions):
+            if awaited is not None:
+                awaited.fail(TimeoutError())
 
     def end(self) -> None:
         """Wait for the end of the thread, when no answers are awaited any more."""
@@ -91,15 +91,15 @@ class Inbox:
     def _read(self) -> None:
         while self._is_awaited():
             try:
-                answers = self._store.take(self._asker, _LOOKED_S)
+                answers = self._store.take(self._asker, _POLL_S)
             except StoreUnavailable:  # then the answers are late
                 time.sleep(_PAUSE_S)
                 continue
             with self._lock:
-                found = [(self._awaited.get(answer["question"]), answer) for answer in answers]
-            wanted = [(one, answer) for one, answer in found if one is not None]
-            if wanted:  # all belong to one event loop
-                wanted[0][0].loop.call_soon_threadsafe(_put, wanted)
+                pairs = [(self._awaited.get(answer["question"]), answer) for answer in answers]
+            awaited_answers = [(awaited, answer) for awaited, answer in pairs if awaited is not None]
+            if awaited_answers:  # all belong to one event loop
+                awaited_answers[0][0].loop.call_soon_threadsafe(_deliver, awaited_answers)
 
     def _is_awaited(self) -> bool:
         with self._lock:
@@ -108,6 +108,6 @@ class Inbox:
             return bool(self._awaited)
 
 
-def _put(found: Sequence[tuple[Awaited, Mapping[str, Any]]]) -> None:
-    for one, answer in found:
-        one.put(answer)
+def _deliver(pairs: Sequence[tuple[Awaited, Mapping[str, Any]]]) -> None:
+    for awaited, answer in pairs:
+        awaited.put(answer)

@@ -66,50 +66,53 @@ class OpenCaseLibrary:
         self._stores = stores
         self._questions = questions
 
-    def checked(self, wanted: CaseFilter) -> Mapping[str, Any]:
+    def checked(self, case_filter: CaseFilter) -> Mapping[str, Any]:
         """Check a filter; returns it as the question to the shards.
 
         Refused if the pattern belongs to another stream or is matched by a further key, or ``older_than`` is no
         duration.
         """
-        declaration = self._stores.registry.stream(wanted.stream)
-        if wanted.pattern is not None:
-            record = self._stores.registry.pattern(wanted.pattern)
-            if record.stream != wanted.stream:
-                raise CaseFilterRefused(f"the pattern {wanted.pattern!r} is of the stream {record.stream!r}")
+        declaration = self._stores.registry.stream(case_filter.stream)
+        if case_filter.pattern is not None:
+            record = self._stores.registry.pattern(case_filter.pattern)
+            if record.stream != case_filter.stream:
+                raise CaseFilterRefused(f"the pattern {case_filter.pattern!r} is of the stream {record.stream!r}")
             if route := route_of(parse_pattern(record.text), declaration):
                 raise CaseFilterRefused(
-                    f"the pattern {wanted.pattern!r} is matched by the further key {route!r}; transactions are those "
-                    "of the correlation key, so it has no partial matches in them"
+                    f"the pattern {case_filter.pattern!r} is matched by the further key {route!r}; transactions are "
+                    "those of the correlation key, so it has no partial matches in them"
                 )
         return {
             "about": "traces",
-            "pattern": wanted.pattern,
-            "key": wanted.key,
-            "last_type": wanted.last_type,
-            "waits_for": wanted.waits_for,
-            "state": wanted.state,
-            "older_than_us": 0 if wanted.older_than is None else older_than_us(wanted.older_than),
-            "limit": wanted.limit,
+            "pattern": case_filter.pattern,
+            "key": case_filter.key,
+            "last_type": case_filter.last_type,
+            "waits_for": case_filter.waits_for,
+            "state": case_filter.state,
+            "older_than_us": 0 if case_filter.older_than is None else older_than_us(case_filter.older_than),
+            "limit": case_filter.limit,
         }
 
-    async def list(self, wanted: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
+    async def list(self, case_filter: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
         """The transactions that a filter selects; ``checked`` makes the question from the filter."""
-        asked = ShardQuestion(stream=wanted.stream, operator="pattern", question=question, key=wanted.key)
-        found = await self._questions.ask(lambda _: asked)
-        answers = [one["answer"] for one in found]
+        shard_question = ShardQuestion(
+            stream=case_filter.stream, operator="pattern", question=question, key=case_filter.key
+        )
+        replies = await self._questions.ask(lambda _: shard_question)
+        answers = [reply["answer"] for reply in replies]
         traces = sorted(
-            (trace for answer in answers for trace in answer["traces"]), key=lambda one: (one["first_us"], one["key"])
+            (trace for answer in answers for trace in answer["traces"]),
+            key=lambda case: (case["first_us"], case["key"]),
         )
         return OpenCaseReport(
-            stream=wanted.stream,
-            positions={one["shard"]: one["position"] for one in found},
+            stream=case_filter.stream,
+            positions={reply["shard"]: reply["position"] for reply in replies},
             time_us=max((answer["time_us"] for answer in answers if answer["time_us"] is not None), default=None),
             total=sum(answer["open"] for answer in answers),
             matching=sum(answer["matching"] for answer in answers),
             unnamed=sum(answer["unnamed"] for answer in answers),
             by_last_type=_summed(answer["by_last_type"] for answer in answers),
-            traces=traces[: wanted.limit],
+            traces=traces[: case_filter.limit],
         )
 
 

@@ -43,14 +43,14 @@ class OperatorQuestions:
             question = {"name": name, "question": document, "until_us": until_us}
             return ShardQuestion(stream=record.stream, operator=kind.name, question=question)
 
-        found = await self._questions.ask(read)
+        replies = await self._questions.ask(read)
         assert definition is not None, "a question that was sent was read"
-        members = kind.answer_of(definition, document, [one["answer"] for one in found])
-        return OperatorAnswer(positions={one["shard"]: one["position"] for one in found}, members=members)
+        members = kind.answer_of(definition, document, [reply["answer"] for reply in replies])
+        return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
         """A running operator, and the time that its stream has reached; notes the pipeline's last heartbeat."""
-        record, declaration, times, readings["last_us"] = self._stores.registry.asked(kind.name, name)
+        record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
         return record, reached_us(declaration, times)
@@ -61,8 +61,8 @@ def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None
 
     A derived stream has reached its newest tick. A measured lateness counts with its largest bound.
     """
-    known = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
-    newest_us = max((one for one in known if one is not None), default=None)
+    times_us = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
+    newest_us = max((time_us for time_us in times_us if time_us is not None), default=None)
     if newest_us is None:
         return None
     lateness = declaration.lateness

@@ -59,8 +59,8 @@ class ConstraintSets:
             )
         declaration = self._stores.registry.stream(_one_stream(stream, parsed.stream))
 
-        own = _Parts(own=parsed.constraint_set, notices=parsed.notices, derived=None)
-        return self._changed(declaration, lambda known: self._with_workflow(own, known), condition)
+        parts = _Parts(own=parsed.constraint_set, notices=parsed.notices, derived=None)
+        return self._changed(declaration, lambda registered: self._with_workflow(parts, registered), condition)
 
     def follow(
         self, stream: str, derived: Derived, mode: FollowMode | None = None, condition: Condition = ANY
@@ -71,7 +71,7 @@ class ConstraintSets:
         the workflow has no automaton, or if the hand-written constraints contradict the workflow.
         """
         declaration = self._stores.registry.stream(stream)
-        return self._changed(declaration, lambda known: _following(known, derived, mode), condition)
+        return self._changed(declaration, lambda registered: _following(registered, derived, mode), condition)
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
         """Check that ``follow`` would succeed, and raise its error otherwise; changes nothing."""
@@ -81,26 +81,26 @@ class ConstraintSets:
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """End a stream's following of a workflow; its hand-written constraints stay."""
 
-        def parts(known: RegisteredConstraints | None) -> _Parts:
-            if known is None or known.following is None:
+        def parts(registered: RegisteredConstraints | None) -> _Parts:
+            if registered is None or registered.following is None:
                 raise NotFollowing(f"the stream {stream!r} follows no workflow", stream=stream)
-            return replace(_kept(known), derived=None)
+            return replace(_hand_written(registered), derived=None)
 
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def remove(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
         """Remove a stream's hand-written constraints; the stream continues to follow its workflow, if any."""
 
-        def parts(known: RegisteredConstraints | None) -> _Parts:
-            if known is None:
+        def parts(registered: RegisteredConstraints | None) -> _Parts:
+            if registered is None:
                 self._stores.registry.constraints.get(stream)
-            return self._with_workflow(_Parts(own=ConstraintSet(), notices=(), derived=None), known)
+            return self._with_workflow(_Parts(own=ConstraintSet(), notices=(), derived=None), registered)
 
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
-    def redrafted(self, declaration: StreamDeclaration, known: RegisteredConstraints) -> ConstraintsDraft:
+    def redrafted(self, declaration: StreamDeclaration, registered: RegisteredConstraints) -> ConstraintsDraft:
         """The constraint set of a stream under a changed declaration, checked as by ``follow``."""
-        return self._draft(declaration, self._with_workflow(_kept(known), known))
+        return self._draft(declaration, self._with_workflow(_hand_written(registered), registered))
 
     def current(self, stream: str) -> ConstraintReport:
         """The current constraint set of a stream."""
@@ -141,11 +141,11 @@ class ConstraintSets:
         ]
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
-    def _with_workflow(self, parts: _Parts, known: RegisteredConstraints | None) -> _Parts:
+    def _with_workflow(self, parts: _Parts, registered: RegisteredConstraints | None) -> _Parts:
         """The parts with the workflow that the stream follows, if any."""
-        if known is None or known.following is None:
+        if registered is None or registered.following is None:
             return parts
-        return replace(parts, derived=self.derived(known.following), mode=known.following.mode)
+        return replace(parts, derived=self.derived(registered.following), mode=registered.following.mode)
 
     def _changed(
         self,
@@ -154,7 +154,10 @@ class ConstraintSets:
         condition: Condition = ANY,
     ) -> ConstraintReport:
         record, is_new = self._stores.registry.constraints.put(
-            declaration.name, lambda known: self._draft(declaration, parts(known)), self._clock.now_us(), condition
+            declaration.name,
+            lambda registered: self._draft(declaration, parts(registered)),
+            self._clock.now_us(),
+            condition,
         )
         return self._report(record, is_new=is_new)
 
@@ -165,13 +168,13 @@ class ConstraintSets:
         check_set(constraint_set)
         constraint_set, left_out = within_cap(constraint_set, self.guarded_queries(declaration))
         derived = parts.derived
-        more = [
+        contradictions = [
             *mismatches(parts.own, declaration),
             *([] if derived is None else workflow_mismatches(derived, declaration, parts.own.settings)),
         ]
         return ConstraintsDraft(
             document=to_document(constraint_set),
-            notices=(*parts.notices, *more, *_left_out(left_out)),
+            notices=(*parts.notices, *contradictions, *_left_out_notice(left_out)),
             own=to_document(parts.own),
             following=None if derived is None else derived.followed_as(parts.mode),
         )
@@ -190,7 +193,7 @@ class ConstraintSets:
 
     def _report(self, record: RegisteredConstraints, *, is_new: bool) -> ConstraintReport:
         rules = StreamRules(declaration=self._stores.registry.stream(record.stream), document=record.document)
-        patterns = [one for one in self._stores.registry.patterns(record.stream) if one.state != "retired"]
+        patterns = [pattern for pattern in self._stores.registry.patterns(record.stream) if pattern.state != "retired"]
         return ConstraintReport(
             record=record,
             is_new=is_new,
@@ -199,20 +202,20 @@ class ConstraintSets:
         )
 
 
-def _following(known: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
+def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
     """The parts of the constraint set under which a stream follows a workflow."""
-    kept = _Parts(own=ConstraintSet(), notices=(), derived=None) if known is None else _kept(known)
-    return replace(kept, derived=derived, mode=kept.mode if mode is None else mode)
+    parts = _Parts(own=ConstraintSet(), notices=(), derived=None) if registered is None else _hand_written(registered)
+    return replace(parts, derived=derived, mode=parts.mode if mode is None else mode)
 
 
-def _kept(known: RegisteredConstraints) -> _Parts:
+def _hand_written(registered: RegisteredConstraints) -> _Parts:
     """The hand-written constraints of the present set, with its mode of following."""
-    mode: FollowMode = "auto" if known.following is None else known.following.mode
-    own = parse_constraints(known.written)
-    return _Parts(own=own.constraint_set, notices=own.notices, derived=None, mode=mode)
+    mode: FollowMode = "auto" if registered.following is None else registered.following.mode
+    written = parse_constraints(registered.written)
+    return _Parts(own=written.constraint_set, notices=written.notices, derived=None, mode=mode)
 
 
-def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
+def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
     """A notice about the constraints that are not used."""
     if not parts:
         return ()
@@ -220,11 +223,13 @@ def _left_out(parts: tuple[Part, ...]) -> tuple[str, ...]:
     return (f"left out, as all together would need more monitor states than max_monitor_states: {listed}",)
 
 
-def _one_stream(asked: str | None, named: str | None) -> str:
+def _one_stream(requested: str | None, document_stream: str | None) -> str:
     """The stream of a document, named by the caller or in the document."""
-    if asked is not None and named not in (None, asked):
-        raise StreamMissing(f"the document is for the stream {named!r}, the query says {asked!r}; name one")
-    stream = named if asked is None else asked
+    if requested is not None and document_stream not in (None, requested):
+        raise StreamMissing(
+            f"the document is for the stream {document_stream!r}, the query says {requested!r}; name one"
+        )
+    stream = document_stream if requested is None else requested
     if stream is None:
         raise StreamMissing("name the stream that the document is for: 'stream: NAME' in it, or ?stream=NAME")
     return stream

@@ -15,12 +15,12 @@ from streams import RETRACTED, ControlRecordError, StreamDeclaration
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
     """The operators that feed a stream, then the listening operators, by kind and name; none is retired."""
-    operators = [one for one in registry.every_operator() if one.state != "retired"]
-    feeding = [one for one in operators if stream in {feeder.into for feeder in one.feeders}]
-    listening = [one for one in operators if stream in one.listens_to]
+    operators = [operator for operator in registry.every_operator() if operator.state != "retired"]
+    feeding = [operator for operator in operators if stream in {feeder.into for feeder in operator.feeders}]
+    listening = [operator for operator in operators if stream in operator.listens_to]
     return [
-        *(StreamUse(kind=one.kind, name=one.name, feeds=True) for one in feeding),
-        *(StreamUse(kind=one.kind, name=one.name, feeds=False) for one in listening),
+        *(StreamUse(kind=operator.kind, name=operator.name, feeds=True) for operator in feeding),
+        *(StreamUse(kind=operator.kind, name=operator.name, feeds=False) for operator in listening),
     ]
 
 
@@ -46,18 +46,18 @@ class Derivations:
         """
         if pattern.into is None:
             return
-        found = self._registry.find_stream(pattern.into.stream)
-        target = None if found is None else found.declaration
+        record = self._registry.find_stream(pattern.into.stream)
+        target = None if record is None else record.declaration
         if target is not None and not target.derived:
             raise StreamNotDerived(
                 f"INTO {target.name}: that stream takes posted events, so no pattern can make its events; name another "
                 "stream, which is declared by this registration",
                 stream=target.name,
             )
-        if target is not None and target.event_types and (made := type_of(pattern)) not in target.event_types:
+        if target is not None and target.event_types and (event_type := type_of(pattern)) not in target.event_types:
             raise DerivationRefused(
-                f"INTO {target.name}: {made} is none of the event types that the stream declares; add TYPE with one of "
-                f"{', '.join(target.event_types)}",
+                f"INTO {target.name}: {event_type} is none of the event types that the stream declares; add TYPE with "
+                f"one of {', '.join(target.event_types)}",
             )
         try:
             self._feeds(("pattern", pattern.name)).check(stream, Feed(stream=pattern.into.stream))
@@ -67,23 +67,25 @@ class Derivations:
     def check_operator(self, kind: str, name: str, feeders: Sequence[OperatorPart]) -> None:
         """Check that an operator and its parts may feed their derived streams, as ``check`` does; changes nothing."""
         feeds = self._feeds((kind, name))
-        for one in feeders:
-            target = self._registry.find_stream(one.into)
+        for feeder in feeders:
+            target = self._registry.find_stream(feeder.into)
             if target is not None and not target.declaration.derived:
                 raise StreamNotDerived(
-                    f"the {kind} {name!r} makes the events of the stream {one.into!r}, but that takes posted events; "
-                    f"give the {kind} another name",
-                    stream=one.into,
+                    f"the {kind} {name!r} makes the events of the stream {feeder.into!r}, but that takes posted "
+                    f"events; give the {kind} another name",
+                    stream=feeder.into,
                 )
             try:
-                feeds.check(one.stream, Feed(stream=one.into))
+                feeds.check(feeder.stream, Feed(stream=feeder.into))
             except ControlRecordError as error:
                 raise DerivationRefused(f"the {kind} {name!r}: {error.message}") from error
-            feeds = feeds.with_operator((one.stream, one.key, one.kind, one.name), [Feed(stream=one.into)])
+            feeds = feeds.with_operator(
+                (feeder.stream, feeder.key, feeder.kind, feeder.name), [Feed(stream=feeder.into)]
+            )
 
     def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
         """Declare the derived streams of an operator and its parts; ``StreamExists`` if one now takes posted events."""
-        for stream in dict.fromkeys(one.into for one in feeders):
+        for stream in dict.fromkeys(feeder.into for feeder in feeders):
             if self._registry.find_stream(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
@@ -92,21 +94,25 @@ class Derivations:
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
-        if any(one.kind != "pattern" for one in self._registry.feeders() if one.into == declaration.name):
+        if any(feeder.kind != "pattern" for feeder in self._registry.feeders() if feeder.into == declaration.name):
             return []
         if not producers:
             return [
                 f"nothing feeds the derived stream {declaration.name!r} yet: no pattern has INTO {declaration.name}"
             ]
-        made = types_made(producers)
-        return [one.placed for one in unknown_types(pattern, made, f"that patterns make for {declaration.name!r}")]
+        types = types_made(producers)
+        return [
+            warning.placed for warning in unknown_types(pattern, types, f"that patterns make for {declaration.name!r}")
+        ]
 
-    def _feeds(self, but: tuple[str, str]) -> Feeds:
+    def _feeds(self, identity: tuple[str, str]) -> Feeds:
         """All feeds of derived streams, except those of one operator, given by kind and name, and its parts."""
-        known = [one for one in self._registry.operators(but[0]).all() if one.name == but[1]]
-        gone = {but, *((feeder.kind, feeder.name) for one in known for feeder in one.feeders)}
-        feeders = [one for one in self._registry.feeders() if (one.kind, one.name) not in gone]
-        return Feeds({(one.stream, one.key, one.kind, one.name): (Feed(stream=one.into),) for one in feeders})
+        operators = [
+            operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
+        ]
+        excluded = {identity, *((feeder.kind, feeder.name) for operator in operators for feeder in operator.feeders)}
+        feeders = [part for part in self._registry.feeders() if (part.kind, part.name) not in excluded]
+        return Feeds({(part.stream, part.key, part.kind, part.name): (Feed(stream=part.into),) for part in feeders})
 
 
 def type_of(pattern: Pattern) -> str:
@@ -117,5 +123,5 @@ def type_of(pattern: Pattern) -> str:
 
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
     """The types of events that patterns make, including their retractions."""
-    made = [type_of(parse_pattern(one.text)) for one in producers]
-    return list(dict.fromkeys([*made, *(name + RETRACTED for name in made)]))
+    types = [type_of(parse_pattern(pattern.text)) for pattern in producers]
+    return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))

@@ -44,8 +44,8 @@ class IncidentLibrary:
 
     def close_all(self, pattern: str) -> None:
         """Request that the open incidents of a pattern are closed, because the pattern will be deleted."""
-        if found := self._stores.incidents.open_ones(pattern):
-            self._request(found, CLOSE, {"by": None, "how": "deletion"})
+        if incidents := self._stores.incidents.open_incidents(pattern):
+            self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
         """Append requests to the log, with times before the watermark, so that they take effect at their position."""
@@ -54,11 +54,11 @@ class IncidentLibrary:
             Event(
                 id=f"~{uuid4().hex}",
                 type=action,
-                time_us=parse_time(one["updated_at"]),
-                key=orjson.dumps([*one["group"].values()]).decode(),
-                data={"incident": one["incident"], "at": at, **request},
+                time_us=parse_time(incident["updated_at"]),
+                key=orjson.dumps([*incident["group"].values()]).decode(),
+                data={"incident": incident["incident"], "at": at, **request},
             )
-            for one in incidents
+            for incident in incidents
         ]
         submission = Submission(
             stream=alerts_stream(incidents[0]["pattern"]),

@@ -52,7 +52,7 @@ class PatternInspection:
         return {
             "dead_alternatives": [dead_document(term) for term in self.check.dead],
             "failing_conditions": [condition_document(condition) for condition in self.conditions],
-            "redundant_steps": [redundant_document(found) for found in self.redundant],
+            "redundant_steps": [redundant_document(atom) for atom in self.redundant],
             "states": [state_document(state) for state in self.states],
         }
 
@@ -100,16 +100,16 @@ def inspect_set(queries: Sequence[Query], constraint_set: ConstraintSet) -> SetI
 
 def condition_document(condition: FailingCondition) -> Document:
     """The document of an event that ends partial matches."""
-    why = condition.explanation
+    explanation = condition.explanation
     return {
-        "event": condition.event_type or why.event_name,
-        "symbols": list(why.shown),
-        "required_before": list(why.earlier),
+        "event": condition.event_type or explanation.event_name,
+        "symbols": list(explanation.shown),
+        "required_before": list(explanation.earlier),
         "bound": [describe_atom(atom) for atom in condition.bound],
-        "form": why.form,
-        "constraints": [str(part) for part in why.constraints],
-        "atoms": [describe_atom(atom) for atom in why.atoms],
-        "forbidden": list(why.forbidden),
+        "form": explanation.form,
+        "constraints": [str(part) for part in explanation.constraints],
+        "atoms": [describe_atom(atom) for atom in explanation.atoms],
+        "forbidden": list(explanation.forbidden),
         "is_takable": condition.is_takable,
         "text": condition.text,
     }
@@ -126,9 +126,9 @@ def dead_document(term: DeadTerm) -> Document:
     }
 
 
-def redundant_document(found: RedundantAtom) -> Document:
+def redundant_document(atom: RedundantAtom) -> Document:
     """The document of a redundant step; alternatives count from 1."""
-    return {"alternative": found.term + 1, "atom": describe_atom(found.atom), "text": found.text}
+    return {"alternative": atom.term + 1, "atom": describe_atom(atom.atom), "text": atom.text}
 
 
 def state_document(state: StateForecast) -> Document:
@@ -221,6 +221,6 @@ def analysis_document(pattern: PatternAnalysis) -> Document:
         "pattern": pattern.pattern,
         "can_match": pattern.can_match,
         "dead_alternatives": [dead_document(term) for term in pattern.dead],
-        "redundant_steps": [redundant_document(found) for found in pattern.redundant],
+        "redundant_steps": [redundant_document(atom) for atom in pattern.redundant],
         "states": [state_document(state) for state in pattern.states],
     }

@@ -117,14 +117,16 @@ def workflow_mismatches(derived: Derived, declaration: StreamDeclaration, settin
     declared, extraction = set(declaration.end_events), derived.extraction
     ends = ConstraintSet(end_events=frozenset(extraction.end), settings=settings)
     name = f"the workflow {derived.workflow!r}"
-    found = undeclared_ends(name, ends, declaration)
+    contradictions = undeclared_ends(name, ends, declaration)
     if early := sorted(declared.intersection(extraction.events).difference(extraction.end)):
-        found.append(
+        contradictions.append(
             f"{_listed(early)}: end events of the stream after which {name} continues; its traces end with them"
         )
-    if declaration.event_types and (strangers := sorted(set(extraction.events) - set(declaration.event_types))):
-        found.append(f"{_listed(strangers)}: of {name}, but not among the event types that the stream declares")
-    return found
+    if declaration.event_types and (undeclared := sorted(set(extraction.events) - set(declaration.event_types))):
+        contradictions.append(
+            f"{_listed(undeclared)}: of {name}, but not among the event types that the stream declares"
+        )
+    return contradictions
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from streams import Clock, Definition, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorExplanation:
-    """The explanation of how an operator runs: its algorithm, what it retains, and when it emits results.
+    """How an operator runs, in words: its algorithm, its state, and when it emits results.
 
     ``statistics`` has the counts of all shards after their last micro-batches; None: no shard has reported the
     operator. ``waiting`` is the number of events that wait for the time of other inputs.
@@ -75,37 +75,37 @@ class OperatorLibrary:
         refused.
         """
         reader = self._kinds[kind]
-        wanted = self._read(reader, document)
+        definition = self._read(reader, document)
         draft = OperatorDraft(
             kind=kind,
-            name=wanted.name,
-            inputs=wanted.inputs,
-            route=wanted.inputs[0].key,
-            body=wanted.body,
+            name=definition.name,
+            inputs=definition.inputs,
+            route=definition.inputs[0].key,
+            body=definition.body,
             severity=severity,
-            keeps=lambda body: reader.keeps(body, wanted.body),
+            keeps=lambda body: reader.keeps(body, definition.body),
             is_draft=is_draft,
             condition=condition,
             creates=creates,
-            into=_into(reader, wanted),
-            parts=self._parts(reader, wanted),
+            into=_into(reader, definition),
+            parts=self._parts(reader, definition),
         )
-        first = wanted.inputs[0].stream
+        first = definition.inputs[0].stream
         feeders = draft.record(first, 0, 0).feeders
-        self._derivations.check_operator(kind, wanted.name, feeders)
+        self._derivations.check_operator(kind, definition.name, feeders)
         if not is_draft:
             self._derivations.declare_fed(feeders)
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
 
     def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
-        wanted = reader.read(document, self._registry.stream)
-        lookups = reader.lookups(wanted)
+        definition = reader.read(document, self._registry.stream)
+        lookups = reader.lookups(definition)
         require_lookups(self._stores, lookups)
-        if any(one.keys is None for one in lookups):
-            reader.require_rows(wanted, tables_for(self._stores, lookups))
-        if not self._can_spill and reader.spills(wanted):
-            raise _no_folder(wanted)
-        return wanted
+        if any(lookup.keys is None for lookup in lookups):
+            reader.require_rows(definition, tables_for(self._stores, lookups))
+        if not self._can_spill and reader.spills(definition):
+            raise _no_folder(definition)
+        return definition
 
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
@@ -118,22 +118,24 @@ class OperatorLibrary:
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
         """Explain how an operator runs, with its counts so far."""
-        record, explaining = self._registry.operators(kind).get(name), self._kinds[kind]
+        record, document_kind = self._registry.operators(kind).get(name), self._kinds[kind]
         reports = [
-            one.streams[record.stream] for one in self._stores.pipeline_status.shards() if record.stream in one.streams
+            shard.streams[record.stream]
+            for shard in self._stores.pipeline_status.shards()
+            if record.stream in shard.streams
         ]
         counts: Counter[str] = Counter()
         for report in reports:
-            counts.update({counted.removeprefix(f"{kind}_"): count for counted, count in report.operators.items()})
-        figures, shown = explaining.figures(record.definition, counts)
-        sentences = [*explaining.explain(record.definition), _since(record), *figures]
-        if explaining.decider is not None and record.state == "active":
-            known = self._stores.deciders.get(record.stream, explaining.decider.name)
-            decisions = [(one.at_us, one.record) for one in known.decisions]
-            sentences += explaining.measured(record.definition, counts, known.state, decisions)
+            counts.update({counter.removeprefix(f"{kind}_"): count for counter, count in report.operators.items()})
+        figures, statistics = document_kind.figures(record.definition, counts)
+        sentences = [*document_kind.explain(record.definition), _since(record), *figures]
+        if document_kind.decider is not None and record.state == "active":
+            decider_record = self._stores.deciders.get(record.stream, document_kind.decider.name)
+            decisions = [(decision.at_us, decision.record) for decision in decider_record.decisions]
+            sentences += document_kind.measured(record.definition, counts, decider_record.state, decisions)
         return OperatorExplanation(
             sentences=sentences,
-            statistics=dict(shown) or None,
+            statistics=dict(statistics) or None,
             waiting=sum(report.waiting or 0 for report in reports),
         )
 
@@ -148,22 +150,22 @@ class OperatorLibrary:
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
         """Delete an operator, with the streams between its parts; its results are kept."""
         operators = self._registry.operators(kind)
-        between = {one.into for one in operators.get(name).parts}
+        inner_streams = {part.into for part in operators.get(name).parts}
         operators.remove(name, condition)
-        remove_inner(self._stores, between)
+        remove_inner(self._stores, inner_streams)
 
-    def _parts(self, kind: DocumentKind, wanted: Definition) -> tuple[OperatorPart, ...]:
+    def _parts(self, kind: DocumentKind, definition: Definition) -> tuple[OperatorPart, ...]:
         """The parts of an operator, which are operators themselves."""
-        found = []
-        for one in kind.parts(wanted, self._registry.stream):
-            (source,) = one.inputs
-            into = _into(KINDS_BY_NAME[one.kind], one)
-            found.append(
+        parts = []
+        for part in kind.parts(definition, self._registry.stream):
+            (source,) = part.inputs
+            into = _into(KINDS_BY_NAME[part.kind], part)
+            parts.append(
                 OperatorPart(
-                    kind=one.kind, name=one.name, stream=source.stream, key=source.key, into=into, body=one.body
+                    kind=part.kind, name=part.name, stream=source.stream, key=source.key, into=into, body=part.body
                 )
             )
-        return tuple(found)
+        return tuple(parts)
 
 
 def _since(record: RegisteredOperator) -> str:
@@ -178,10 +180,10 @@ def _since(record: RegisteredOperator) -> str:
     )
 
 
-def _no_folder(wanted: Definition) -> OperatorRefused:
+def _no_folder(definition: Definition) -> OperatorRefused:
     return OperatorRefused(
-        f"the {wanted.kind} {wanted.name!r} keeps a part of its state in files, and snapshots of this service are in "
-        "Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
+        f"the {definition.kind} {definition.name!r} keeps a part of its state in files, and snapshots of this service "
+        "are in Redis, so there is no folder for them: set FORESTALL_SNAPSHOTS to a folder that every machine reaches "
         "under the same path, or leave 'memory' out",
         field="memory",
     )

@@ -14,37 +14,37 @@ from streams.tables import CalendarRefused
 _CODE = re.compile(r"[A-Z0-9]{2,5}")  # code of a country or a market
 
 
-def public_holidays(wanted: Mapping[str, Any], first: int, last: int) -> list[date]:
+def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[date]:
     """The public holidays of a country or a part, or closing days of a stock market; raises ``CalendarRefused``."""
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
-    if set(wanted) not in ({"country"}, {"country", "subdivision"}, {"market"}):
+    if set(source) not in ({"country"}, {"country", "subdivision"}, {"market"}):
         raise _refused("write the member country, perhaps with subdivision, or the member market")
-    years, part = range(first, last + 1), wanted.get("subdivision")
+    years, part = range(first, last + 1), source.get("subdivision")
     part = None if part is None else str(part)
-    if not _CODE.fullmatch(str(wanted.get("market", wanted.get("country")))):
-        raise _unknown(wanted)
+    if not _CODE.fullmatch(str(source.get("market", source.get("country")))):
+        raise _unknown(source)
     try:
         with warnings.catch_warnings(action="ignore"):  # the library warns of years without holidays
-            if "market" in wanted:
-                return list(holidays.financial_holidays(wanted["market"], years=years))
-            return list(holidays.country_holidays(wanted["country"], subdiv=part, years=years))
+            if "market" in source:
+                return list(holidays.financial_holidays(source["market"], years=years))
+            return list(holidays.country_holidays(source["country"], subdiv=part, years=years))
     except (NotImplementedError, AttributeError, TypeError) as error:  # the library's errors for unknown names
-        raise _unknown(wanted) from error
+        raise _unknown(source) from error
 
 
-def _unknown(wanted: Mapping[str, Any]) -> CalendarRefused:
+def _unknown(source: Mapping[str, Any]) -> CalendarRefused:
     """The refusal of an unknown country, part or market, with a list of the known ones."""
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
-    known = holidays.list_supported_countries(include_aliases=False)
-    if "market" in wanted:
-        others = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
-    elif wanted.get("subdivision") is not None and (own := known.get(str(wanted["country"]))):
-        others = f"its subdivisions are {listed(sorted(own))}"
+    countries = holidays.list_supported_countries(include_aliases=False)
+    if "market" in source:
+        hint = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
+    elif source.get("subdivision") is not None and (subdivisions := countries.get(str(source["country"]))):
+        hint = f"its subdivisions are {listed(sorted(subdivisions))}"
     else:
-        others = f"countries are {listed(sorted(known))}"
-    return _refused(f"{dict(wanted)} is unknown; {others}")
+        hint = f"countries are {listed(sorted(countries))}"
+    return _refused(f"{dict(source)} is unknown; {hint}")
 
 
 def _refused(reason: str) -> CalendarRefused:

@@ -88,8 +88,8 @@ class Registration:
             has_other_ends = set(after.end_events) != set(before.end_events)
             draft = self.constraint_sets.redrafted(after, rules) if has_other_ends and rules is not None else None
             if has_other_ends or after.idle_timeout is None:
-                known = draft or rules
-                self._check_ends(after, None if known is None else known.document)
+                effective = draft or rules
+                self._check_ends(after, None if effective is None else effective.document)
             return after, draft
 
         now_us = self._clock.now_us()
@@ -100,10 +100,10 @@ class Registration:
 
         Raises ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
         """
-        found = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+        uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
         self._stores.hours.forget(name)
-        return found
+        return uses
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
         """Read a pattern from its text or, without one, from its JSON form; the result always has a text."""
@@ -121,12 +121,12 @@ class Registration:
         on_stream = self._on_stream(record)
         key = record.text, str(record.is_guarded), tag_of(on_stream.rules)
         with self._lock:
-            found = self._inspections.get(key)
-        found = found or _inspected(on_stream)
+            inspection = self._inspections.get(key)
+        inspection = inspection or _inspected(on_stream)
         with self._lock:
-            self._inspections[key] = found
-        warnings = pattern_warnings(on_stream, found.check)
-        return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), found
+            self._inspections[key] = inspection
+        warnings = pattern_warnings(on_stream, inspection.check)
+        return PatternReport(pattern=record, is_new=False, parsed=on_stream.pattern, warnings=warnings), inspection
 
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
@@ -146,7 +146,7 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern with its inner stream; its alerts are kept, except those still on their way there."""
+        """Delete a pattern with its inner streams; alerts that are already stored are kept."""
         suppression = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
         if "incident" in suppression:
             IncidentLibrary(self._stores, self._clock).close_all(name)
@@ -186,28 +186,28 @@ class Registration:
             *self._derivations.unfed_types(pattern, declaration),
         )
 
-    def register(self, stream: str, pattern: Pattern, wanted: OperatorDraft) -> PatternReport:
-        """Register a pattern, whose text has name and route, on a stream; an existing one gets its next version.
+    def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
+        """Register a pattern on a stream; an existing pattern gets its next version. The text has name and route.
 
-        A pattern that is not guarded may look for traces that break the stream's constraints: these terminate none of
-        its partial matches early. Without ``severity`` the pattern keeps its severity, at first ``medium``.
+        A pattern that is not guarded may look for traces that break the stream's constraints: the constraints terminate
+        none of its partial matches early. Without ``severity`` the pattern keeps its severity, at first ``medium``.
         """
         declaration = self._stores.registry.stream(stream)
-        on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(wanted.body["is_guarded"]))
+        on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(requested.body["is_guarded"]))
         warnings = self._checked(on_stream)
         into = "" if pattern.into is None else pattern.into.stream
-        suppression = read_quiet(wanted.body, on_stream.routed)
-        body = {name: value for name, value in wanted.body.items() if name in ("text", "is_guarded")}
+        suppression = read_quiet(requested.body, on_stream.routed)
+        body = {name: value for name, value in requested.body.items() if name in ("text", "is_guarded")}
         if suppression is not None:
             body[SUPPRESSION], into = suppression, fed_stream(pattern.name, suppression)
-        draft = replace(wanted, name=pattern.name, route=on_stream.routed.route, into=into, body=body)
-        wished = draft.record(declaration.name, 0, 0)
-        draft = replace(draft, parts=pattern_parts(wished.definition))
+        draft = replace(requested, name=pattern.name, route=on_stream.routed.route, into=into, body=body)
+        unversioned = draft.record(declaration.name, 0, 0)
+        draft = replace(draft, parts=pattern_parts(unversioned.definition))
         if suppression is not None:
-            self._derivations.check_operator("pattern", draft.name, wished.feeders)
+            self._derivations.check_operator("pattern", draft.name, unversioned.feeders)
             warnings = (*warnings, *self._resolving_nothing(suppression))
         if not draft.is_draft:
-            self._derivations.declare_fed(wished.feeders)
+            self._derivations.declare_fed(unversioned.feeders)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
@@ -224,8 +224,8 @@ class Registration:
             return (f"resolves: no pattern {name!r} with 'incident' is registered, so no incident is closed yet",)
         if len(opens["by"]) == len(by):
             return ()
-        groups, own = ", ".join(opens["by"]) or "one group", ", ".join(by) or "none"
-        return (f"resolves: the incidents of {name!r} are by {groups}, so {own} here closes none",)
+        groups, attributes = ", ".join(opens["by"]) or "one group", ", ".join(by) or "none"
+        return (f"resolves: the incidents of {name!r} are by {groups}, so {attributes} here closes none",)
 
     def _report(self, record: RegisteredPattern, is_new: bool) -> PatternReport:
         on_stream = self._on_stream(record)
@@ -241,7 +241,7 @@ class Registration:
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
-        """Check that patterns that wait for ends of traces can still see these; else raises ``StreamInUse``."""
+        """Check that each pattern that waits for the ends of traces can still see them; raises ``StreamInUse``."""
         rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":

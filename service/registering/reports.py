@@ -48,19 +48,19 @@ def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -
 
 def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
     """Contradictions between a constraint document and the declaration of its stream, in words."""
-    found = undeclared_ends("this document", constraint_set, declaration)
-    if declaration.event_types and (strangers := sorted(constraint_set.types - set(declaration.event_types))):
-        found.append(f"{', '.join(strangers)}: not among the event types that the stream declares")
-    return found
+    contradictions = undeclared_ends("this document", constraint_set, declaration)
+    if declaration.event_types and (undeclared := sorted(constraint_set.types - set(declaration.event_types))):
+        contradictions.append(f"{', '.join(undeclared)}: not among the event types that the stream declares")
+    return contradictions
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
     """Notices about end events of a ``source`` that end no traces, because the stream does not declare them."""
-    strangers = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
-    if not strangers:
+    undeclared = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
+    if not undeclared:
         return []
     notice = (
-        f"{', '.join(strangers)}: end events of {source} that the stream does not declare; its transactions stay open "
+        f"{', '.join(undeclared)}: end events of {source} that the stream does not declare; its transactions stay open "
         "after them, and later events deviate (after_end). Declare end_events or an idle_timeout for the stream, "
         "or, where keys are used again, set reopen: new_transaction in the settings of the constraints"
     )
@@ -69,17 +69,17 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
     """Warnings about types, cycles of order, and registered patterns that cannot occur under a constraint set."""
-    found, endless = [warning.text for warning in check_set(rules.constraint_set)], []
+    warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
         if pattern.is_guarded and not on_stream.routed.route and not on_stream.check.is_satisfiable:
             reasons = "; ".join(dict.fromkeys(term.text for term in on_stream.check.dead))
-            found.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
+            warnings.append(f"the pattern {pattern.name} stays registered and can no longer match: {reasons}")
         try:
             on_stream.ends.check(on_stream.pattern)
         except PatternRefused as refusal:
             endless.append(f"the pattern {pattern.name} stays registered and waits for ever: {refusal.message}")
-    return (*found, *endless)
+    return (*warnings, *endless)
 
 
 _LAST_ITERATIONS = (
@@ -118,11 +118,11 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
     """Warnings about names of further keys that are read as attributes, because only the match's key has its name."""
     declaration = on_stream.declaration
-    named = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
+    further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
         f"{name} in WHERE [..] is the attribute of that name; the further key {name} is "
         + (key_text(key) if isinstance(key, Mapping) else f"written {key.removeprefix('data.')} there")
-        for name, key in named
+        for name, key in further_keys
         if declaration.attribute_of(name) != (name,)
     ]
 
@@ -131,4 +131,4 @@ def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[
     """Warnings about undeclared types of a pattern, which an earlier release may have accepted."""
     if not declaration.event_types:
         return []
-    return [one.placed for one in unknown_types(pattern, declaration.event_types, "that the stream declares")]
+    return [notice.placed for notice in unknown_types(pattern, declaration.event_types, "that the stream declares")]

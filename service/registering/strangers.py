@@ -17,7 +17,7 @@ from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is
 if TYPE_CHECKING:
     from constraints import ConstraintSet  # slow to import, and not needed by commands without constraints
 
-_LOOKED_AT, _FIRST = 1_000, 65_536
+_MOST_EXAMINED, _FIRST = 1_000, 65_536
 
 
 def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
@@ -28,21 +28,21 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
     if not len(events):
         return
     types = _types_of(events)
-    seen, known = _Attributes(events), KindsRead()
+    attributes, kinds_read = _Attributes(events), KindsRead()
     for pattern in patterns:
         for notice in unknown_types(pattern, types, "in these events"):
             yield pattern, notice
         reported: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
-        for attribute, of in attributes_by_types(pattern):
-            if (attribute.path, of) in reported:
+        for attribute, step_types in attributes_by_types(pattern):
+            if (attribute.path, step_types) in reported:
                 continue
-            reported.add((attribute.path, of))
-            if seen.have(attribute.path, of):
-                if items := seen.list_before(attribute.path, of):
+            reported.add((attribute.path, step_types))
+            if attributes.have(attribute.path, step_types):
+                if items := attributes.list_before(attribute.path, step_types):
                     yield pattern, _of_list(attribute, items)
                 continue
-            name, names = ".".join(attribute.path), seen.names(of)
-            source = f"of the type {listed(of)}" if of else "here"
+            name, names = ".".join(attribute.path), attributes.names(step_types)
+            source = f"of the type {listed(step_types)}" if step_types else "here"
             yield (
                 pattern,
                 Notice(
@@ -51,17 +51,17 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
                     attribute.position,
                 ),
             )
-        for notice in incomparable(pattern, events, known):
+        for notice in incomparable(pattern, events, kinds_read):
             yield pattern, notice
 
 
 def _types_of(events: EventBatch) -> list[str]:
     """The types of events; usually the first events have all types of the dictionary."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
-        is_there = np.bincount(codes, minlength=len(events.type_names)) > 0
-        if is_there.all():
+        is_present = np.bincount(codes, minlength=len(events.type_names)) > 0
+        if is_present.all():
             break
-    return list(compress(events.type_names, is_there))
+    return list(compress(events.type_names, is_present))
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
@@ -72,25 +72,27 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
         raise PatternRefused(notice.code, notice.message, notice.position)
 
 
-def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, others: Collection[str]) -> list[str]:
+def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_types: Collection[str]) -> list[str]:
     """Warnings about types of a pattern that are probably misspelt: not in the workflow, or similar to a known type.
 
-    ``others`` are known types besides those of the constraints, such as types with schemas.
+    ``further_types`` are known types besides those of the constraints, such as types with schemas.
     """
     process = constraint_set.process
     automaton = None if process is None else process.automaton
     letters = () if automaton is None else automaton.letters
-    known = constraint_set.types | constraint_set.settings.types | constraint_set.end_events | {*letters, *others}
-    where = "of the stream's workflow" if letters else "of the stream's constraints, workflow and schemas"
+    known_types = (
+        constraint_set.types | constraint_set.settings.types | constraint_set.end_events | {*letters, *further_types}
+    )
+    source = "of the stream's workflow" if letters else "of the stream's constraints, workflow and schemas"
     return [
         notice.placed
-        for notice in unknown_types(pattern, known, where)
-        if known and (letters or "did you mean" in notice.message)
+        for notice in unknown_types(pattern, known_types, source)
+        if known_types and (letters or "did you mean" in notice.message)
     ]
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """The length of a path up to a list that the path does not enter; 0: the path has a value; None: it has none."""
+    """The length of a path up to a list that the path does not index; 0: the path has a value; None: no value."""
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
             return place
@@ -132,12 +134,12 @@ class _Attributes:
         """
         if len(path) == 1:
             return ()
-        found = {_list_in(orjson.loads(text), path) for text in self._of(types)[:_LOOKED_AT].to_pylist()} - {None}
-        return path[: found.pop()] if len(found) == 1 and 0 not in found else ()
+        lengths = {_list_in(orjson.loads(text), path) for text in self._of(types)[:_MOST_EXAMINED].to_pylist()} - {None}
+        return path[: lengths.pop()] if len(lengths) == 1 and 0 not in lengths else ()
 
     def names(self, types: tuple[str, ...]) -> set[str]:
         """The attributes of the first events of some types."""
-        return {name for text in self._of(types)[:_LOOKED_AT].to_pylist() for name in orjson.loads(text)}
+        return {name for text in self._of(types)[:_MOST_EXAMINED].to_pylist() for name in orjson.loads(text)}
 
     def _of(self, types: tuple[str, ...]) -> pa.Array:
         if types not in self._data:

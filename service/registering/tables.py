@@ -82,16 +82,16 @@ class TableLibrary:
             raise InvalidTableName(fault)
         self.require_room(upload.name)
         limits = TableLimits(rows=self._limits.max_table_rows, size_bytes=self._limits.max_table_bytes)
-        made = keep_table(upload.path, upload.format, upload.wish, limits)
-        return self.register(TableVersion.from_json({**made.to_json(), "name": upload.name}), upload.condition)
+        version = keep_table(upload.path, upload.format, upload.wish, limits)
+        return self.register(TableVersion.from_json({**version.to_json(), "name": upload.name}), upload.condition)
 
     def require_room(self, name: str) -> None:
         """Check that the name exists, or one more table or calendar is allowed; raises ``TooManyTables``."""
-        if name not in (known := self.forms()) and len(known) >= self._limits.max_tables:
+        if name not in (forms := self.forms()) and len(forms) >= self._limits.max_tables:
             raise TooManyTables(
-                f"the service has {len(known)} tables and calendars, the most that it may have; delete one, or set "
+                f"the service has {len(forms)} tables and calendars, the most that it may have; delete one, or set "
                 f"{SETTINGS_PREFIX}LIMITS__MAX_TABLES",
-                most=len(known),
+                most=len(forms),
             )
 
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
@@ -100,9 +100,9 @@ class TableLibrary:
         Raises ``TableInUse`` if an operator reads a column that the version lacks.
         """
         users = self._users_of(version.name)
-        before = self.forms().get(version.name)
+        former = self.forms().get(version.name)
         for user, lookup in users:
-            if before and (fault := before.retyped(version.form, lookup.column)):
+            if former and (fault := former.retyped(version.form, lookup.column)):
                 raise TableInUse(f"the {user.kind} {user.name!r} looks the table up, but {fault}", table=version.name)
             try:
                 require_lookup({version.name: version.form}, *lookup)
@@ -126,10 +126,10 @@ class TableLibrary:
             raise TableRefused(f"the {title_of(name)} has no rows to change; declare it again", field="name")
         if record.changes >= _MOST_CHANGES:
             self.register(self._merged(record), Condition(matches=(record.tag,)))
-        own, values = read_row(record.table.form, key, row)
+        row_key, values = read_row(record.table.form, key, row)
         users = self._users_of(name)
-        self._require_rows(users, self._opened(record).with_row(name, own, values))
-        changed = self.store.change_row(name, own, values, condition)
+        self._require_rows(users, self._opened(record).with_row(name, row_key, values))
+        changed = self.store.change_row(name, row_key, values, condition)
         return TableReport(record=changed, users=_distinct(users), is_new=True)
 
     def table(self, name: str) -> TableReport:
@@ -137,7 +137,7 @@ class TableLibrary:
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
-        """All tables except those of calendars, or only those, by name."""
+        """All tables by name: those of calendars only, or all others."""
         names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
@@ -150,10 +150,10 @@ class TableLibrary:
         self.store.get(name)
         if users := _distinct(self._users_of(name)):
             raise TableInUse(
-                f"the {title_of(name)} is looked up by {listed([f'the {one.kind} {one.name}' for one in users])}; "
+                f"the {title_of(name)} is looked up by {listed([f'the {user.kind} {user.name}' for user in users])}; "
                 "delete or change them first",
                 table=name,
-                users=[{"kind": one.kind, "name": one.name} for one in users],
+                users=[{"kind": user.kind, "name": user.name} for user in users],
             )
         self.store.remove(name, condition)
 
@@ -168,8 +168,8 @@ class TableLibrary:
 
     def _merged(self, record: RegisteredTable) -> TableVersion:
         """The current rows as a version without changes."""
-        made = keep_rows(record.table.form, self._opened(record).rows(record.name))
-        return TableVersion.from_json({**made.to_json(), "name": record.name})
+        version = keep_rows(record.table.form, self._opened(record).rows(record.name))
+        return TableVersion.from_json({**version.to_json(), "name": record.name})
 
     def _opened(self, record: RegisteredTable) -> Tables:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
@@ -262,4 +262,4 @@ def past_tables(stores: Stores, lookups: Collection[Lookup]) -> Tables:
 
 
 def _distinct(users: Iterable[tuple[RegisteredOperator, Lookup]]) -> tuple[RegisteredOperator, ...]:
-    return tuple({(one.kind, one.name): one for one, _ in users}.values())
+    return tuple({(operator.kind, operator.name): operator for operator, _ in users}.values())

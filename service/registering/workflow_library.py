@@ -125,7 +125,7 @@ class WorkflowLibrary:
         model = read_model(upload.content, _options(upload.process, upload.mapping), upload.format)
         compiled = self._compile(model)
         derived = Derived.of(compiled, upload.name)
-        wanted = self._wanted(upload, derived)
+        modes = self._modes_of_followers(upload, derived)
         record, is_new = self._stores.workflows.put(
             _unversioned(upload, compiled, self._clock.now_us()),
             upload.content,
@@ -133,7 +133,7 @@ class WorkflowLibrary:
             upload.condition,
         )
         derived = replace(derived, version=record.version)
-        for stream, mode in wanted.items():
+        for stream, mode in modes.items():
             is_new = self._constraint_sets.follow(stream, derived, mode).is_new or is_new
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
@@ -160,15 +160,18 @@ class WorkflowLibrary:
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
         """The difference between two versions of a workflow."""
-        one, other = self.derived(name, first), self.derived(name, second)
-        before, after = frozenset(one.extraction.constraints), frozenset(other.extraction.constraints)
-        is_known = one.automaton is not None and other.automaton is not None
+        first_derived, second_derived = self.derived(name, first), self.derived(name, second)
+        before, after = (
+            frozenset(first_derived.extraction.constraints),
+            frozenset(second_derived.extraction.constraints),
+        )
+        is_known = first_derived.automaton is not None and second_derived.automaton is not None
         return WorkflowDifference(
-            first=one,
-            second=other,
-            added=tuple(constraint for constraint in other.extraction.constraints if constraint not in before),
-            removed=tuple(constraint for constraint in one.extraction.constraints if constraint not in after),
-            has_same_language=one.automaton == other.automaton if is_known else None,
+            first=first_derived,
+            second=second_derived,
+            added=tuple(constraint for constraint in second_derived.extraction.constraints if constraint not in before),
+            removed=tuple(constraint for constraint in first_derived.extraction.constraints if constraint not in after),
+            has_same_language=first_derived.automaton == second_derived.automaton if is_known else None,
         )
 
     def conformance(
@@ -193,8 +196,8 @@ class WorkflowLibrary:
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
             raise UnknownTrace(f"the log has no event of the transaction {key!r}", key=key)
-        _, (found,) = self.conformance(name, [types], version)
-        return Marks(highlighted=Counter(types), expected=found.still_allowed or found.allowed)
+        _, (conformance,) = self.conformance(name, [types], version)
+        return Marks(highlighted=Counter(types), expected=conformance.still_allowed or conformance.allowed)
 
     def follow(self, stream: str, name: str, mode: FollowMode = "auto", condition: Condition = ANY) -> ConstraintReport:
         """Let a stream follow the current version of a workflow, and each later version once it is registered."""
@@ -248,16 +251,16 @@ class WorkflowLibrary:
                 f"{error.message}, or set {setting}", setting=setting, most=error.details["most"]
             ) from error
 
-    def _wanted(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
-        """The streams that will follow, with their modes, after checking that they can."""
-        wanted = {follower.stream: follower.mode for follower in self._followers(upload.name)}
+    def _modes_of_followers(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
+        """The streams that will follow the uploaded version, each with its mode; checks that all of them can."""
+        modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
-            wanted[upload.stream] = upload.mode
+            modes[upload.stream] = upload.mode
         elif upload.mode == "exact":
             derived.is_exact(upload.mode)
-        for stream, mode in wanted.items():
+        for stream, mode in modes.items():
             self._constraint_sets.check_following(stream, derived, mode)
-        return wanted
+        return modes
 
     def _followers(self, name: str) -> tuple[Follower, ...]:
         return _followers_of(name, self._stores.registry.constraints.all())
@@ -296,19 +299,21 @@ class WorkflowLibrary:
         """Times and types of a trace's events that the log still has, in the order of their times."""
         log = self._stores.log
         hashed = key_hash(key)
-        found: list[tuple[int, str]] = []
+        events: list[tuple[int, str]] = []
         after = f"{self._stores.registry.since_ms(stream)}-0"
         for entry in (entry for home in log.layout.read().homes(hashed) for entry in log.read_range(home, after=after)):
             if entry.kind is RecordKind.EVENTS and entry.stream == stream:
                 batch = EventBatch.from_bytes(entry.body)
                 if (batch.key_hashes == hashed).any():
-                    found += [(event.time_us, event.type) for event in batch.to_events() if event.key == key]
-        return sorted(found, key=lambda event: event[0])
+                    events += [(event.time_us, event.type) for event in batch.to_events() if event.key == key]
+        return sorted(events, key=lambda event: event[0])
 
 
 def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
     """The options for reading a model; names in the mapping are compared after collapsing white space."""
-    return ReadOptions(process=process, mapping={" ".join(task.split()): named for task, named in mapping.items()})
+    return ReadOptions(
+        process=process, mapping={" ".join(task.split()): event_type for task, event_type in mapping.items()}
+    )
 
 
 def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:

@@ -46,15 +46,15 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
     rows, sizes = _order(matches), np.diff(matches.ends, prepend=0)
     cuts = np.flatnonzero(np.diff(np.cumsum(sizes[rows]) // _EVENTS_AT_ONCE)) + 1
     *parts, last = (
-        bytes(_text(_chosen(matches, some), "" if returns is None else returns.take(column_of(some))))
-        for some in np.split(rows, cuts)
+        bytes(_text(_chosen(matches, part_rows), "" if returns is None else returns.take(column_of(part_rows))))
+        for part_rows in np.split(rows, cuts)
     )
     return [*parts, last[:-1]]
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
     """Write matches, a comma after each; ``returns`` are the last members of their objects."""
-    heads = [f'{{"pattern":{json_text(one.name)},"key":"' for one in matches.patterns]
+    heads = [f'{{"pattern":{json_text(pattern.name)},"key":"' for pattern in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
     parts += [*match_rows(matches.rows), '"bindings":{', bound.bindings]
@@ -63,32 +63,32 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
     return bytes_of(joined_texts(parts))
 
 
-def joined_matches(found: Sequence[MatchColumns]) -> MatchColumns:
+def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
     """Concatenate the matches of batches and lanes, with the patterns that matched; keys become a dictionary array."""
-    known: dict[RunningPattern, int] = {}
+    numbers: dict[RunningPattern, int] = {}
     return MatchColumns(
-        pattern=np.concatenate([_pattern_places(columns, known) for columns in found]),
-        patterns=list(known),
-        key=pa.chunked_array([columns.key for columns in found]).dictionary_encode().combine_chunks(),
-        start_us=np.concatenate([columns.start_us for columns in found]),
-        end_us=np.concatenate([columns.end_us for columns in found]),
-        detected_us=np.concatenate([columns.detected_us for columns in found]),
-        how=np.concatenate([columns.how for columns in found]),
-        is_deviating=np.concatenate([columns.is_deviating for columns in found]),
-        is_lost=np.concatenate([columns.is_lost for columns in found]),
-        ends=_stacked([(columns.ends, len(columns.events)) for columns in found]),
-        aliases=np.concatenate([columns.aliases for columns in found]),
-        events=_stacked([(columns.events, len(columns.names)) for columns in found]),
-        names=pa.concat_arrays([columns.names for columns in found]),
-        rows=_joined_rows(found),
+        pattern=np.concatenate([_pattern_places(columns, numbers) for columns in parts]),
+        patterns=list(numbers),
+        key=pa.chunked_array([columns.key for columns in parts]).dictionary_encode().combine_chunks(),
+        start_us=np.concatenate([columns.start_us for columns in parts]),
+        end_us=np.concatenate([columns.end_us for columns in parts]),
+        detected_us=np.concatenate([columns.detected_us for columns in parts]),
+        how=np.concatenate([columns.how for columns in parts]),
+        is_deviating=np.concatenate([columns.is_deviating for columns in parts]),
+        is_lost=np.concatenate([columns.is_lost for columns in parts]),
+        ends=_stacked([(columns.ends, len(columns.events)) for columns in parts]),
+        aliases=np.concatenate([columns.aliases for columns in parts]),
+        events=_stacked([(columns.events, len(columns.names)) for columns in parts]),
+        names=pa.concat_arrays([columns.names for columns in parts]),
+        rows=_joined_rows(parts),
     )
 
 
-def _joined_rows(found: Sequence[MatchColumns]) -> pa.Array | None:
+def _joined_rows(parts: Sequence[MatchColumns]) -> pa.Array | None:
     """Concatenate the rows of FOR EACH ROW; None if no match has one."""
-    if all(columns.rows is None for columns in found):
+    if all(columns.rows is None for columns in parts):
         return None
-    return pa.concat_arrays([texts_of([""] * len(one)) if one.rows is None else one.rows for one in found])
+    return pa.concat_arrays([texts_of([""] * len(part)) if part.rows is None else part.rows for part in parts])
 
 
 def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
@@ -115,17 +115,17 @@ def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
 
 def _order(matches: MatchColumns) -> NDArray[np.intp]:
     """Rows of joined matches in the order of ``match_order``."""
-    found = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
-    rows, repeats = found.rows, found.repeats
+    ordering = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
+    rows, repeats = ordering.rows, ordering.repeats
     is_tied = repeats.copy()
     is_tied[:-1] |= repeats[1:]
     tied = np.flatnonzero(is_tied)
     if len(tied):
-        some, groups = rows[tied], np.cumsum(~repeats[tied])
-        by_name = _ranks(texts_of([one.name for one in matches.patterns]))[matches.pattern[some]]
-        by_key = _ranks(matches.key.dictionary)[numbers_of(matches.key.indices)[some]]
-        by_row = [] if matches.rows is None else [_ranks(matches.rows)[some]]
-        rows[tied] = some[np.lexsort((*by_row, by_key, by_name, groups))]
+        tied_rows, groups = rows[tied], np.cumsum(~repeats[tied])
+        by_name = _ranks(texts_of([pattern.name for pattern in matches.patterns]))[matches.pattern[tied_rows]]
+        by_key = _ranks(matches.key.dictionary)[numbers_of(matches.key.indices)[tied_rows]]
+        by_row = [] if matches.rows is None else [_ranks(matches.rows)[tied_rows]]
+        rows[tied] = tied_rows[np.lexsort((*by_row, by_key, by_name, groups))]
     return rows
 
 
@@ -145,19 +145,19 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
         return None
     texts: list[str] = []
     for lane in lanes:
-        shown = [pattern.name in with_returns for pattern in lane.patterns]
+        has_returns = [pattern.name in with_returns for pattern in lane.patterns]
         values = list(lane.values_of_returns()) or [{}] * len(lane.matches)
         texts += [
-            f',"returns":{orjson.dumps(value).decode()}' if shown[number] else ""
+            f',"returns":{orjson.dumps(value).decode()}' if has_returns[number] else ""
             for number, value in zip(lane.matches.patterns.tolist(), values, strict=True)
         ]
     return texts_of(texts)
 
 
-def _pattern_places(columns: MatchColumns, known: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """Index of each match's pattern among the known patterns, to which new patterns are added."""
+def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -> NDArray[np.int32]:
+    """Number of each match's pattern; ``numbers`` has the known patterns, and gets the new ones."""
     used, number = np.unique(columns.pattern, return_inverse=True)
-    places = [known.setdefault(columns.patterns[one], len(known)) for one in used.tolist()]
+    places = [numbers.setdefault(columns.patterns[code], len(numbers)) for code in used.tolist()]
     return np.array(places, np.int32)[number]
 
 

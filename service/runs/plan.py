@@ -50,16 +50,22 @@ class RunPlan:
         yield from (("", record) for record in records_of(self.tables))
         for name, declaration in self.declarations.items():
             yield name, StreamOn(declaration)
-        inputs = {source.stream for one in self.operators for source in one.inputs}
-        patterns = [one for some in self.patterns.values() for one, _ in some]
-        inputs |= {fed_stream(one.pattern.name, one.suppression) for one in patterns if one.suppression}
+        inputs = {source.stream for operator in self.operators for source in operator.inputs}
+        patterns = [
+            routed_pattern for stream_patterns in self.patterns.values() for routed_pattern, _ in stream_patterns
+        ]
+        inputs |= {
+            fed_stream(routed_pattern.pattern.name, routed_pattern.suppression)
+            for routed_pattern in patterns
+            if routed_pattern.suppression
+        }
         for name in sorted(inputs.difference(self.declarations)):
             yield name, StreamOn(StreamDeclaration(name=name, derived=True))
         for name in self.declarations:
             for record in self._records(name, self.sets.get(name)):
                 yield name, record
-        for one in self.operators:
-            yield one.inputs[0].stream, OperatorOn(one, "fresh")
+        for operator in self.operators:
+            yield operator.inputs[0].stream, OperatorOn(operator, "fresh")
 
     def variant(self, name: str) -> Variant:
         """The plan as a variant of a plan of rounds."""
@@ -78,21 +84,25 @@ class RunPlan:
         if constraint_set is not None and _has_rules(constraint_set):
             from constraints import to_document, within_cap  # noqa: PLC0415 - takes long
 
-            guarded = [build_query(one.pattern) for one, is_guarded in patterns if is_guarded and one.has_whole_traces]
+            guarded = [
+                build_query(routed_pattern.pattern)
+                for routed_pattern, is_guarded in patterns
+                if is_guarded and routed_pattern.has_whole_traces
+            ]
             used, _ = within_cap(constraint_set, guarded)
             yield ConstraintsOn(name=stream, version=1, document=to_document(used))
-        for one, is_guarded in patterns:
-            for lookup in lookups_in(one.pattern):
+        for routed_pattern, is_guarded in patterns:
+            for lookup in lookups_in(routed_pattern.pattern):
                 require_lookup(self.tables.forms, *lookup)
-            require_rows(one.pattern, self.tables)
+            require_rows(routed_pattern.pattern, self.tables)
             yield PatternOn(
-                name=one.pattern.name,
+                name=routed_pattern.pattern.name,
                 version=1,
-                text=one.pattern.text,
-                is_guarded=is_guarded and one.has_whole_traces,
-                route=one.route,
+                text=routed_pattern.pattern.text,
+                is_guarded=is_guarded and routed_pattern.has_whole_traces,
+                route=routed_pattern.route,
                 budget=self.budget,
-                suppression=one.suppression,
+                suppression=routed_pattern.suppression,
             )
 
 

@@ -32,10 +32,12 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """Sort rows into lists, by list and stream."""
-    every = [one.pattern for some in plan.patterns.values() for one, _ in some]
-    with_returns = {pattern.name for pattern in every if pattern.returns}
-    found: Results = {name: [] for name in (*_NAMES.values(), DEAD_LETTER.member, SUSPENSIONS)}
+    """Sort rows into lists; each list is ordered by stream, then as in ``ordered``."""
+    patterns = [
+        routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns
+    ]
+    with_returns = {pattern.name for pattern in patterns if pattern.returns}
+    results: Results = {name: [] for name in (*_NAMES.values(), DEAD_LETTER.member, SUSPENSIONS)}
     incidents: dict[str, Mapping[str, Any]] = {}
     for kind, body in rows:
         if (name := _NAMES.get(kind)) is not None:
@@ -45,23 +47,25 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
             document = document_of(RESULT_KINDS[kind], body)
             if "returns" in document and body["pattern"] not in with_returns:
                 del document["returns"]
-            found[name].append({"stream": stream, **document})
+            results[name].append({"stream": stream, **document})
         elif kind in _CHANGES:
-            known = incidents.setdefault(body["incident"], body)
-            incidents[body["incident"]] = max(known, body, key=lambda one: int(one["revision"]))
+            latest = incidents.setdefault(body["incident"], body)
+            incidents[body["incident"]] = max(latest, body, key=lambda change: int(change["revision"]))
         elif kind == DEAD_LETTER.name and body["code"] in _SHOWN_LETTERS:
-            found[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
+            results[DEAD_LETTER.member].append({name: body[name] for name in ("stream", "pattern", "key", "reason")})
         elif kind in RESULT_KINDS and RESULT_KINDS[kind].stops:
             members = [name for name in ("pattern", "key", "event", "time", "reason") if name in body]
             source = body.get("source", body["pattern"])
-            found[SUSPENSIONS].append({"stream": source, **{name: body[name] for name in members}})
+            results[SUSPENSIONS].append({"stream": source, **{name: body[name] for name in members}})
     places = {name: place for place, name in enumerate(plan.declarations)}
     for kind, name in _NAMES.items():
-        found[name] = ordered(RESULT_KINDS[kind], found[name])
-    found[INCIDENTS] = sorted(map(_incident, incidents.values()), key=lambda one: (one["opened_at"], one["id"]))
-    for some in found.values():
-        some.sort(key=lambda one: places[one["stream"]])
-    return found
+        results[name] = ordered(RESULT_KINDS[kind], results[name])
+    results[INCIDENTS] = sorted(
+        map(_incident, incidents.values()), key=lambda incident: (incident["opened_at"], incident["id"])
+    )
+    for entries in results.values():
+        entries.sort(key=lambda entry: places[entry["stream"]])
+    return results
 
 
 def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,8 +76,8 @@ def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
     """A result as lists show it, without its stream."""
-    shown = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
-    return {name: body[name] for name in shown if name in body}
+    names = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
+    return {name: body[name] for name in names if name in body}
 
 
 def row_text(body: Mapping[str, Any]) -> str:

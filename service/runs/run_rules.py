@@ -39,17 +39,20 @@ class RunRules:
         """Names of the attributes that patterns and keys read; None for all, if constraints have conditions."""
         if self.own is not None and self.own.conditions:
             return None
-        found = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
-        found |= {part for pattern in self.patterns for path in pattern.keys for part in path}
+        names = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
+        names |= {part for pattern in self.patterns for path in pattern.keys for part in path}
         for key in self.declaration.keys.values():
-            found |= {part for path in places_of(key) for part in path.split(".")}
-        return found
+            names |= {part for path in places_of(key) for part in path.split(".")}
+        return names
 
     @cached_property
     def plan(self) -> RunPlan:
         """The plan of the run."""
         return stream_plan(
-            self.declaration, self.constraint_set, [(one, True) for one in self._routed], tables=self.tables
+            self.declaration,
+            self.constraint_set,
+            [(routed_pattern, True) for routed_pattern in self._routed],
+            tables=self.tables,
         )
 
     @cached_property
@@ -67,29 +70,38 @@ class RunRules:
     def notices(self) -> Iterator[str]:
         """Probable mistakes in patterns and constraints, in words."""
         whole = TraceEnds(has_trace_end=True, is_log_ordered=self.declaration.ties == "log")
-        ends = {one.pattern: self._ends_of(one) if self.is_open or one.route else whole for one in self._routed}
+        ends = {
+            routed_pattern.pattern: self._ends_of(routed_pattern) if self.is_open or routed_pattern.route else whole
+            for routed_pattern in self._routed
+        }
         yield from pattern_notices(list(ends), ends.__getitem__)
-        for one in self.patterns:
-            yield from (f"{one.name}: {notice.placed}" for notice in key_notices(one, self.tables))
+        for pattern in self.patterns:
+            yield from (f"{pattern.name}: {notice.placed}" for notice in key_notices(pattern, self.tables))
         if self.constraint_set is not None:
-            yield from constraint_notices([one.pattern for one in self._routed if not one.route], self.constraint_set)
+            yield from constraint_notices(
+                [routed_pattern.pattern for routed_pattern in self._routed if not routed_pattern.route],
+                self.constraint_set,
+            )
 
     @cached_property
     def _routed(self) -> Sequence[RoutedPattern]:
-        found = [routed(one, self.declaration) for one in self.patterns]
+        routed_patterns = [routed(pattern, self.declaration) for pattern in self.patterns]
         if self.suppress is None:
-            return found
-        return [replace(one, suppression=read_suppression(self.suppress, one)) for one in found]
+            return routed_patterns
+        return [
+            replace(routed_pattern, suppression=read_suppression(self.suppress, routed_pattern))
+            for routed_pattern in routed_patterns
+        ]
 
-    def _ends_of(self, one: RoutedPattern) -> TraceEnds:
+    def _ends_of(self, routed_pattern: RoutedPattern) -> TraceEnds:
         """How traces end that are still open after the events."""
-        timing = one.declaration
-        if self.constraint_set is None or one.route:
-            has_end = not one.route and (bool(timing.end_events) or timing.idle_timeout is not None)
+        timing = routed_pattern.declaration
+        if self.constraint_set is None or routed_pattern.route:
+            has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)
             return TraceEnds(has_trace_end=has_end, is_log_ordered=timing.ties == "log")
         from service.registering.on_stream import trace_ends_of  # noqa: PLC0415 - most calls need none
 
-        return trace_ends_of(one, self.constraint_set, is_guarded=True)
+        return trace_ends_of(routed_pattern, self.constraint_set, is_guarded=True)
 
 
 def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> Iterator[str]:

@@ -59,7 +59,7 @@ class InlineRun:
         self._later: dict[str, tuple[str, PatternOn]] = {}
         self._rows: list[RowBlock] = []
         self._letters: Counter[tuple[str, str]] = Counter()
-        self._waits = any(one.body.get("wait") for one in plan.operators)
+        self._waits = any(operator.body.get("wait") for operator in plan.operators)
         for stream, record in plan.records():
             if isinstance(record, PatternOn) and record.name in later:
                 self._later[record.name] = stream, record
@@ -107,24 +107,24 @@ class InlineRun:
     @property
     def measured(self) -> dict[str, MeasuredRun]:
         """The measured bound of each stream with ``lateness: auto``."""
-        found = self._shards.states[0].measures()
-        bounds = {name: found[name].get("lateness_us") or 0 for name in self._plan.declarations}
-        return measured_of(self._plan, found, bounds, self._shards.decided)
+        measures = self._shards.states[0].measures()
+        bounds = {name: measures[name].get("lateness_us") or 0 for name in self._plan.declarations}
+        return measured_of(self._plan, measures, bounds, self._shards.decided)
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
         """Numbers of late events by stream and by what was done with them; streams without any are missing."""
         counts = self._shards.states[0].measures()
-        found = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
-        return {name: some for name, some in found.items() if some}
+        by_stream = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
+        return {name: numbers for name, numbers in by_stream.items() if numbers}
 
     @property
     def dead_letters(self) -> dict[str, dict[str, int]]:
         """Numbers of dead letters by stream and code, after ``results``."""
-        found: dict[str, dict[str, int]] = {}
+        by_stream: dict[str, dict[str, int]] = {}
         for (stream, code), number in sorted(self._letters.items()):
-            found.setdefault(stream, {})[code] = number
-        return found
+            by_stream.setdefault(stream, {})[code] = number
+        return by_stream
 
     @property
     def losses(self) -> dict[str, str]:
@@ -141,8 +141,12 @@ class InlineRun:
     @property
     def unkeyed(self) -> dict[str, Sequence[str]]:
         """By operator, a sentence for each input with events that lack a usable key."""
-        found = _documents(self._plan, self._shards.states[0].measures())
-        return {one.name: some for kind, one, own in found if (some := kind.unkeyed(one, own))}
+        entries = _documents(self._plan, self._shards.states[0].measures())
+        return {
+            operator.name: sentences
+            for kind, operator, counters in entries
+            if (sentences := kind.unkeyed(operator, counters))
+        }
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
         """All rows of the run; ``is_open`` as in ``results``."""
@@ -153,7 +157,7 @@ class InlineRun:
         """The results; ``is_open``: transactions continue after the events, otherwise all end with them."""
         rows = self.rows(is_open=is_open)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
-        self._letters = Counter((one["stream"], one["code"]) for one in letters)
+        self._letters = Counter((letter["stream"], letter["code"]) for letter in letters)
         return results_of(self._plan, ((row.kind, orjson.loads(row.body)) for row in rows))
 
 
@@ -182,20 +186,24 @@ def waiting_of(
 
     ``counts``: counters of each stream, over all shards. ``states``: states of the deciders, by stream and name.
     """
-    found = {}
-    for kind, one, own in _documents(plan, counts):
-        state = None if kind.decider is None else states.get((one.inputs[0].stream, kind.decider.name))
-        if inputs := kind.waiting(one, own, state):
-            found[one.name] = inputs
-    return found
+    measurements = {}
+    for kind, operator, counters in _documents(plan, counts):
+        state = None if kind.decider is None else states.get((operator.inputs[0].stream, kind.decider.name))
+        if inputs := kind.waiting(operator, counters, state):
+            measurements[operator.name] = inputs
+    return measurements
 
 
 def _documents(plan: RunPlan, counts: _Counts) -> Iterator[tuple[DocumentKind, Definition, dict[str, int]]]:
     """The operators of document kinds with their counters."""
-    for one in plan.operators:
-        if isinstance(kind := KINDS_BY_NAME[one.kind], DocumentKind):
-            of_stream = counts.get(one.inputs[0].stream, {})
-            yield kind, one, {name.removeprefix(f"{one.kind}_"): count or 0 for name, count in of_stream.items()}
+    for operator in plan.operators:
+        if isinstance(kind := KINDS_BY_NAME[operator.kind], DocumentKind):
+            of_stream = counts.get(operator.inputs[0].stream, {})
+            yield (
+                kind,
+                operator,
+                {name.removeprefix(f"{operator.kind}_"): count or 0 for name, count in of_stream.items()},
+            )
 
 
 _LATE = {"late_dropped": "dropped", "late_dead_lettered": "dead_lettered", "late_processed": "processed"}

@@ -117,7 +117,12 @@ class StreamRun:
         """Patterns with partial matches, at most 20, by name; all events must belong to one transaction."""
         host = cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
         cases = host.open_cases(CaseQuery()).cases
-        return {one.name: one for case in cases for one in case.patterns if one.partial_matches}
+        return {
+            case_pattern.name: case_pattern
+            for case in cases
+            for case_pattern in case.patterns
+            if case_pattern.partial_matches
+        }
 
     def matched(self) -> frozenset[str]:
         """Names of patterns that have matched since the last call; the report leaves these matches out."""
@@ -132,11 +137,14 @@ class StreamRun:
         rows = self._run.rows(is_open=is_open)
         if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
             raise ProjectRefused.of(refused)
-        patterns = [one.pattern for one, _ in self._plan.patterns[self._stream]]
+        patterns = [routed_pattern.pattern for routed_pattern, _ in self._plan.patterns[self._stream]]
         declaration = self._plan.declarations[self._stream]
-        every = [one for one, _ in self._plan.patterns[self._stream]]
-        found = ((one.pattern.name, suppressed_only(one.suppression)) for one in every)
-        quiet = {name: Suppression.from_json(one) for name, one in found if one is not None}
+        routed_patterns = [routed_pattern for routed_pattern, _ in self._plan.patterns[self._stream]]
+        suppression_forms = (
+            (routed_pattern.pattern.name, suppressed_only(routed_pattern.suppression))
+            for routed_pattern in routed_patterns
+        )
+        quiet = {name: Suppression.from_json(form) for name, form in suppression_forms if form is not None}
         lanes, suppressed = _quieted(self._lanes, quiet, self._stream) if quiet else (tuple(self._lanes), None)
         return StreamReport(
             lanes=lanes,
@@ -152,34 +160,34 @@ class StreamRun:
     def _stats(self) -> MatcherStats:
         """Counts over all keys; each event is counted once."""
         measures = self._run.state.measures()
-        names = [one.name for one in fields(MatcherStats)]
-        own, *others = (
+        names = [member.name for member in fields(MatcherStats)]
+        total, *further = (
             MatcherStats(**{name: counts[name] or 0 for name in names})
             for label, counts in measures.items()
             if label.partition("@")[0] == self._stream
         )
-        for other in others:
-            own = own.with_other_keys(other)
-        return own
+        for stats in further:
+            total = total.with_other_keys(stats)
+        return total
 
     def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
         """The results of an output except its matches, which stay columns."""
         if not isinstance(output, PatternOutput):
             return
-        found, results = output.found, output.results_of
+        matcher_output, results = output.found, output.results_of
         if "matches" in self._lists:
-            self._lanes += found.lanes
+            self._lanes += matcher_output.lanes
         if "timeouts" in self._lists:
-            yield from results.timeouts(found)
+            yield from results.timeouts(matcher_output)
         if "endings" in self._lists:
-            yield from results.endings(found, origin.newest)
+            yield from results.endings(matcher_output, origin.newest)
         if "deviations" in self._lists:
-            yield from results.deviations(found)
-        yield from results.corrections(found)
-        for overflow in found.overflows():
+            yield from results.deviations(matcher_output)
+        yield from results.corrections(matcher_output)
+        for overflow in matcher_output.overflows():
             place = replace(overflow, dropped=0, runs=0)
-            known = self._overflows.get(place, place)
-            dropped, runs = known.dropped + overflow.dropped, known.runs + overflow.runs
+            counted = self._overflows.get(place, place)
+            dropped, runs = counted.dropped + overflow.dropped, counted.runs + overflow.runs
             self._overflows[place] = replace(place, dropped=dropped, runs=runs)
 
 
@@ -187,24 +195,24 @@ def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
     """Remove suppressed matches, and count them (ADR 72); ``suppressions`` are by pattern."""
-    last = {name: LastAlerts(one.lasts_us) for name, one in suppressions.items()}
+    last = {name: LastAlerts(suppression.lasts_us) for name, suppression in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
-    found = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
+    filled = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
     places = []
-    for number, columns in found:
+    for number, columns in filled:
         names = [columns.patterns[code].name for code in columns.pattern.tolist()]
         values = list(lanes[number].values_of_returns()) or [{}] * len(names)
         members = zip(columns.detected_us.tolist(), match_ids(columns, stream).to_pylist(), names, strict=True)
         for row, ((time_us, identity, name), key, returns) in enumerate(
             zip(members, columns.key.to_pylist(), values, strict=True)
         ):
-            if (how := suppressions.get(name)) is not None:
-                group = how.group_of({"key": key, "returns": returns})
+            if (rule := suppressions.get(name)) is not None:
+                group = rule.group_of({"key": key, "returns": returns})
                 places.append((time_us, identity, name, group, number, row))
     for time_us, identity, name, group, number, row in sorted(places):
         keeps[number][row] = last[name].suppressor(group, time_us, identity) is None
-    kept = tuple(lane.chosen(keep) for lane, keep in zip(lanes, keeps, strict=True))
-    return kept, sum(int(np.count_nonzero(~keep)) for keep in keeps)
+    unsuppressed = tuple(lane.chosen(keep) for lane, keep in zip(lanes, keeps, strict=True))
+    return unsuppressed, sum(int(np.count_nonzero(~keep)) for keep in keeps)
 
 
 def run_patterns(
@@ -216,7 +224,9 @@ def run_patterns(
     is_open: bool = False,
 ) -> StreamReport:
     """Run patterns over events and report; ``is_open`` as in ``StreamRun.report``."""
-    run = StreamRun(stream_plan(declaration, constraint_set, [(routed(one, declaration), True) for one in patterns]))
+    run = StreamRun(
+        stream_plan(declaration, constraint_set, [(routed(pattern, declaration), True) for pattern in patterns])
+    )
     run.feed(events)
     return run.report(is_open=is_open)
 

@@ -1,6 +1,6 @@
 """Exports of the package; `__init__.py` loads each name on first use."""
 
-from .answers import Answer as Answer, AnswerStore as AnswerStore, Asked as Asked
+from .answers import Answer as Answer, AnswerStore as AnswerStore, IdempotentRequest as IdempotentRequest
 from .conditions import ANY as ANY, Condition as Condition, Record as Record, tag_of as tag_of
 from .connection import (
     Client as Client,

@@ -12,7 +12,7 @@ _PENDING_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class IdempotentRequest:
     """A request to be carried out only once: its unique name, a fingerprint of its content, a token of this attempt."""
 
     name: str
@@ -39,27 +39,27 @@ class AnswerStore:
         self._begin = register(client, "locks/begin_answer")
         self._release = register(client, "locks/release")
 
-    def begin(self, asked: Asked) -> Answer | None:
+    def begin(self, request: IdempotentRequest) -> Answer | None:
         """Begin a request; returns the answer to an earlier attempt, if any, with status 0 while in progress."""
-        found = self._begin(answer=_key(asked), pending=_pending(asked), pending_ms=_PENDING_MS)
-        if found is None:
+        stored = self._begin(answer=_key(request), pending=_pending(request), pending_ms=_PENDING_MS)
+        if stored is None:
             return None
-        fields = decode(found, "the answer to a request")
+        fields = decode(stored, "the answer to a request")
         fields.pop("token", None)
         return Answer(**fields)
 
-    def keep(self, asked: Asked, answer: Answer) -> None:
+    def keep(self, request: IdempotentRequest, answer: Answer) -> None:
         """Store the answer to a request."""
-        self._client.set(_key(asked), encode(**asdict(answer)), px=self._life_ms)
+        self._client.set(_key(request), encode(**asdict(answer)), px=self._life_ms)
 
-    def release(self, asked: Asked) -> None:
+    def release(self, request: IdempotentRequest) -> None:
         """Forget a failed request, so that it may be made again."""
-        self._release(lock=_key(asked), token=_pending(asked))
+        self._release(lock=_key(request), token=_pending(request))
 
 
-def _key(asked: Asked) -> str:
-    return f"{PREFIX}answer:{asked.name}"
+def _key(request: IdempotentRequest) -> str:
+    return f"{PREFIX}answer:{request.name}"
 
 
-def _pending(asked: Asked) -> bytes:
-    return encode(fingerprint=asked.fingerprint, token=asked.token)
+def _pending(request: IdempotentRequest) -> bytes:
+    return encode(fingerprint=request.fingerprint, token=request.token)

@@ -76,7 +76,7 @@ def connect(url: str, *, retries: int = 3) -> Client:
     """A client for ``url`` (``redis://``, ``rediss://`` or ``unix://``); connects at the first command.
 
     A command whose connection fails is sent again up to ``retries`` times, with growing pauses of at most half a
-    second, so every script of this package can run twice without harm.
+    second, so every script of this package must be able to run twice without harm.
     """
     try:
         client = Client.from_url(
@@ -99,10 +99,10 @@ def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)
-    usual = {one: key for one, key in {**_LOG_KEYS, **keys}.items() if one in script.names}
+    defaults = {key_name: key for key_name, key in {**_LOG_KEYS, **keys}.items() if key_name in script.names}
 
-    def call(**given: ScriptInput) -> Any:
-        return run(*script.bind({**usual, **given}))
+    def call(**inputs: ScriptInput) -> Any:
+        return run(*script.bind({**defaults, **inputs}))
 
     return call
 

@@ -1,7 +1,7 @@
 """Cursors of paged lists: a cursor sent by a client is checked before it reaches Redis.
 
 A cursor is a place in a list, and the order in which the list is read from that place on. A cursor without a mark has
-the list's order in the first release; a letter in front marks the other order.
+the order that the list had in the first release; a letter in front marks the other order.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Cursor:
         if after is None:
             return cls(order or "desc")
         if after == OLDEST:
-            found = cls("asc")
+            cursor = cls("asc")
         else:
             place = after[1:] if after[:1] in _ORDERS else after
             require_cursor(after, re.compile(f"[ad]?{form.pattern}"))
-            found = cls(_ORDERS.get(after[:1], unmarked), place)
-        if order not in (None, found.order):
-            raise InvalidCursor(f"after={after!r} is a cursor of the order {found.order}; leave out the order")
-        return found
+            cursor = cls(_ORDERS.get(after[:1], unmarked), place)
+        if order not in (None, cursor.order):
+            raise InvalidCursor(f"after={after!r} is a cursor of the order {cursor.order}; leave out the order")
+        return cursor
 
     def text(self, unmarked: Order) -> str:
         """The cursor as it is sent; ``unmarked`` as in ``read``."""
@@ -80,37 +80,39 @@ class Page:
         return self.next is not None
 
 
-def page_of(listed: Iterable[tuple[str, dict[str, Any]]], wanted: Mapping[str, Any], limit: int, begin: Cursor) -> Page:
-    """A page of the records with the wanted values; ``listed`` has records with their places, in the cursor's order.
+def page_of(
+    listed: Iterable[tuple[str, dict[str, Any]]], criteria: Mapping[str, Any], limit: int, begin: Cursor
+) -> Page:
+    """A page of the records with the values in ``criteria``; ``listed``: records with places, in the cursor's order.
 
     Cursors without a mark have the order ``desc``. The page's cursor ``after`` follows the newest examined record; if
     records are listed newest first from a place on, the newest record of the page.
     """
     is_upward = begin.order == "asc"
-    found: list[tuple[str, dict[str, Any]]] = []
+    records: list[tuple[str, dict[str, Any]]] = []
     newest, has_more = begin.place, False
     for place, record in listed:
-        is_wanted = wanted.items() <= record.items()
-        has_more = is_wanted and len(found) == limit
+        is_selected = criteria.items() <= record.items()
+        has_more = is_selected and len(records) == limit
         if has_more:
             break
         newest = place if is_upward else newest or place
-        if is_wanted:
-            found.append((place, record))
-    if not is_upward and begin.place is not None and found:
-        newest = found[0][0]
+        if is_selected:
+            records.append((place, record))
+    if not is_upward and begin.place is not None and records:
+        newest = records[0][0]
     after = Cursor("asc", newest).text("desc")
-    last = newest if is_upward else found[-1][0] if found else None
+    last = newest if is_upward else records[-1][0] if records else None
     return Page(
-        items=[record for _, record in found],
+        items=[record for _, record in records],
         after=after,
         next=Cursor(begin.order, last).text("desc") if has_more else None,
-        cursors=[Cursor("asc", place).text("desc") for place, _ in found] if is_upward else [],
+        cursors=[Cursor("asc", place).text("desc") for place, _ in records] if is_upward else [],
     )
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:
     """Check that a text is a cursor of a form; raises ``InvalidCursor``."""
     if not form.fullmatch(after):
-        shown = after if len(after) <= 100 else after[:100] + "…"
-        raise InvalidCursor(f"after={shown!r} is not a cursor; leave it out, or send the cursor of the last page")
+        excerpt = after if len(after) <= 100 else after[:100] + "…"
+        raise InvalidCursor(f"after={excerpt!r} is not a cursor; leave it out, or send the cursor of the last page")

@@ -18,8 +18,8 @@ from service.stores.heartbeat import FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY
 RESTORING_KEY = PREFIX + "restoring"
 
 _ENTRIES, _MEMBERS = 100, 500  # in one part; a log entry holds the events of a request
-_OF_A_MOMENT = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
-_PASSING = frozenset(key.encode() for key in _OF_A_MOMENT)
+_TRANSIENT_KEYS = (FAILURE_KEY, HEARTBEAT_KEY, STARTING_KEY, RESTORING_KEY)
+_UNSAVED = frozenset(key.encode() for key in _TRANSIENT_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class Keyspace:
 
     def names(self) -> list[bytes]:
         """Every key to be saved, sorted."""
-        found = set(self._client.scan_iter(match=PREFIX + "*", count=1_000))
-        return sorted(found - _PASSING)
+        keys = set(self._client.scan_iter(match=PREFIX + "*", count=1_000))
+        return sorted(keys - _UNSAVED)
 
     def read(self, key: bytes) -> Iterator[KeyPart]:
         """The value of a key, part by part; nothing if the key no longer exists."""
@@ -73,11 +73,11 @@ class Keyspace:
         if part.expires_ms:
             commands.append(("PEXPIREAT", part.key, part.expires_ms))
         try:
-            with self._client.pipeline(transaction=False) as sent:
-                send: Callable[..., Any] = sent.execute_command
+            with self._client.pipeline(transaction=False) as pipe:
+                send: Callable[..., Any] = pipe.execute_command
                 for command in commands:
                     send(*command)
-                sent.execute()
+                pipe.execute()
         except RedisError as error:
             raise StoreUnavailable(f"Redis rejects the key {part.key!r}: {error}") from error
 
@@ -113,8 +113,8 @@ class Keyspace:
         raw = cast("Callable[..., tuple[int, Any]]", self._client.execute_command)
         cursor = 0
         while True:
-            cursor, found = raw(command, key, cursor, "COUNT", _MEMBERS)
-            values = _flat(found)
+            cursor, reply = raw(command, key, cursor, "COUNT", _MEMBERS)
+            values = _flat(reply)
             if values:
                 yield values
             if not cursor:
@@ -130,13 +130,13 @@ class Keyspace:
         yield (b"", facts["last-generated-id"], str(added).encode(), deleted)
 
 
-def _flat(found: Any) -> tuple[bytes, ...]:
+def _flat(reply: Any) -> tuple[bytes, ...]:
     """The result of a scan in the form of the commands that write it."""
-    if isinstance(found, dict):
-        return tuple(word for pair in found.items() for word in pair)
-    if found and isinstance(found[0], tuple):
-        return tuple(word for member, score in found for word in (member, repr(score).encode()))
-    return tuple(found)
+    if isinstance(reply, dict):
+        return tuple(word for pair in reply.items() for word in pair)
+    if reply and isinstance(reply[0], tuple):
+        return tuple(word for member, score in reply for word in (member, repr(score).encode()))
+    return tuple(reply)
 
 
 def _entry(name: bytes, fields: Mapping[bytes, bytes]) -> Iterator[bytes]:

@@ -29,24 +29,24 @@ class Latencies:
 
 
 class LatencyStore:
-    """The histograms by way."""
+    """The histograms of latencies, one for each measured interval (``Way``)."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def note(self, way: Way, latencies_us: Iterable[int]) -> None:
         """Count latencies; negative ones, which differing clocks cause, count as 0."""
-        found = [max(0, one) for one in latencies_us]
-        counts = Counter(bisect_left(BOUNDS_S, one / _SECOND_US) for one in found)
+        durations_us = [max(0, duration_us) for duration_us in latencies_us]
+        counts = Counter(bisect_left(BOUNDS_S, duration_us / _SECOND_US) for duration_us in durations_us)
         pipe = self._client.pipeline(transaction=False)
         for bound, count in counts.items():
             pipe.hincrby(LATENCIES_KEY + way, str(bound), count)
-        if found:
-            pipe.hincrby(LATENCIES_KEY + way, _SUM, sum(found))
+        if durations_us:
+            pipe.hincrby(LATENCIES_KEY + way, _SUM, sum(durations_us))
             pipe.execute()
 
     def read(self, way: Way) -> Latencies:
-        """The histogram of a way."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(LATENCIES_KEY + way))
-        counts = [int(found.get(str(bound).encode(), 0)) for bound in range(len(BOUNDS_S) + 1)]
-        return Latencies(cumulative=tuple(accumulate(counts)), sum_s=int(found.get(_SUM.encode(), 0)) / _SECOND_US)
+        """The histogram of a measured interval."""
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(LATENCIES_KEY + way))
+        counts = [int(fields.get(str(bound).encode(), 0)) for bound in range(len(BOUNDS_S) + 1)]
+        return Latencies(cumulative=tuple(accumulate(counts)), sum_s=int(fields.get(_SUM.encode(), 0)) / _SECOND_US)

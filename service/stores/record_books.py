@@ -18,7 +18,7 @@ from service.errors import NotFound, RegistryContended
 from service.stores.conditions import ANY, Condition
 from service.stores.connection import Client, register
 from service.stores.records import encode, read_record
-from service.stores.routes import require_there, users_key
+from service.stores.routes import require_not_removed, users_key
 from streams import ControlRecord, ScriptValue, encode_control, stops_key
 
 if TYPE_CHECKING:
@@ -80,31 +80,31 @@ class RecordBook:
         self._append = append
         self._commit = register(client, "registry/commit")
 
-    def apply(self, key: str, field: str, change: Changing, what: str, versions_key: str = "") -> tuple[bytes, bool]:
+    def apply(self, key: str, field: str, change: Changing, title: str, versions_key: str = "") -> tuple[bytes, bool]:
         """Compute a change and commit it, again if another writer came first; None leaves the record unchanged.
 
-        Returns the record after the call, and whether it changed; ``what`` names the record in errors.
+        Returns the record after the call, and whether it changed; ``title`` names the record in errors.
 
         A script whose reply was lost is sent again, and finds the new record in place of the old one. So if exactly the
-        wanted record or version is stored, the change has been committed.
+        computed record or version is stored, the change has been committed.
         """
         for _ in range(_ATTEMPTS):
             current = self.get(key, field)
-            wanted = change(current)
-            if wanted is None:
+            computed = change(current)
+            if computed is None:
                 assert current is not None, "only an existing record can stay as it is"
                 return current, False
             places = [(key, field)]
-            if wanted.version:
-                places.append((versions_key, version_of(field, wanted.version)))
-            commands = [_written(place, wanted.record) for place in places] + list(wanted.commands)
-            commit = partial(self._sent, wanted, [(key, field, current or b""), *wanted.checks], commands)
+            if computed.version:
+                places.append((versions_key, version_of(field, computed.version)))
+            commands = [_command_of(place, computed.record) for place in places] + list(computed.commands)
+            commit = partial(self._call_script, computed, [(key, field, current or b""), *computed.checks], commands)
             reply = commit() if self._append is None else self._append(commit)
-            for one in wanted.log:
-                require_there(one.stream, reply)
-            if reply or (self.client.hget(*places[-1]) or b"") == wanted.record:
-                return wanted.record, True
-        raise RegistryContended.over(what)
+            for log_change in computed.log:
+                require_not_removed(log_change.stream, reply)
+            if reply or (self.client.hget(*places[-1]) or b"") == computed.record:
+                return computed.record, True
+        raise RegistryContended.over(title)
 
     def get(self, key: str, field: str) -> bytes | None:
         """The current record of a field; None if there is none."""
@@ -121,9 +121,9 @@ class RecordBook:
         bodies = cast("list[bytes | None]", self.client.hmget(key, fields))
         return [body for body in bodies if body is not None]
 
-    def _sent(
+    def _call_script(
         self,
-        wanted: Change,
+        change: Change,
         checks: Sequence[Sequence[ScriptValue]],
         commands: Sequence[Sequence[ScriptValue]],
         *,
@@ -131,20 +131,24 @@ class RecordBook:
         shard_count: int | str = "",
     ) -> Any:
         """The script's reply to a change under a layout of the log."""
-        routes = [(users_key(one.stream), one.stream, one.user, one.route) for one in wanted.log if one.user]
-        controls = [
-            (one.stream, one.control.KIND.value, encode_control(one.control))
-            for one in wanted.log
-            if one.control is not None
+        routes = [
+            (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
+            for log_change in change.log
+            if log_change.user
         ]
-        stops = [("" if shard == wanted.spared else stops_key(shard),) for shard in range(len(shards) * wanted.stops)]
-        listed = [[word for one in part for word in one] for part in (checks, routes, controls, stops)]
-        stop = [[stream, kind, body.decode()] for stream, kind, body in controls] if wanted.stops else []
+        controls = [
+            (log_change.stream, log_change.control.KIND.value, encode_control(log_change.control))
+            for log_change in change.log
+            if log_change.control is not None
+        ]
+        stops = [("" if shard == change.spared else stops_key(shard),) for shard in range(len(shards) * change.stops)]
+        word_lists = [[word for row in part for word in row] for part in (checks, routes, controls, stops)]
+        stop = [[stream, kind, body.decode()] for stream, kind, body in controls] if change.stops else []
         return self._commit(
             shards=shards,
             shard_count=shard_count,
             stop=orjson.dumps(stop),
-            words=[word for part in (*listed, *commands) for word in (len(part), *part)],
+            words=[word for part in (*word_lists, *commands) for word in (len(part), *part)],
         )
 
 
@@ -153,7 +157,7 @@ def version_of(field: str, version: int) -> str:
     return f"{version}@{field}"
 
 
-def _written(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:
+def _command_of(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...]:
     return ("HSET", *place, record) if record else ("HDEL", *place)
 
 
@@ -176,8 +180,8 @@ class Records(ABC, Generic[_Form]):
         self._client = self._book.client
 
     @abstractmethod
-    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
-        """The error for a name without a record, or without the record that the caller wants."""
+    def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
+        """The error for a name without a record, or without the requested version."""
 
     def read(self, body: bytes, name: str) -> _Form:
         """Read a stored record."""
@@ -190,25 +194,25 @@ class Records(ABC, Generic[_Form]):
 
     def find(self, name: str) -> _Form | None:
         """The record with a name; None if there is none."""
-        found = self.stored(name)
-        return found if _is_active(found) else None
+        record = self.stored(name)
+        return record if _is_active(record) else None
 
     def get(self, name: str) -> _Form:
         """The record with a name; raises the error of ``unknown``."""
         return self.require(self.stored(name), name)
 
-    def require(self, found: _Form | None, name: str, condition: Condition = ANY) -> _Form:
-        """The record that was found; raises the error of ``unknown`` if there is none, or it is deleted."""
-        if found is None or not _is_active(found):
+    def require(self, record: _Form | None, name: str, condition: Condition = ANY) -> _Form:
+        """The given record; raises the error of ``unknown`` if there is none, or it is deleted."""
+        if record is None or not _is_active(record):
             raise self.unknown(name)
-        condition.check_record(found)
-        return found
+        condition.check_record(record)
+        return record
 
     def ever(self) -> list[_Form]:
         """All records by name, including deleted ones."""
-        found = self._book.all(self.key)
+        bodies = self._book.all(self.key)
         start = len(self.prefix)
-        return [self.read(body, field[start:]) for field, body in found if field.startswith(self.prefix)]
+        return [self.read(body, field[start:]) for field, body in bodies if field.startswith(self.prefix)]
 
     def all(self) -> list[_Form]:
         """All records, by name."""
@@ -221,8 +225,8 @@ class Records(ABC, Generic[_Form]):
             return cast(_Form, current)
         body = self._book.get(self.versions_key, version_of(self.prefix + name, version or 0))
         if body is None:
-            why = f"{self.one} {name!r} has no version {version}; it has 1 to {current.version}"
-            raise self.unknown(name, why, version=version)
+            reason = f"{self.one} {name!r} has no version {version}; it has 1 to {current.version}"
+            raise self.unknown(name, reason, version=version)
         return self.read(body, name)
 
     def versions(self, name: str) -> list[_Form]:
@@ -234,13 +238,13 @@ class Records(ABC, Generic[_Form]):
     def insert(self, name: str, record: _Form, *commands: tuple[ScriptValue, ...]) -> None:
         """Store a new record, and run further commands with it; an existing record is unchanged."""
         new = Change(record=encode(**asdict(record)), commands=commands)
-        self.apply(name, lambda known: new if known is None else None)
+        self.apply(name, lambda stored: new if stored is None else None)
 
     def change(self, name: str, change: Callable[[_Form], _Form], condition: Condition = ANY) -> _Form:
         """Replace a record by a changed form and return it; ``change`` may be called again, and may raise."""
 
-        def changed(known: _Form | None) -> Change:
-            return Change(record=encode(**asdict(change(self.require(known, name, condition)))))
+        def changed(stored: _Form | None) -> Change:
+            return Change(record=encode(**asdict(change(self.require(stored, name, condition)))))
 
         return self.apply(name, changed)[0]
 
@@ -250,8 +254,8 @@ class Records(ABC, Generic[_Form]):
         def changed(body: bytes | None) -> Change | None:
             return change(None if body is None else self.read(body, name))
 
-        what, field = f"{self.one} {name!r}", self.prefix + name
-        body, is_new = self._book.apply(self.key, field, changed, what, self.versions_key)
+        title, field = f"{self.one} {name!r}", self.prefix + name
+        body, is_new = self._book.apply(self.key, field, changed, title, self.versions_key)
         return self.read(body, name), is_new
 
     def drop(self, name: str, condition: Condition = ANY, *commands: tuple[ScriptValue, ...]) -> None:
@@ -268,8 +272,8 @@ def _is_active(record: object) -> bool:
     return record is not None and getattr(record, "is_active", True)
 
 
-def surplus(known: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
+def surplus(records: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
     """The oldest ended records (``is_over``) to remove before another is stored; None if too few have ended."""
-    wanted = max(0, len(known) - kept + 1)
-    over = [record for record in known if is_over(record)][:wanted]
-    return over if len(over) == wanted else None
+    excess = max(0, len(records) - kept + 1)
+    ended = [record for record in records if is_over(record)][:excess]
+    return ended if len(ended) == excess else None

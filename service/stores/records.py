@@ -21,39 +21,39 @@ def encode(**fields: Any) -> bytes:
     return orjson.dumps({"format": FORMAT_VERSION, **fields})
 
 
-def decode(body: bytes, what: str) -> dict[str, Any]:
-    """Read a record, without its format version; ``RecordFormatError`` about ``what`` if damaged or unknown."""
+def decode(body: bytes, title: str) -> dict[str, Any]:
+    """Read a record, without its format version; ``RecordFormatError`` about ``title`` if damaged or unknown."""
     try:
         record = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise RecordFormatError(f"the stored record of {what} is damaged: {error}") from error
-    found = record.pop("format", None) if isinstance(record, dict) else None
-    if found != FORMAT_VERSION:
+        raise RecordFormatError(f"the stored record of {title} is damaged: {error}") from error
+    version = record.pop("format", None) if isinstance(record, dict) else None
+    if version != FORMAT_VERSION:
         raise RecordFormatError(
-            f"the stored record of {what} has format {found!r}; this release reads {FORMAT_VERSION}", found=found
+            f"the stored record of {title} has format {version!r}; this release reads {FORMAT_VERSION}", found=version
         )
     assert isinstance(record, dict)
     return record
 
 
-def read_record(form: type[_Record], body: bytes, what: str, **usual: Any) -> _Record:
+def read_record(form: type[_Record], body: bytes, title: str, **defaults: Any) -> _Record:
     """Read a record as a dataclass, with the dataclasses and tuples in it; ``RecordFormatError`` as for ``decode``.
 
-    ``usual``: values for members that records of earlier releases lack, if other than the default.
+    ``defaults``: values for members that records of earlier releases lack, if other than the default.
     """
-    fields = {**usual, **decode(body, what)}
+    fields = {**defaults, **decode(body, title)}
     if unknown := sorted(fields.keys() - {member.name for member in dataclass_fields(cast(Any, form))}):
         raise RecordFormatError(
-            f"the stored record of {what} has members that this release does not know: {', '.join(unknown)}; a later "
+            f"the stored record of {title} has members that this release does not know: {', '.join(unknown)}; a later "
             "release has written it"
         )
     try:
-        found: _Record = _reader(cast(Any, form)).validate_python(fields)
+        record: _Record = _reader(cast(Any, form)).validate_python(fields)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = ".".join(map(str, fault["loc"]))
-        raise RecordFormatError(f"the stored record of {what} is damaged: {place}: {fault['msg']}") from error
-    return found
+        raise RecordFormatError(f"the stored record of {title} is damaged: {place}: {fault['msg']}") from error
+    return record
 
 
 @cache

@@ -18,7 +18,7 @@ from streams import EventBatch
 
 CONTEXTS_KEY = PREFIX + "request-contexts:"
 
-_ASKED_AT_ONCE = 1_000
+_READ_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +45,22 @@ class RequestContextStore:
 
     def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
         """The requests of some events of a stream, as far as they were traced and are still known."""
-        found: dict[str, RequestContext] = {}
-        for start in range(0, len(events), _ASKED_AT_ONCE):
-            asked = events[start : start + _ASKED_AT_ONCE]
+        contexts: dict[str, RequestContext] = {}
+        for start in range(0, len(events), _READ_AT_ONCE):
+            event_ids = events[start : start + _READ_AT_ONCE]
             records = cast(
-                "list[bytes | None]", self._find(contexts=CONTEXTS_KEY + stream, life_ms=self._life_ms, events=asked)
+                "list[bytes | None]",
+                self._find(contexts=CONTEXTS_KEY + stream, life_ms=self._life_ms, events=event_ids),
             )
-            found |= {event: _read(one) for event, one in zip(asked, records, strict=True) if one is not None}
-        return found
+            contexts |= {
+                event: _read(record) for event, record in zip(event_ids, records, strict=True) if record is not None
+            }
+        return contexts
 
 
 def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
     """The argument for the script's part ``remember``: the events of each part, after its shard."""
-    listed = [[str(shard), *seen] for shard, seen in parts]
+    listed = [[str(shard), *events] for shard, events in parts]
     life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
     return orjson.dumps({"context": context, "life_ms": life_ms, "most": most, "parts": listed})
 

@@ -17,7 +17,7 @@ GONE = b"-"
 _GONE_REPLY = b"gone"
 
 
-def require_there(stream: str, reply: object) -> None:
+def require_not_removed(stream: str, reply: object) -> None:
     """Check a script's reply about a stream; raises ``UnknownStream`` if another caller has just removed the stream."""
     if reply == _GONE_REPLY:
         raise UnknownStream.named(stream)

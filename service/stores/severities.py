@@ -10,6 +10,6 @@ SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 USUAL_SEVERITY: Severity = "medium"
 
 
-def is_as_grave(found: str, least: Severity) -> bool:
+def is_as_grave(severity: str, least: Severity) -> bool:
     """Whether a severity is at least ``least``."""
-    return SEVERITIES.index(found) >= SEVERITIES.index(least)
+    return SEVERITIES.index(severity) >= SEVERITIES.index(least)

@@ -49,9 +49,9 @@ class StoreFormat:
 
     def read(self) -> int | None:
         """The format of the store; None if nothing is stored yet."""
-        found = cast("bytes | None", self._client.get(FORMAT_KEY))
-        if found is not None:
-            return int(found)
+        stored = cast("bytes | None", self._client.get(FORMAT_KEY))
+        if stored is not None:
+            return int(stored)
         return FIRST_FORMAT if self._client.exists(LAYOUT_KEY) else None
 
     @contextmanager

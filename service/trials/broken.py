@@ -31,19 +31,21 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
     ((stream, declaration),) = plan.declarations.items()
     events, now_us = _in_order(events, declaration, now_us)
     declared = {stream: replace(declaration, lateness=None, late="dead_letter")}
-    ends = frozenset(declaration.end_events).union(*(one.trace_ends for one in plan.sets.values()))
-    found: dict[str, Broken] = {}
+    ends = frozenset(declaration.end_events).union(
+        *(constraint_set.trace_ends for constraint_set in plan.sets.values())
+    )
+    broken: dict[str, Broken] = {}
     for start in range(0, len(plan.patterns[stream]), _AT_ONCE):
-        some = plan.patterns[stream][start : start + _AT_ONCE]
-        states = _states(replace(plan, declarations=declared, patterns={stream: some}), events, first, now_us)
-        found |= _broken(states, ends, now_us)
-    return found
+        patterns = plan.patterns[stream][start : start + _AT_ONCE]
+        states = _states(replace(plan, declarations=declared, patterns={stream: patterns}), events, first, now_us)
+        broken |= _broken(states, ends, now_us)
+    return broken
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
     """The state after each event from ``first`` on, and after time has advanced to ``now_us``."""
     (patterns,) = plan.patterns.values()
-    names, route = [one.pattern.name for one, _ in patterns], patterns[0][0].route
+    names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
     before, after = events[:first], events[first:]
     run.feed(EventBatch.from_events(before), route=route)
@@ -66,9 +68,9 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
                 furthest = last.pop(name)
                 if name not in matched:
                     broken[name] = _end_of(furthest, event, ends, now_us)
-        for name, one in alive.items():
-            if one.furthest is not None:
-                last[name] = one.furthest
+        for name, case_pattern in alive.items():
+            if case_pattern.furthest is not None:
+                last[name] = case_pattern.furthest
                 broken.pop(name, None)
         for name in matched:
             broken.pop(name, None)
@@ -105,10 +107,13 @@ def _in_order(
     lateness_us = declaration.lateness_us
     if lateness_us is None:
         return events, now_us
-    kept, newest_us = [], events[0].time_us
+    punctual_events, newest_us = [], events[0].time_us
     for event in events:
         if declaration.late == "process" or event.time_us >= newest_us - lateness_us:
-            kept.append(event)
+            punctual_events.append(event)
         newest_us = max(newest_us, event.time_us)
     watermark_us = max(newest_us, now_us or newest_us) - lateness_us
-    return sorted((one for one in kept if one.time_us <= watermark_us), key=lambda one: one.time_us), watermark_us
+    return sorted(
+        (punctual_event for punctual_event in punctual_events if punctual_event.time_us <= watermark_us),
+        key=lambda punctual_event: punctual_event.time_us,
+    ), watermark_us

@@ -52,16 +52,16 @@ class DryRuns:
         events = self._events(declaration, on_stream.route, most_events)
         rules = self._registration.constraint_set(declaration, route=on_stream.route, is_guarded=True)
         warnings += tuple(
-            f"line {one.position.line}, column {one.position.column}: {one.message}"
-            for _, one in strangers([pattern], events)
+            f"line {notice.position.line}, column {notice.position.column}: {notice.message}"
+            for _, notice in strangers([pattern], events)
         )
         begin_s = time.perf_counter()
         tables = tables_for(self._stores, lookups_in(pattern))
         plan = stream_plan(declaration, rules, [(on_stream, is_guarded)], self._registration.budget, tables)
         run = StreamRun(plan, lists=_LISTS)
         run.feed(events, route=on_stream.route)
-        found = run.report(is_open=True)
-        given_up = [loss for loss in found.overflow if loss.work]
+        report = run.report(is_open=True)
+        given_up = [loss for loss in report.overflow if loss.work]
         warnings += tuple(
             f"it was given up in the transaction {loss.key!r} at the event {loss.event_id!r}, as its events met more "
             "partial matches than the budget allows" + (", and suspended" if loss.suspends else "")
@@ -70,7 +70,7 @@ class DryRuns:
         return {
             "pattern": pattern.name,
             "stream": stream,
-            **_counted(events, found),
+            **_counted(events, report),
             "failing_conditions": self._registration.inspect(stream, pattern, is_guarded=is_guarded).to_document()[
                 "failing_conditions"
             ],
@@ -83,39 +83,39 @@ class DryRuns:
         shards = range(self._stores.log.layout.read().shards)
         since_ms = self._stores.registry.since_ms(declaration.name)
         newest_first = heapq.merge(*(self._stores.log.newest_first(shard, since_ms) for shard in shards), key=_age)
-        found: list[EventBatch] = []
-        held = 0
+        batches: list[EventBatch] = []
+        count = 0
         for batch in _batches(newest_first, declaration, route):
-            found.append(batch)
-            held += len(batch)
-            if held >= most:
+            batches.append(batch)
+            count += len(batch)
+            if count >= most:
                 break
-        return EventBatch.joined(found[::-1]).slice(max(held - most, 0)) if found else EventBatch.from_events([])
+        return EventBatch.joined(batches[::-1]).slice(max(count - most, 0)) if batches else EventBatch.from_events([])
 
 
-def _counted(events: EventBatch, found: StreamReport) -> dict[str, Any]:
+def _counted(events: EventBatch, report: StreamReport) -> dict[str, Any]:
     """Members that count the events read and the results found."""
-    times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in found.bodies("endings"))
+    times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in report.bodies("endings"))
     return {
         "events": len(events),
         "first_time": format_time(int(times_us.min())) if len(events) else None,
         "last_time": format_time(int(times_us.max())) if len(events) else None,
-        "matched": len(found.matches),
-        "suppressed": found.suppressed or 0,
-        "matches": [_shown(match) for match in found.matches[:_SHOWN_MATCHES]],
+        "matched": len(report.matches),
+        "suppressed": report.suppressed or 0,
+        "matches": [_match_document(match) for match in report.matches[:_SHOWN_MATCHES]],
         "endings": reasons.total(),
         "ending_reasons": [
-            {"form": form, "reason": why, "count": count} for (form, why), count in reasons.most_common()
+            {"form": form, "reason": reason, "count": count} for (form, reason), count in reasons.most_common()
         ],
-        "timeouts": len(found.bodies("timeouts")),
-        "dropped": sum(overflow.dropped for overflow in found.overflow),
-        "partial_matches": found.stats.held,
+        "timeouts": len(report.bodies("timeouts")),
+        "dropped": sum(overflow.dropped for overflow in report.overflow),
+        "partial_matches": report.stats.held,
     }
 
 
-def _shown(match: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: match[name] for name in ("key", "row", "start", "end", "bindings") if name in match}
-    return {**found, "would_be_lost": "would_be_lost" in match}
+def _match_document(match: Mapping[str, Any]) -> dict[str, Any]:
+    members = {name: match[name] for name in ("key", "row", "start", "end", "bindings") if name in match}
+    return {**members, "would_be_lost": "would_be_lost" in match}
 
 
 def _age(entry: LogEntry) -> tuple[int, int]:

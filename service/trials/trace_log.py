@@ -99,69 +99,79 @@ class TraceLog:
         if declaration.derived:
             return self._read_derived(declaration, key)
         since_ms = self._stores.registry.since_ms(declaration.name)
-        seen = SeenKey(idle_timeout_us=None if route else declaration.idle_timeout_us)
+        trace = SeenKey(idle_timeout_us=None if route else declaration.idle_timeout_us)
         for shard in self._stores.log.layout.read().homes(key_hash(key)):
             entries, is_whole = self._entries(shard, declaration.name, since_ms)
-            seen.is_complete = seen.is_complete and is_whole
+            trace.is_complete = trace.is_complete and is_whole
             if entries:
-                seen.positions[shard] = entries[-1].position
+                trace.positions[shard] = entries[-1].position
             if not route:
-                seen.ends = self._ends_before(declaration, entries)
+                trace.ends = self._ends_before(declaration, entries)
             for entry in entries:
-                _take(seen, entry, declaration, key, route)
-        return seen
+                _take(trace, entry, declaration, key, route)
+        return trace
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
         """The last transaction of a derived stream's key; an event's position is its block's position in the list."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
-        found = self._derived.of_stream(stream, since_ms)
-        own = [(place, record) for place, record in found.records if record["key"] == key]
-        events = [_event(record) for _, record in own]
-        hosts = {(one.stream, one.key, one.kind) for one in self._stores.registry.feeders() if one.into == stream}
-        if len(hosts) > 1 or any(record["rekeyed"] for _, record in own):
+        listed = self._derived.of_stream(stream, since_ms)
+        key_records = [(place, record) for place, record in listed.records if record["key"] == key]
+        events = [_event(record) for _, record in key_records]
+        hosts = {
+            (feeder.stream, feeder.key, feeder.kind)
+            for feeder in self._stores.registry.feeders()
+            if feeder.into == stream
+        }
+        if len(hosts) > 1 or any(record["rekeyed"] for _, record in key_records):
             events.sort(key=lambda event: (event.time_us, event.type.endswith(RETRACTED), event.id))
         entries = [entry for entry in controls if entry.kind is not RecordKind.EVENTS]
-        for (place, _), event in zip(own, events, strict=True):
+        for (place, _), event in zip(key_records, events, strict=True):
             body = EventBatch.from_events([event]).to_bytes()
             block = place.partition(".")[0]
             entries.append(LogEntry(position=block, kind=RecordKind.EVENTS, stream=stream, body=body))
-        seen = SeenKey(idle_timeout_us=declaration.idle_timeout_us, is_complete=found.is_whole)
-        seen.ends = self._ends_before(declaration, controls)
+        trace = SeenKey(idle_timeout_us=declaration.idle_timeout_us, is_complete=listed.is_whole)
+        trace.ends = self._ends_before(declaration, controls)
         for entry in sorted(entries, key=lambda entry: position_order(entry.position)):
-            _take(seen, entry, declaration, key)
+            _take(trace, entry, declaration, key)
         for report in self._stores.pipeline_status.shards():
             if report.shard == shard and stream in report.streams:
-                seen.see_time(report.streams[stream].watermark_us)
-        return seen
+                trace.see_time(report.streams[stream].watermark_us)
+        return trace
 
-    def constraints(self, declaration: StreamDeclaration, seen: SeenKey) -> tuple[int | None, ConstraintSet | None]:
+    def constraints(self, declaration: StreamDeclaration, trace: SeenKey) -> tuple[int | None, ConstraintSet | None]:
         """The constraint set in force when the transaction began, as far as known, and its version."""
-        before = [record for place, record in seen.rules if place == 0]
-        if before:
-            return before[-1].version, parse_constraints(before[-1].document).constraint_set
-        known = self._versions(declaration)
-        if seen.rules:
-            known = [record for record in known if record.version < seen.rules[0][1].version]
-        return (known[-1].version, parse_constraints(known[-1].document).constraint_set) if known else (None, None)
+        initial = [record for place, record in trace.rules if place == 0]
+        if initial:
+            return initial[-1].version, parse_constraints(initial[-1].document).constraint_set
+        versions = self._versions(declaration)
+        if trace.rules:
+            versions = [record for record in versions if record.version < trace.rules[0][1].version]
+        return (
+            (versions[-1].version, parse_constraints(versions[-1].document).constraint_set)
+            if versions
+            else (None, None)
+        )
 
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
         """A stream's entries in log order, and whether none is missing."""
-        found: list[LogEntry] = []
-        for read, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
-            if read == self._limits.trace_entries:
-                return found[::-1], False
+        entries: list[LogEntry] = []
+        for count, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
+            if count == self._limits.trace_entries:
+                return entries[::-1], False
             if entry.stream == stream:
-                found.append(entry)
-        return found[::-1], self._stores.log.is_whole(shard)
+                entries.append(entry)
+        return entries[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
         """Types that ended a transaction before some entries, by the declaration and the constraints at that time."""
-        records = (decode_control(one.kind, one.body) for one in entries if one.kind is RecordKind.CONSTRAINTS_ON)
+        records = (
+            decode_control(entry.kind, entry.body) for entry in entries if entry.kind is RecordKind.CONSTRAINTS_ON
+        )
         first = next((record.version for record in records if isinstance(record, ConstraintsOn)), None)
-        known = [record for record in self._versions(declaration) if first is None or record.version < first]
-        return _ends(declaration, known[-1].document if known else None)
+        earlier = [record for record in self._versions(declaration) if first is None or record.version < first]
+        return _ends(declaration, earlier[-1].document if earlier else None)
 
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
         """The constraint sets of a stream, the oldest first."""
@@ -170,43 +180,43 @@ class TraceLog:
         return registry.constraints.versions(declaration.name) if has_any else []
 
 
-def _take(seen: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
+def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
     """Apply an entry to the transaction of a key; transactions of a further key (``route``) do not end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
-            _take_events(seen, EventBatch.from_bytes(entry.body), key)
+            _take_events(trace, EventBatch.from_bytes(entry.body), key)
         return
     match decode_control(entry.kind, entry.body):
         case PatternOn() as record:
-            seen.start(record)
+            trace.start(record)
         case Tick(time_us=time_us) if not declaration.derived:
-            seen.see_time(time_us)
+            trace.see_time(time_us)
         case _ if route:
             pass
-        case TraceEnd(key=ended) if ended == key and seen.events:
-            seen.is_over = True
-        case Punctuation() as promise if key in promise.ended and seen.events:
-            seen.is_over = True
+        case TraceEnd(key=ended) if ended == key and trace.events:
+            trace.is_over = True
+        case Punctuation() as promise if key in promise.ended and trace.events:
+            trace.is_over = True
         case StreamOn(declared):
-            seen.declare(declared)
+            trace.declare(declared)
         case ConstraintsOn() as rules:
-            seen.rules.append((0 if seen.is_over else len(seen.events), rules))
-            seen.ends = _ends(declaration, rules.document)
+            trace.rules.append((0 if trace.is_over else len(trace.events), rules))
+            trace.ends = _ends(declaration, rules.document)
 
 
-def _take_events(seen: SeenKey, batch: EventBatch, key: str) -> None:
+def _take_events(trace: SeenKey, batch: EventBatch, key: str) -> None:
     if len(batch):
-        seen.see_time(int(batch.time_us.max()))
-    own = batch.key_hashes == key_hash(key)
-    if not own.any():
+        trace.see_time(int(batch.time_us.max()))
+    key_rows = batch.key_hashes == key_hash(key)
+    if not key_rows.any():
         return
-    for event in batch.take(own.nonzero()[0]).to_events():
+    for event in batch.take(key_rows.nonzero()[0]).to_events():
         if event.key != key:
             continue
-        if seen.is_over or _is_idle(seen.events, event, seen.idle_timeout_us):
-            seen.begin_anew()
-        seen.events.append(event)
-        seen.is_over = event.type in seen.ends
+        if trace.is_over or _is_idle(trace.events, event, trace.idle_timeout_us):
+            trace.begin_anew()
+        trace.events.append(event)
+        trace.is_over = event.type in trace.ends
 
 
 def _event(record: Mapping[str, Any]) -> Event:

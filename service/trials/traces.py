@@ -33,8 +33,8 @@ _MOST_EVENTS = 5_000
 _MOST_TYPES = 50
 _MOST_COPIED = 50_000
 _NEXT = "\x00next"  # not the id of any event
-_OF_DEVIATION = ("event", "event_type", "time", "constraints", "reason")
-_OF_ENDING = ("row", "event", "event_type", "time", "form", "reason")
+_DEVIATION_MEMBERS = ("event", "event_type", "time", "constraints", "reason")
+_ENDING_MEMBERS = ("row", "event", "event_type", "time", "form", "reason")
 
 
 Document: TypeAlias = dict[str, Any]
@@ -65,176 +65,176 @@ class Traces:
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))
         if by:
             declaration.attribute_of(by)
-        patterns = [one for one in self._stores.registry.patterns(stream) if one.is_running]
+        patterns = [pattern for pattern in self._stores.registry.patterns(stream) if pattern.is_running]
         if by:
-            patterns = [one for one in patterns if route_of(parse_pattern(one.text), declaration) == by]
-        seen = self._log.read(declaration, key, by)
-        if not seen.events:
+            patterns = [pattern for pattern in patterns if route_of(parse_pattern(pattern.text), declaration) == by]
+        trace = self._log.read(declaration, key, by)
+        if not trace.events:
             raise UnknownTrace(_unknown(stream, key, by, has_patterns=bool(patterns)), key=key)
-        if len(seen.events) > _MOST_EVENTS:
+        if len(trace.events) > _MOST_EVENTS:
             raise TraceTooLong(
-                f"the transaction {key!r} has {len(seen.events)} events in the log, and at most {_MOST_EVENTS} are "
+                f"the transaction {key!r} has {len(trace.events)} events in the log, and at most {_MOST_EVENTS} are "
                 "replayed; GET /v1/alerts?key= lists its alerts",
                 limit=_MOST_EVENTS,
             )
-        version, constraint_set = (None, None) if by else self._log.constraints(declaration, seen)
+        version, constraint_set = (None, None) if by else self._log.constraints(declaration, trace)
         return {
             "stream": stream,
             "key": key,
             "route": by or None,
-            "positions": seen.positions,
-            "is_complete": seen.is_complete,
+            "positions": trace.positions,
+            "is_complete": trace.is_complete,
             "constraints_version": version,
-            "total_events": len(seen.events),
-            "earlier_events": seen.earlier,
+            "total_events": len(trace.events),
+            "earlier_events": trace.earlier,
             "newest_events": [
-                {"id": one.id, "type": one.type, "time": format_time(one.time_us), "data": one.data}
-                for one in seen.events[-_SHOWN_EVENTS:]
+                {"id": event.id, "type": event.type, "time": format_time(event.time_us), "data": event.data}
+                for event in trace.events[-_SHOWN_EVENTS:]
             ],
-            **_Look(self._stores, declaration, seen, constraint_set, by).members(patterns),
+            **_Replay(self._stores, declaration, trace, constraint_set, by).members(patterns),
         }
 
 
 def _unknown(stream: str, key: str, by: str, *, has_patterns: bool) -> str:
     if not by:
         return f"the log has no event of the transaction {key!r} of {stream!r}"
-    why = "" if has_patterns else f"; events are kept by {by} only while a pattern is matched by it, and none is"
-    return f"the log has no event of {stream!r} whose {by} is {key!r}{why}"
+    hint = "" if has_patterns else f"; events are kept by {by} only while a pattern is matched by it, and none is"
+    return f"the log has no event of {stream!r} whose {by} is {key!r}{hint}"
 
 
-class _Look:
+class _Replay:
     """Matches a transaction's events again."""
 
     def __init__(
         self,
         stores: Stores,
         declaration: StreamDeclaration,
-        seen: SeenKey,
+        trace: SeenKey,
         constraint_set: ConstraintSet | None,
         route: str,
     ) -> None:
         self._stores = stores
-        ends = tuple(sorted(seen.ends)) if seen.is_over else declaration.end_events
+        ends = tuple(sorted(trace.ends)) if trace.is_over else declaration.end_events
         self._declaration = replace(declaration, end_events=ends)
-        self._seen = seen
+        self._trace = trace
         self._route = route
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
         """Members about the progress of patterns and about constraints."""
-        patterns = [TracedPattern(one, routed(parse_pattern(one.text), self._declaration)) for one in records]
-        is_open, deviation = not self._seen.is_over, None
+        patterns = [TracedPattern(record, routed(parse_pattern(record.text), self._declaration)) for record in records]
+        is_open, deviation = not self._trace.is_over, None
         if not self._route:
-            plain = self._run([])
-            deviation = next(iter(plain.bodies("deviations")), None)
-            has_waiting = plain.stats.events < len(self._seen.events)  # the newest events wait in the reorder buffer
-            is_open = is_open and (has_waiting or bool(plain.stats.open_traces))
-        found = self._with_broken([self._pattern(one, is_open=is_open) for one in patterns], patterns)
+            report = self._run([])
+            deviation = next(iter(report.bodies("deviations")), None)
+            has_waiting = report.stats.events < len(self._trace.events)  # the newest events wait in the reorder buffer
+            is_open = is_open and (has_waiting or bool(report.stats.open_traces))
+        documents = self._with_broken([self._pattern(pattern, is_open=is_open) for pattern in patterns], patterns)
         following: list[Document] = []
         if is_open and deviation is None and not self._route:
-            running = {one["name"] for one in found if one["state"] in ("alive", "waiting")}
-            guarded = [one for one in patterns if one.record.name in running and one.record.is_guarded]
+            running = {document["name"] for document in documents if document["state"] in ("alive", "waiting")}
+            guarded = [pattern for pattern in patterns if pattern.record.name in running and pattern.record.is_guarded]
             following = self._following(guarded)
-        shown = deviation and {name: deviation[name] for name in _OF_DEVIATION}
-        return {"is_open": is_open, "patterns": found, "deviation": shown, "following": following}
+        summary = deviation and {name: deviation[name] for name in _DEVIATION_MEMBERS}
+        return {"is_open": is_open, "patterns": documents, "deviation": summary, "following": following}
 
-    def _pattern(self, one: TracedPattern, *, is_open: bool) -> Document:
-        record, route = one.record, one.routed.route
+    def _pattern(self, pattern: TracedPattern, *, is_open: bool) -> Document:
+        record, route = pattern.record, pattern.routed.route
         nothing = {"matched": 0, "matches": [], "partial_matches": 0, "ending": None, "broken": None}
         document = {"name": record.name, "version": record.version, "route": route or None, **nothing}
         if record.state != "active":
             return {**document, "state": "suspended" if record.suspension else "paused"}
         if route != self._route:
             return {**document, "state": "other_key", "route_keys": self._keys(route)}
-        found = self._run([one], first=self._first(one))
-        ended = next(reversed(found.bodies("endings")), None)
+        report = self._run([pattern], first=self._first(pattern))
+        ending = next(reversed(report.bodies("endings")), None)
         return {
             **document,
-            "state": _state(found, ended, is_open=is_open),
-            "matched": len(found.matches),
-            "matches": [match["bindings"] for match in found.matches[-_SHOWN_MATCHES:]],
-            "partial_matches": found.stats.held,
-            "ending": ended and {name: ended[name] for name in _OF_ENDING if name in ended},
+            "state": _state(report, ending, is_open=is_open),
+            "matched": len(report.matches),
+            "matches": [match["bindings"] for match in report.matches[-_SHOWN_MATCHES:]],
+            "partial_matches": report.stats.held,
+            "ending": ending and {name: ending[name] for name in _ENDING_MEMBERS if name in ending},
         }
 
-    def _first(self, one: TracedPattern) -> int:
-        return self._seen.starts.get((one.record.name, one.record.version), 0)
+    def _first(self, pattern: TracedPattern) -> int:
+        return self._trace.starts.get((pattern.record.name, pattern.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
         """Values of a further key in the events, in order of first occurrence."""
-        keyed = EventBatch.from_events(self._seen.events).keyed_by(self._declaration.attribute_of(route))
+        keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
-    def _with_broken(self, found: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
+    def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
         """Add, to patterns without partial matches, how the last one ended; this matches the events one by one."""
         groups: dict[int, list[TracedPattern]] = {}
-        for document, one in zip(found, patterns, strict=True):
-            is_timed = document["state"] == "alive" and one.routed.pattern.has_window
+        for document, pattern in zip(documents, patterns, strict=True):
+            is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
             if document["state"] in ("waiting", "closed") or is_timed:
-                groups.setdefault(self._first(one), []).append(one)
+                groups.setdefault(self._first(pattern), []).append(pattern)
         broken: dict[str, Document] = {}
-        for first, some in groups.items():
-            plan = self._plan(some)
-            broken |= broken_matches(plan, self._seen.events, first=first, now_us=self._seen.newest_us)
-        return [_ended_by(one, broken.get(one["name"])) for one in found]
+        for first, group in groups.items():
+            plan = self._plan(group)
+            broken |= broken_matches(plan, self._trace.events, first=first, now_us=self._trace.newest_us)
+        return [_ended_by(entry, broken.get(entry["name"])) for entry in documents]
 
     def _following(self, patterns: Sequence[TracedPattern]) -> list[Document]:
         """The effect of a next event of each known type; each type is tried on its own copy of the transaction."""
         types = {*self._declaration.event_types, *self._declaration.end_events}
         if self._constraint_set is not None:
             types |= self._constraint_set.types | self._constraint_set.end_events
-        chosen = sorted(types)[: min(_MOST_TYPES, _MOST_COPIED // len(self._seen.events))]
-        seen = self._seen.events
+        tried_types = sorted(types)[: min(_MOST_TYPES, _MOST_COPIED // len(self._trace.events))]
+        events = self._trace.events
         if self._declaration.lateness is not None:
-            seen = sorted(seen, key=lambda event: event.time_us)
-        copies = [replace(event, key=str(number)) for event in seen for number in range(len(chosen))]
-        last_us = seen[-1].time_us
-        now_us = max(last_us, self._seen.newest_us or last_us)
-        for number, event_type in enumerate(chosen):
+            events = sorted(events, key=lambda event: event.time_us)
+        copies = [replace(event, key=str(number)) for event in events for number in range(len(tried_types))]
+        last_us = events[-1].time_us
+        now_us = max(last_us, self._trace.newest_us or last_us)
+        for number, event_type in enumerate(tried_types):
             copies.append(Event(id=_NEXT, type=event_type, time_us=now_us, key=str(number), data={}))
         run = StreamRun(self._plan(patterns, replace(self._declaration, lateness=None, late="dead_letter")))
         run.feed(EventBatch.from_events(copies))
-        found = run.report(is_open=True)
-        breaks = {body["key"]: body["reason"] for body in found.bodies("deviations")}
-        ends: dict[str, dict[str, str]] = {str(number): {} for number in range(len(chosen))}
-        for body in found.bodies("endings"):
+        report = run.report(is_open=True)
+        breaks = {body["key"]: body["reason"] for body in report.bodies("deviations")}
+        ends: dict[str, dict[str, str]] = {str(number): {} for number in range(len(tried_types))}
+        for body in report.bodies("endings"):
             if body["event"] == _NEXT:
                 ends[body["key"]][body["pattern"]] = body["reason"]
         return [
             {"event_type": name, "is_possible": key not in breaks, "breaks": breaks.get(key), "ends": ends[key]}
-            for key, name in zip(ends, chosen, strict=True)
+            for key, name in zip(ends, tried_types, strict=True)
         ]
 
     def _plan(self, patterns: Sequence[TracedPattern], declaration: StreamDeclaration | None = None) -> RunPlan:
-        pairs = [(one.routed, one.record.is_guarded) for one in patterns]
-        lookups = {lookup for one in patterns for lookup in lookups_in(one.routed.pattern)}
+        pairs = [(pattern.routed, pattern.record.is_guarded) for pattern in patterns]
+        lookups = {lookup for pattern in patterns for lookup in lookups_in(pattern.routed.pattern)}
         tables = tables_for(self._stores, lookups)
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
     def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
         """Match the events again; patterns see events from the index ``first`` on."""
-        names, events = [one.record.name for one in patterns], EventBatch.from_events(self._seen.events)
+        names, events = [pattern.record.name for pattern in patterns], EventBatch.from_events(self._trace.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)
         run.feed(events.slice(0, first), route=self._route)
         for name in names:
             run.start(name)
         run.feed(events.slice(first), route=self._route)
-        if self._seen.newest_us is not None:
-            run.pass_time(self._seen.newest_us)
+        if self._trace.newest_us is not None:
+            run.pass_time(self._trace.newest_us)
         return run.report(is_open=True)
 
 
-def _ended_by(found: Document, broken: Document | None) -> Document:
+def _ended_by(document: Document, broken: Document | None) -> Document:
     """Add how a pattern's last partial match ended; a partial match that WITHIN ended may still be in memory."""
     if broken is None:
-        return found
-    state = "waiting" if found["state"] == "alive" else found["state"]
-    return {**found, "state": state, "partial_matches": 0, "broken": broken}
+        return document
+    state = "waiting" if document["state"] == "alive" else document["state"]
+    return {**document, "state": state, "partial_matches": 0, "broken": broken}
 
 
-def _state(found: StreamReport, ended: Document | None, *, is_open: bool) -> str:
-    if found.stats.held and is_open:
+def _state(report: StreamReport, ending: Document | None, *, is_open: bool) -> str:
+    if report.stats.held and is_open:
         return "alive"
-    if ended is not None and "row" not in ended:  # otherwise other rows may still begin
+    if ending is not None and "row" not in ending:  # otherwise other rows may still begin
         return "ended"
     return "waiting" if is_open else "closed"

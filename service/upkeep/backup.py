@@ -84,18 +84,18 @@ def restore(
     """
     content = look_into(path)
     require_stopped(settings, stores, clock, BackupRefused)
-    if content.states != (kept := _place_of_states(settings)):
+    if content.states != (place := _place_of_states(settings)):
         raise BackupRefused(
             f"the backup has its saved states in {_WORDS[content.states]}, and these settings keep them in "
-            f"{_WORDS[kept]}: set FORESTALL_SNAPSHOTS as it was"
+            f"{_WORDS[place]}: set FORESTALL_SNAPSHOTS as it was"
         )
     keyspace = Keyspace(stores.client)
     _make_room(settings, keyspace, replace=replace)
     done, total, last = 0, max(1, content.keys + content.files), b""
     for kind, values in frames(path):
         if kind == b"K":
-            key, form, expires_ms, *rest = values
-            keyspace.write(KeyPart(key=key, kind=form.decode(), expires_ms=int(expires_ms), values=tuple(rest)))
+            key, form, expires_ms, *contents = values
+            keyspace.write(KeyPart(key=key, kind=form.decode(), expires_ms=int(expires_ms), values=tuple(contents)))
         elif kind == b"F":
             _restore_block(settings, *values)
         if kind != b"H":
@@ -117,15 +117,15 @@ def look_into(path: Path) -> BackupContent:
 
 
 def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None:
-    there = [*settings.data_dir.glob(_CHECKPOINTS), *filter(None, [_snapshot_folder(settings)])]
-    there = [folder for folder in there if folder.exists() and any(folder.iterdir())]
+    folders = [*settings.data_dir.glob(_CHECKPOINTS), *filter(None, [_snapshot_folder(settings)])]
+    folders = [folder for folder in folders if folder.exists() and any(folder.iterdir())]
     keys = keyspace.names()
-    if (keys or there) and not replace and not keyspace.is_restoring():
-        what = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in there]
-        raise BackupRefused(f"data exists already: {', '.join(what)}; --replace deletes it for good")
+    if (keys or folders) and not replace and not keyspace.is_restoring():
+        existing = [f"{len(keys):,} keys in Redis"] * bool(keys) + [str(folder) for folder in folders]
+        raise BackupRefused(f"data exists already: {', '.join(existing)}; --replace deletes it for good")
     keyspace.begin_restoring()
     keyspace.delete()
-    for folder in [*there, settings.data_dir / "handover"]:
+    for folder in [*folders, settings.data_dir / "handover"]:
         shutil.rmtree(folder, ignore_errors=True)
 
 

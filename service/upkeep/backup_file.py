@@ -36,13 +36,13 @@ class BackupWriter:
     def write(self, kind: bytes, values: Sequence[bytes]) -> None:
         """Write one frame."""
         body = b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
-        self._put(kind, body)
+        self._write_frame(kind, body)
 
     def finish(self) -> None:
         """Write the end; a file without it is damaged."""
-        self._put(b"E", self._digest.digest())
+        self._write_frame(b"E", self._digest.digest())
 
-    def _put(self, kind: bytes, body: bytes) -> None:
+    def _write_frame(self, kind: bytes, body: bytes) -> None:
         frame = _FRAME.pack(kind, len(body)) + body
         self._digest.update(frame)
         self._out.write(frame)
@@ -109,12 +109,12 @@ def _unpacked(body: bytes) -> list[bytes]:
 def _check_version(path: Path, line: bytes) -> None:
     if not line.startswith(_FIRST_LINE) or not line.endswith(b"\n"):
         raise BackupDamaged(f"{path} is not a backup: it does not begin with {_FIRST_LINE.decode().strip()}")
-    if (found := line.removeprefix(_FIRST_LINE).strip()) != str(VERSION).encode():
+    if (version := line.removeprefix(_FIRST_LINE).strip()) != str(VERSION).encode():
         raise BackupDamaged(
-            f"{path} is a backup of version {found.decode(errors='replace')}; this release reads {VERSION}. Restore it "
-            "with the release that wrote it"
+            f"{path} is a backup of version {version.decode(errors='replace')}; this release reads {VERSION}. Restore "
+            "it with the release that wrote it"
         )
 
 
-def _damaged(path: Path, why: str) -> BackupDamaged:
-    return BackupDamaged(f"{path} is damaged: {why}; nothing was restored, take another copy of it")
+def _damaged(path: Path, reason: str) -> BackupDamaged:
+    return BackupDamaged(f"{path} is damaged: {reason}; nothing was restored, take another copy of it")

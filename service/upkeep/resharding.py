@@ -68,10 +68,10 @@ def _divided(settings: Settings, stores: Stores, layout: Layout, shards: int, te
 
 def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
     """Match the log to its end with the job of a layout, and write the results."""
-    where = session_options(settings)
-    session = build_session(where)
+    spark_options = session_options(settings)
+    session = build_session(spark_options)
     try:
-        tasks = await_machines(session.sparkContext, where.cluster)
+        tasks = await_machines(session.sparkContext, spark_options.cluster)
         options: JobOptions = replace(job_options(settings, layout, stores.url, tasks), is_bounded=True)
         sink = AlertSink(stores, SystemClock())
         finish_blocks(options, sink)
@@ -88,14 +88,14 @@ def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
         matched = ends
 
 
-def _check_shards(shards: int, wanted: int) -> None:
-    if wanted > shards and wanted % shards == 0 and wanted <= MAX_SHARDS:
+def _check_shards(shards: int, requested: int) -> None:
+    if requested > shards and requested % shards == 0 and requested <= MAX_SHARDS:
         return
     fitting = [str(number) for number in range(2 * shards, min(MAX_SHARDS, 5 * shards) + 1, shards)]
     multiples = f"possible are {', '.join(fitting)} and other multiples up to {MAX_SHARDS}"
-    right = multiples if fitting else "no greater number is possible"
+    advice = multiples if fitting else "no greater number is possible"
     raise ReshardRefused(
-        f"the log has {shards} shards and cannot be divided into {wanted}: their number can only be multiplied, up to "
-        f"{MAX_SHARDS}; {right}",
+        f"the log has {shards} shards and cannot be divided into {requested}: their number can only be multiplied, up "
+        f"to {MAX_SHARDS}; {advice}",
         shards=shards,
     )

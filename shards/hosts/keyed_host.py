@@ -1,6 +1,6 @@
 """The host of kinds whose operators are independent of each other.
 
-A kind implements ``KeyedOperator``, with one state per key, or ``Operator``, which keeps its keys as it likes. The host
+A kind implements ``KeyedOperator``, with one state per key, or ``Operator``, which stores its keys itself. The host
 starts, stops, saves and loads operators, ends traces, and divides states when shards are divided.
 """
 
@@ -93,11 +93,11 @@ class KeyedOperator(Operator, Generic[State]):
 
     @abstractmethod
     def take(self, event: Event, state: State | None) -> tuple[State | None, Iterable[Result]]:
-        """Take an event in, with the state of its key, if any; returns the key's new state, and the results."""
+        """Process an event with the state of its key, if any; returns the key's new state, and the results."""
 
     def process(self, batch: EventBatch) -> Output:
-        """Take events in one by one; end events of the stream end their traces after it."""
-        found: list[Result] = []
+        """Process events one by one; after an end event of the stream, its trace ends."""
+        all_results: list[Result] = []
         is_ended = batch.is_ended
         events = iter(batch.take(np.flatnonzero(~is_ended)).to_events())
         for key, ends in zip(batch.key_hashes.tolist(), is_ended.tolist(), strict=True):
@@ -106,10 +106,10 @@ class KeyedOperator(Operator, Generic[State]):
                 continue
             event = next(events)
             state, results = self.take(event, state)
-            found += results
+            all_results += results
             if state is not None and event.type not in self.declaration.end_events:
                 self._states[key] = state
-        return Results(found)
+        return Results(all_results)
 
     def advance_time(self, watermark_us: int) -> Output:
         return NO_OUTPUT
@@ -124,7 +124,7 @@ class KeyedOperator(Operator, Generic[State]):
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         stays = is_kept(np.fromiter(self._states, np.uint64, len(self._states))).tolist()
-        self._states = {key: one for (key, one), stay in zip(self._states.items(), stays, strict=True) if stay}
+        self._states = {key: state for (key, state), stay in zip(self._states.items(), stays, strict=True) if stay}
 
     def measures(self) -> Mapping[str, int]:
         return {"keys": len(self._states)}
@@ -137,7 +137,7 @@ class KeyedOperator(Operator, Generic[State]):
 
 
 class KeyedHost(Host):
-    """Host of operators that are independent of each other, each a value that ``operator`` creates."""
+    """Host of operators that are independent of each other; ``operator`` creates an operator from its definition."""
 
     has_traces: ClassVar[bool] = True
     """Whether operators have to know the traces of the stream."""
@@ -161,9 +161,9 @@ class KeyedHost(Host):
         for number, (name, version, text, head) in enumerate(() if saved is None else saved.head[self.saved_as]):
             source = (Input(declaration.name, route),)
             definition = Definition(kind=kind, name=name, version=version, inputs=source, body=orjson.loads(text))
-            one = operator(definition, declaration)
-            one.load(SavedHost(head=head, sections=sections_below(sections, str(number))))
-            self._operators[name] = one
+            restored = operator(definition, declaration)
+            restored.load(SavedHost(head=head, sections=sections_below(sections, str(number))))
+            self._operators[name] = restored
         if saved is not None:
             self.newest_us = saved.head["newest_us"]
         self._traces = (
@@ -176,22 +176,22 @@ class KeyedHost(Host):
 
     @property
     def waits_for_time(self) -> bool:
-        return any(one.waits_for_time for one in self._operators.values())
+        return any(operator.waits_for_time for operator in self._operators.values())
 
     def start(self, definition: Definition, start: Start) -> None:
         """Start an operator; another version begins from nothing, or continues (``keep``) if the operator can."""
-        known = self._operators.get(definition.name)
-        if known is not None and known.definition.version == definition.version:
+        running = self._operators.get(definition.name)
+        if running is not None and running.definition.version == definition.version:
             return
-        if start == "keep" and known is not None and (change := known.continue_as(definition)) is not None:
+        if start == "keep" and running is not None and (change := running.continue_as(definition)) is not None:
             self._changes = (*self._changes, change)
             return
         self._operators[definition.name] = self._operator(definition, self._declaration)
         self._operators[definition.name].read_tables(self._tables)
 
     def started(self) -> Output:
-        found, self._changes = Outputs(self._changes), ()
-        return found
+        output, self._changes = Outputs(self._changes), ()
+        return output
 
     def stop(self, name: str) -> None:
         if name not in self._operators:
@@ -201,8 +201,8 @@ class KeyedHost(Host):
     def declare(self, declaration: StreamDeclaration) -> Output:
         """Apply a changed declaration; traces may end by another idle timeout."""
         self._declaration = declaration
-        for one in self._operators.values():
-            one.declaration = declaration
+        for operator in self._operators.values():
+            operator.declaration = declaration
         if self._traces is None:
             return NO_OUTPUT
         self._traces.declare(declaration)
@@ -210,8 +210,8 @@ class KeyedHost(Host):
 
     def read_tables(self, tables: Tables) -> None:
         self._tables = tables
-        for one in self._operators.values():
-            one.read_tables(tables)
+        for operator in self._operators.values():
+            operator.read_tables(tables)
 
     def process(self, batch: EventBatch) -> Output:
         if not len(batch):
@@ -220,70 +220,72 @@ class KeyedHost(Host):
         self._see(int(batch.time_us.max()))
         if self._traces is not None:
             batch, _ = self._traces.marked(batch, newest_us)
-        return self._all(lambda one: one.process(batch))
+        return self._all(lambda operator: operator.process(batch))
 
     def advance_time(self, watermark_us: int) -> Output:
         """End idle traces, then pass time for every operator."""
         self._see(watermark_us)
-        passed = self._all(lambda one: one.advance_time(watermark_us))
+        passed = self._all(lambda operator: operator.advance_time(watermark_us))
         return Outputs((self._ended(watermark_us), passed)) if self._traces is not None else passed
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
         if self._traces is None:
             return NO_OUTPUT
         self._traces.end(key)
-        return self._all(lambda one: one.end_trace(key, time_us))
+        return self._all(lambda operator: operator.end_trace(key, time_us))
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        return self._all(lambda one: one.finish_keys(promise))
+        return self._all(lambda operator: operator.finish_keys(promise))
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        found = [batch for one in self._operators.values() if (batch := one.close_keys(record)) is not None]
-        return EventBatch.joined(found) if found else None
+        batches = [batch for operator in self._operators.values() if (batch := operator.close_keys(record)) is not None]
+        return EventBatch.joined(batches) if batches else None
 
     def finish(self) -> Output:
-        return self._all(lambda one: one.finish())
+        return self._all(lambda operator: operator.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        for one in self._operators.values():
-            one.keep(is_kept, has_counts=has_counts)
+        for operator in self._operators.values():
+            operator.keep(is_kept, has_counts=has_counts)
         if self._traces is not None:
             self._traces.keep(is_kept)
 
     def measures(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
-        for one in self._operators.values():
-            for name, number in one.measures().items():
-                found[name] = found.get(name, 0) + number
-        return found
+        sums: dict[str, int] = {}
+        for operator in self._operators.values():
+            for name, number in operator.measures().items():
+                sums[name] = sums.get(name, 0) + number
+        return sums
 
     def observed(self) -> Iterator[Observation]:
-        for one in self._operators.values():
-            yield from one.observed()
+        for operator in self._operators.values():
+            yield from operator.observed()
 
     @property
     def files(self) -> Collection[str]:
-        return [name for one in self._operators.values() for name in one.files]
+        return [name for operator in self._operators.values() for name in operator.files]
 
     def verify(self) -> None:
-        for one in self._operators.values():
-            one.verify()
+        for operator in self._operators.values():
+            operator.verify()
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer of the operator ``name``; the other members are the arguments of ``Operator.answer``."""
-        one = self._operators.get(question["name"])
-        if one is None:
+        operator = self._operators.get(question["name"])
+        if operator is None:
             raise ControlRecordError(f"no {self._kind} {question['name']!r} runs on {self._declaration.name!r} here")
-        return one.answer(question["question"], question.get("until_us"))
+        return operator.answer(question["question"], question.get("until_us"))
 
     def dump(self) -> SavedHost:
         """The definitions and states; bodies as text, because the order of their members may matter."""
-        saved = [one.dump() for one in self._operators.values()]
+        saved = [operator.dump() for operator in self._operators.values()]
         operators: list[Any] = [
-            [name, one.definition.version, orjson.dumps(one.definition.body).decode(), dict(own.head)]
-            for (name, one), own in zip(self._operators.items(), saved, strict=True)
+            [name, operator.definition.version, orjson.dumps(operator.definition.body).decode(), dict(state.head)]
+            for (name, operator), state in zip(self._operators.items(), saved, strict=True)
         ]
-        sections = {f"{number}/{part}": body for number, own in enumerate(saved) for part, body in own.sections.items()}
+        sections = {
+            f"{number}/{part}": body for number, state in enumerate(saved) for part, body in state.sections.items()
+        }
         traces = {} if self._traces is None else self._traces.dump()
         sections |= {f"traces/{part}": body for part, body in traces.items()}
         return SavedHost(head={self.saved_as: operators, "newest_us": self.newest_us}, sections=sections)
@@ -294,7 +296,7 @@ class KeyedHost(Host):
     def _ended(self, now_us: int) -> Output:
         """The outputs of the ends of traces that are idle for too long."""
         ended = None if self._traces is None else self._traces.pass_time(now_us)
-        return NO_OUTPUT if ended is None else self._all(lambda one: one.process(ended))
+        return NO_OUTPUT if ended is None else self._all(lambda operator: operator.process(ended))
 
     def _all(self, step: Callable[[Operator], Output]) -> Output:
-        return Outputs(tuple(step(one) for one in self._operators.values()))
+        return Outputs(tuple(step(operator) for operator in self._operators.values()))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from shards.operators import Origin, Output, Result
 from shards.results import DERIVED
-from shards.rows import FoundRows
+from shards.rows import ResultRows
 from streams import Definition, EventBatch, joined_texts, json_contents, json_text, time_texts
 
 
@@ -36,7 +36,7 @@ class DerivedOutput(Output):
             yield derived_rows(self.events, self.stream, self.definition.name, self.definition.version)
 
 
-def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> FoundRows:
+def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> ResultRows:
     """A result row for each event that an operator derives with the key of its source.
 
     ``events`` is not empty; ``stream`` is their source. ``name`` is both the operator and its derived stream.
@@ -61,4 +61,4 @@ def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> Fo
         ]
     )
     about = {"stream": stream, "pattern": name, "into": name}
-    return FoundRows.about(DERIVED, columns.column("id"), bodies, [about], np.zeros(len(events), np.int32))
+    return ResultRows.about(DERIVED, columns.column("id"), bodies, [about], np.zeros(len(events), np.int32))

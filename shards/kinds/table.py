@@ -33,7 +33,9 @@ KINDS_BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 _OF_STREAMS = DeciderKind(name=LATENESS, load=LatenessDecider.from_json)
 
 DECIDERS: Mapping[str, DeciderKind] = {
-    one.name: one for one in (_OF_STREAMS, *(kind.decider for kind in DOCUMENT_KINDS)) if one is not None
+    decider.name: decider
+    for decider in (_OF_STREAMS, *(kind.decider for kind in DOCUMENT_KINDS))
+    if decider is not None
 }
 """The kinds of deciders, by name."""
 

@@ -74,12 +74,12 @@ class Comparison:
 
     def differences(self) -> Iterator[tuple[str, pa.Array]]:
         """Results that still have no equal: ``added`` and ``lost``, or ``<label>-<kind>`` unless ``is_main``."""
-        found: dict[str, list[bytes]] = {}
+        by_label: dict[str, list[bytes]] = {}
         for label, waiting in self._waiting.items():
-            for kind, body in (one for some in waiting.values() for one in some):
+            for kind, body in (entry for entries in waiting.values() for entry in entries):
                 if body:
-                    found.setdefault(label if kind.is_main else f"{label}-{kind.name}", []).append(body)
-        return ((label, pa.array(bodies, pa.binary())) for label, bodies in found.items())
+                    by_label.setdefault(label if kind.is_main else f"{label}-{kind.name}", []).append(body)
+        return ((label, pa.array(bodies, pa.binary())) for label, bodies in by_label.items())
 
     def _wait(self, kind: ResultKind, body: bytes, label: str, names: Mapping[str, str]) -> None:
         identity = identity_of(kind, orjson.loads(body), names, self._variant.alike)
@@ -87,10 +87,10 @@ class Comparison:
         if identity in opposite:
             self._let_go(opposite, identity)
             return
-        kept = body if self._held < HELD_DIFFERENCES else b""
-        self._waiting[label].setdefault(identity, []).append((kind, kept))
-        self._held += bool(kept)
-        self._unlisted += not kept
+        held_body = body if self._held < HELD_DIFFERENCES else b""
+        self._waiting[label].setdefault(identity, []).append((kind, held_body))
+        self._held += bool(held_body)
+        self._unlisted += not held_body
 
     def _let_go(self, waiting: dict[bytes, list[tuple[ResultKind, bytes]]], identity: bytes) -> None:
         bodies = waiting[identity]

@@ -42,38 +42,47 @@ def decisions_of(
 ) -> Iterator[Decision | DeciderState]:
     """The decisions for a variant, then the states of its deciders.
 
-    ``events``: numbered events of the observed streams, in the order in which ``forestall run`` would be given them.
+    ``events``: numbered events of the observed streams, in the order in which ``forestall run`` reads them.
     """
     shards, observers = InlineShards(1), _observers(variant)
-    names = {(stream, one.kind, one.name) for stream, one in observers}
+    names = {(stream, definition.kind, definition.name) for stream, definition in observers}
     for stream, record in variant.records:
-        one = definition_of(stream, record)
-        if one is None or (stream, one.kind, one.name) in names:
+        definition = definition_of(stream, record)
+        if definition is None or (stream, definition.kind, definition.name) in names:
             shards.say(stream, record)
-    used = {(stream, one.inputs[0].key) for stream, one in observers}
+    used_places = {(stream, definition.inputs[0].key) for stream, definition in observers}
     for stream, batch in events:
-        routes = {name: path for name, path in variant.routes[stream].items() if (stream, name) in used}
-        arrivals, before, done = batch.arrivals, shards.fed(stream), len(shards.decisions)
+        routes = {name: path for name, path in variant.routes[stream].items() if (stream, name) in used_places}
+        arrivals, fed_events, done = batch.arrivals, shards.fed(stream), len(shards.decisions)
         assert arrivals is not None, "events of a history are numbered"
         shards.feed_and_decide(stream, batch, routes)
-        for made in shards.decisions[done:]:
-            yield Decision(number, stream, int(arrivals[made.events - before - 1]), made.stream, made.record)
+        for decision in shards.decisions[done:]:
+            yield Decision(
+                number, stream, int(arrivals[decision.events - fed_events - 1]), decision.stream, decision.record
+            )
     for stream, decider, state in shards.decider_states():
         yield DeciderState(number, stream, decider, state)
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:
     """The operators that deciders observe or that feed their streams, each with its stream."""
-    observed = [(stream, one) for stream, one in variant.operators if KINDS_BY_NAME[one.kind].is_observed(one)]
+    observed = [
+        (stream, definition)
+        for stream, definition in variant.operators
+        if KINDS_BY_NAME[definition.kind].is_observed(definition)
+    ]
     sources = {stream for stream, _ in observed}
     todo = list(sources)
     while todo:
         new = variant.feeds.sources.get(todo.pop(), frozenset()) - sources
         sources |= new
         todo += new
-    fed = {operator for operator, feeds in variant.feeds.of.items() if any(one.stream in sources for one in feeds)}
+    feeders = {
+        operator for operator, feeds in variant.feeds.of.items() if any(feed.stream in sources for feed in feeds)
+    }
     return [
-        (stream, one)
-        for stream, one in variant.operators
-        if (stream, one.inputs[0].key, one.kind, one.name) in fed or (stream, one) in observed
+        (stream, definition)
+        for stream, definition in variant.operators
+        if (stream, definition.inputs[0].key, definition.kind, definition.name) in feeders
+        or (stream, definition) in observed
     ]

@@ -60,9 +60,15 @@ class Variant:
     @cached_property
     def routes(self) -> dict[str, dict[str, AttributePath]]:
         """For each posted stream the further keys that its operators use."""
-        used = sorted({source for _, one in self.operators for source in one.inputs}, key=lambda one: one.key)
+        used_inputs = sorted(
+            {source for _, definition in self.operators for source in definition.inputs}, key=lambda source: source.key
+        )
         return {
-            name: {one.key: declared.attribute_of(one.key) for one in used if one.key and one.stream == name}
+            name: {
+                used_input.key: declared.attribute_of(used_input.key)
+                for used_input in used_inputs
+                if used_input.key and used_input.stream == name
+            }
             for name, declared in self.declarations.items()
             if not declared.derived
         }
@@ -70,43 +76,49 @@ class Variant:
     @cached_property
     def operators(self) -> list[tuple[str, Definition]]:
         """The operators of all kinds, each with its stream."""
-        return [(name, one) for name, record in self.records if (one := definition_of(name, record)) is not None]
+        return [
+            (name, definition)
+            for name, record in self.records
+            if (definition := definition_of(name, record)) is not None
+        ]
 
     @cached_property
     def active(self) -> frozenset[str]:
         """The streams whose events can have results: posted ones, and those with operators or constraints."""
-        found = {name for name, record in self.records if isinstance(record, ConstraintsOn)}
+        constrained = {name for name, record in self.records if isinstance(record, ConstraintsOn)}
         posted = {name for name, declared in self.declarations.items() if not declared.derived}
-        return frozenset(found | posted | {name for name, _ in self.operators})
+        return frozenset(constrained | posted | {name for name, _ in self.operators})
 
     @cached_property
     def feeds(self) -> Feeds:
         """The derived streams that the operators feed."""
-        found = Feeds({})
-        for stream, one in self.operators:
-            feed = KINDS_BY_NAME[one.kind].feed(one)
-            found = (
-                found if feed is None else found.with_operator((stream, one.inputs[0].key, one.kind, one.name), [feed])
+        feeds = Feeds({})
+        for stream, definition in self.operators:
+            feed = KINDS_BY_NAME[definition.kind].feed(definition)
+            feeds = (
+                feeds
+                if feed is None
+                else feeds.with_operator((stream, definition.inputs[0].key, definition.kind, definition.name), [feed])
             )
-        return found
+        return feeds
 
     @property
     def streams(self) -> tuple[str, ...]:
         """The declared streams; a derived stream follows the streams that feed it."""
-        fed = self.feeds.order
-        return (*(name for name in self.declarations if name not in fed), *fed)
+        derived = self.feeds.order
+        return (*(name for name in self.declarations if name not in derived), *derived)
 
     def times(self, newest_us: Mapping[str, int]) -> dict[str, int]:
         """The time that each stream reaches; a derived stream reaches the least time of its sources.
 
         Streams without a time are missing.
         """
-        found = {name: at_us for name, at_us in newest_us.items() if name in self.declarations}
+        times_us = {name: at_us for name, at_us in newest_us.items() if name in self.declarations}
         for name in self.feeds.order:
             sources = self.feeds.sources[name]
-            if sources <= found.keys():
-                found[name] = min(found[one] for one in sources)
-        return found
+            if sources <= times_us.keys():
+                times_us[name] = min(times_us[source] for source in sources)
+        return times_us
 
 
 class Decision(NamedTuple):
@@ -163,17 +175,20 @@ class RoundPlan:
         """The streams of each round, of all variants; a stream follows the streams that feed it."""
         active = {name for variant in self.variants for name in variant.active}
         numbers = {name: number for name, number in self._numbers.items() if name in active}
-        last = max(numbers.values(), default=-1)
-        return tuple(tuple(name for name, number in numbers.items() if number == one) for one in range(last + 1))
+        last_round = max(numbers.values(), default=-1)
+        return tuple(
+            tuple(name for name, number in numbers.items() if number == round_number)
+            for round_number in range(last_round + 1)
+        )
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
         """For each posted stream the numbers of the events after which decisions about it hold, in rising order."""
-        found: dict[str, set[int]] = {}
-        for one in self.decisions:
-            if one.is_of_source:
-                found.setdefault(one.source, set()).add(one.number)
-        return {stream: tuple(sorted(some)) for stream, some in found.items()}
+        numbers: dict[str, set[int]] = {}
+        for decision in self.decisions:
+            if decision.is_of_source:
+                numbers.setdefault(decision.source, set()).add(decision.number)
+        return {stream: tuple(sorted(stream_numbers)) for stream, stream_numbers in numbers.items()}
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
         """The further keys of a posted stream that operators of any variant use."""
@@ -181,14 +196,16 @@ class RoundPlan:
 
     def streams_of(self, number: int, variant: int) -> tuple[str, ...]:
         """The streams that a round finishes for a variant, repeated ones included, in processing order."""
-        own, again = set(self.rounds[number]), self.repeated(number, variant)
-        return tuple(one for one in self.variants[variant].streams if one in own or one in again)
+        round_streams, repeated_streams = set(self.rounds[number]), self.repeated(number, variant)
+        return tuple(
+            name for name in self.variants[variant].streams if name in round_streams or name in repeated_streams
+        )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         """The time of each stream that is complete in a round, unless the shard derives it from other streams."""
-        one = self.variants[variant]
-        for name, time_us in one.times(newest_us).items():
-            is_own = not one.declarations[name].derived or name in one.feeds.logged
+        rules = self.variants[variant]
+        for name, time_us in rules.times(newest_us).items():
+            is_own = not rules.declarations[name].derived or name in rules.feeds.logged
             if is_own and self._numbers[name] <= number:
                 yield name, time_us
 
@@ -198,14 +215,14 @@ class RoundPlan:
         if not is_read or stream not in self.variants[variant].declarations:
             return False
         return not route or any(
-            name == stream and one.inputs[0].key == route and self._runs(number, variant, name, one)
-            for name, one in self.variants[variant].operators
+            name == stream and definition.inputs[0].key == route and self._runs(number, variant, name, definition)
+            for name, definition in self.variants[variant].operators
         )
 
     def reads(self, number: int) -> frozenset[str]:
         """The streams whose events come from outside in a round."""
-        again = {name for variant in range(len(self.variants)) for name in self.repeated(number, variant)}
-        return frozenset(again.union(self.rounds[number]))
+        repeated_streams = {name for variant in range(len(self.variants)) for name in self.repeated(number, variant)}
+        return frozenset(repeated_streams.union(self.rounds[number]))
 
     def repeated(self, number: int, variant: int) -> Mapping[str, Repeated]:
         """The streams that a round reads again for a variant."""
@@ -223,17 +240,23 @@ class RoundPlan:
 
     def _silenced(self, number: int, variant: int, stream: str, record: ControlRecord) -> ControlRecord:
         """A record whose operator reports nothing that an earlier round has reported."""
-        again = self.repeated(number, variant).get(stream)
-        if again is None or not isinstance(record, OperatorOn) or record.operator.name not in again.silent:
+        repeated_stream = self.repeated(number, variant).get(stream)
+        if (
+            repeated_stream is None
+            or not isinstance(record, OperatorOn)
+            or record.operator.name not in repeated_stream.silent
+        ):
             return record
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
-    def _runs(self, number: int, variant: int, stream: str, one: Definition) -> bool:
-        """Whether a round has an operator: the operator runs there, or the round gets or has handed on its events."""
-        again = self.repeated(number, variant)
-        if stream in again:
-            return (one.kind, one.name) in again[stream].operators
-        feeds = self.variants[variant].feeds.of.get((stream, one.inputs[0].key, one.kind, one.name), ())
+    def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
+        """Whether a round runs an operator: in a repeated stream if listed, in others if none of its feeds waits."""
+        repeated_streams = self.repeated(number, variant)
+        if stream in repeated_streams:
+            return (definition.kind, definition.name) in repeated_streams[stream].operators
+        feeds = self.variants[variant].feeds.of.get(
+            (stream, definition.inputs[0].key, definition.kind, definition.name), ()
+        )
         return not any(self._waits(stream, feed) for feed in feeds)
 
     @cached_property
@@ -252,42 +275,51 @@ class RoundPlan:
 
     @cached_property
     def _repeated(self) -> Mapping[tuple[int, int], dict[str, Repeated]]:
-        found = {}
+        by_round = {}
         for number in range(len(self.rounds)):
             for variant in range(len(self.variants)):
-                found[number, variant] = self._read_again(number, self.variants[variant])
-        return found
+                by_round[number, variant] = self._read_again(number, self.variants[variant])
+        return by_round
 
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
         """The inputs of joins that wait for this round, and the operators that feed their streams within the shard."""
-        own: dict[str, set[tuple[str, str]]] = {}
+        operators: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
         feeds = list(_feeds(variant))
         for (stream, _, kind, name), feed in feeds:
             if self._waits(stream, feed) and self._numbers[feed.stream] == number:
-                own.setdefault(stream, set()).add((kind, name))
+                operators.setdefault(stream, set()).add((kind, name))
         for (stream, _, kind, name), feed in feeds:  # so that the merged events wait for those from other shards
-            if stream in own and feed.is_rekeyed and feed.is_merged and self._numbers[feed.stream] == number:
-                own[stream].add((kind, name))
+            if stream in operators and feed.is_rekeyed and feed.is_merged and self._numbers[feed.stream] == number:
+                operators[stream].add((kind, name))
                 silent.setdefault(stream, set()).add(name)
-        waiting = list(own)
+        waiting = list(operators)
         while waiting:
             target = waiting.pop()
             for (stream, _, kind, name), feed in feeds:
                 is_direct = feed.stream == target and not feed.is_rekeyed
-                is_new = (kind, name) not in own.get(stream, ())
+                is_new = (kind, name) not in operators.get(stream, ())
                 if is_direct and self._numbers[stream] == self._numbers[target] and is_new:
                     waiting.append(stream)
-                    heard = {one.name for at, one in variant.operators if (at, one.kind) == (stream, _heard(kind))}
-                    own.setdefault(stream, set()).update({(kind, name)}, ((_heard(kind), one) for one in heard))
-                    silent.setdefault(stream, set()).update({name}, heard)
-        for (stream, _, kind, name), feed in feeds:  # what is heard only derives its events again, for no operator
-            if (kind, name) in own.get(stream, ()) and self._numbers[feed.stream] == self._numbers[stream]:
-                own.setdefault(feed.stream, set())
-        return {name: Repeated(frozenset(some), frozenset(silent.get(name, ()))) for name, some in own.items()}
+                    heard_names = {
+                        definition.name
+                        for at, definition in variant.operators
+                        if (at, definition.kind) == (stream, _heard(kind))
+                    }
+                    operators.setdefault(stream, set()).update(
+                        {(kind, name)}, ((_heard(kind), heard_name) for heard_name in heard_names)
+                    )
+                    silent.setdefault(stream, set()).update({name}, heard_names)
+        for (stream, _, kind, name), feed in feeds:  # streams fed by these operators are derived again, for no operator
+            if (kind, name) in operators.get(stream, ()) and self._numbers[feed.stream] == self._numbers[stream]:
+                operators.setdefault(feed.stream, set())
+        return {
+            name: Repeated(frozenset(kinds_and_names), frozenset(silent.get(name, ())))
+            for name, kinds_and_names in operators.items()
+        }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Whether an input of a join keeps its key, and is merged in a later round than that of its stream."""
+        """Whether a feed is a join input with the key of its stream, merged in a later round than the stream's."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 
@@ -298,35 +330,46 @@ def _heard(kind: str) -> str:
 
 def likeness(first: Variant, other: Variant) -> Likeness:
     """When alerts of another variant equal those of the first: by aliases if all compared operators agree on them."""
-    tested = {(one.kind, one.name): one for _, one in first.operators}
-    found = [
-        KINDS_BY_NAME[theirs.kind].likeness(mine, theirs)
-        for _, theirs in other.operators
-        if (mine := tested.get((theirs.kind, other.counterparts.get(theirs.name, theirs.name)))) is not None
+    tested = {(definition.kind, definition.name): definition for _, definition in first.operators}
+    likenesses = [
+        KINDS_BY_NAME[compared_operator.kind].likeness(tested_operator, compared_operator)
+        for _, compared_operator in other.operators
+        if (
+            tested_operator := tested.get(
+                (compared_operator.kind, other.counterparts.get(compared_operator.name, compared_operator.name))
+            )
+        )
+        is not None
     ]
-    return "events" if "events" in found else "bindings"
+    return "events" if "events" in likenesses else "bindings"
 
 
 def run_exercises(plan: RoundPlan) -> list[str]:
     """The exercises that compile the kernels of a run."""
-    return sorted({one for variant in plan.variants for one in _variant_exercises(variant) if one})
+    return sorted({exercise for variant in plan.variants for exercise in _variant_exercises(variant) if exercise})
 
 
 def _variant_exercises(variant: Variant) -> Iterator[str]:
     """The exercises of each place of a variant; constraints are about the correlation key."""
-    places = {(name, "") for name in variant.active} | {(name, one.inputs[0].key) for name, one in variant.operators}
+    places = {(name, "") for name in variant.active} | {
+        (name, definition.inputs[0].key) for name, definition in variant.operators
+    }
     for name, route in places:
-        some = [one for stream, one in variant.operators if (stream, one.inputs[0].key) == (name, route)]
+        at_place = [
+            definition
+            for stream, definition in variant.operators
+            if (stream, definition.inputs[0].key) == (name, route)
+        ]
         records = [record for stream, record in variant.records if stream == name and not route]
-        known = next((record.document for record in records if isinstance(record, ConstraintsOn)), None)
+        constraints_document = next((record.document for record in records if isinstance(record, ConstraintsOn)), None)
         for kind in KINDS_BY_NAME.values():
-            own = [one for one in some if one.kind == kind.name]
-            if own or (kind.is_resident and not route):
-                yield kind.exercise_for(own, variant.declarations[name], known)
+            of_kind = [definition for definition in at_place if definition.kind == kind.name]
+            if of_kind or (kind.is_resident and not route):
+                yield kind.exercise_for(of_kind, variant.declarations[name], constraints_document)
 
 
 def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:
-    return ((operator, feed) for operator, some in variant.feeds.of.items() for feed in some)
+    return ((operator, feed) for operator, operator_feeds in variant.feeds.of.items() for feed in operator_feeds)
 
 
 def definition_of(stream: str, record: ControlRecord) -> Definition | None:

@@ -58,8 +58,8 @@ class VariantCounts:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> VariantCounts:
         """Read the JSON form of ``to_document``."""
-        known: Any = {name: Counter(value) if isinstance(value, dict) else value for name, value in document.items()}
-        return cls(**known)
+        members: Any = {name: Counter(value) if isinstance(value, dict) else value for name, value in document.items()}
+        return cls(**members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,7 +111,7 @@ class ShardRound:
     @property
     def counts(self) -> list[VariantCounts]:
         """The counts of each variant so far."""
-        return [one.counts for one in self._states]
+        return [variant_shard.counts for variant_shard in self._states]
 
     @property
     def comparisons(self) -> list[ComparisonCounts]:
@@ -121,8 +121,8 @@ class ShardRound:
     @property
     def handed_on(self) -> Iterator[tuple[int, str, EventBatch]]:
         """The derived events so far that a later round must read, each batch with its variant and stream."""
-        for variant, one in enumerate(self._states):
-            for stream, events in one.handed_on.items():
+        for variant, variant_shard in enumerate(self._states):
+            for stream, events in variant_shard.handed_on.items():
                 yield variant, stream, EventBatch.joined(events)
 
     def begin(self) -> Iterator[RoundRows]:
@@ -130,8 +130,10 @@ class ShardRound:
 
         Decisions with a time of their own are applied here too, as merged events wait for the end of the round.
         """
-        yield from self._taken((variant, one.begun) for variant, one in enumerate(self._states) if not self._number)
-        yield from self._applied(one for one in self._plan.decisions if not one.is_of_source)
+        yield from self._compared(
+            (variant, variant_shard.begun) for variant, variant_shard in enumerate(self._states) if not self._number
+        )
+        yield from self._applied(decision for decision in self._plan.decisions if not decision.is_of_source)
 
     def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
         """Match the next events of a stream of the round: posted ones in processing order, derived ones in any order.
@@ -141,33 +143,35 @@ class ShardRound:
         route, variant, epoch, changes = place or FedPlace()
         yield from self._changed(changes)
         yield from self._decided(stream, epoch)
-        chosen = range(len(self._states)) if variant is None else [variant]
-        yield from self._taken(
-            (one, self._states[one].feed(stream, route, batch))
-            for one in chosen
-            if self._plan.takes(self._number, one, stream, route)
+        variants = range(len(self._states)) if variant is None else [variant]
+        yield from self._compared(
+            (variant_number, self._states[variant_number].feed(stream, route, batch))
+            for variant_number in variants
+            if self._plan.takes(self._number, variant_number, stream, route)
         )
 
     def _changed(self, number: int) -> Iterator[RoundRows]:
         """Apply the first ``number`` changes of the tables, except those that were applied before."""
         due = self._plan.changes[self._changes : number]
         self._changes = max(self._changes, number)
-        for one in due:
-            yield from self._taken((variant, state.say("", one)) for variant, state in enumerate(self._states))
+        for change in due:
+            yield from self._compared((variant, state.say("", change)) for variant, state in enumerate(self._states))
 
     def _decided(self, stream: str, epoch: int) -> Iterator[RoundRows]:
         """Apply the decisions at the first ``epoch`` cuts of a posted stream, except those that were applied before."""
         cuts = self._plan.cuts.get(stream, ())[self._epochs[stream] : epoch]
         self._epochs[stream] = max(epoch, self._epochs[stream])
         if cuts:
-            own = [one for one in self._plan.decisions if one.is_of_source and one.source == stream]
-            yield from self._applied(one for one in own if one.number in cuts)
+            decisions = [
+                decision for decision in self._plan.decisions if decision.is_of_source and decision.source == stream
+            ]
+            yield from self._applied(decision for decision in decisions if decision.number in cuts)
 
     def _applied(self, decisions: Iterable[Decision]) -> Iterator[RoundRows]:
-        return self._taken(
-            (one.variant, self._states[one.variant].say(one.stream, one.record))
-            for one in decisions
-            if self._plan.takes(self._number, one.variant, one.stream, "")
+        return self._compared(
+            (decision.variant, self._states[decision.variant].say(decision.stream, decision.record))
+            for decision in decisions
+            if self._plan.takes(self._number, decision.variant, decision.stream, "")
         )
 
     def finish(self, newest_us: Mapping[str, int]) -> Iterator[RoundRows]:
@@ -178,13 +182,15 @@ class ShardRound:
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():
             yield from self._decided(stream, len(cuts))
-        yield from self._taken((variant, one.finish(newest_us)) for variant, one in enumerate(self._states))
+        yield from self._compared(
+            (variant, variant_shard.finish(newest_us)) for variant, variant_shard in enumerate(self._states)
+        )
         for number, comparison in enumerate(self._comparisons, start=1):
             for label, bodies in comparison.differences():
                 yield RoundRows(label=label, variant=number, bodies=bodies)
 
-    def _taken(self, found: Iterable[tuple[int, Sequence[RowBlock]]]) -> Iterator[RoundRows]:
-        for variant, blocks in found:
+    def _compared(self, by_variant: Iterable[tuple[int, Sequence[RowBlock]]]) -> Iterator[RoundRows]:
+        for variant, blocks in by_variant:
             for comparison in self._comparisons if not variant else [self._comparisons[variant - 1]]:
                 comparison.take(blocks, is_first=not variant)
             if not variant:
@@ -200,7 +206,9 @@ class _VariantShard:
         self._ticked = partial(plan.ticked, number, variant)
         self._is_open = plan.is_open
         self._own = frozenset(plan.rounds[number])
-        self._later = frozenset(name for one in range(number + 1, len(plan.rounds)) for name in plan.reads(one))
+        self._later = frozenset(
+            name for later_round in range(number + 1, len(plan.rounds)) for name in plan.reads(later_round)
+        )
         self._repeated = plan.repeated(number, variant)
         self._streams = plan.streams_of(number, variant)
         self._state, begun = plan.begun(number, variant, shard)
@@ -232,21 +240,21 @@ class _VariantShard:
 
     def _noted(self, action: Callable[[], Sequence[RowBlock]], *, is_end: bool = False) -> list[RowBlock]:
         begin_ns = time.thread_time_ns()
-        blocks = [one for block in action() if (one := self._new_rows(block)) is not None]
+        blocks = [new_block for block in action() if (new_block := self._new_rows(block)) is not None]
         for block in blocks:
             self._hand_on(block)
-        found = results_of(blocks)
-        self._count(found, time.thread_time_ns() - begin_ns, is_end=is_end)
-        return found
+        results = results_of(blocks)
+        self._count(results, time.thread_time_ns() - begin_ns, is_end=is_end)
+        return results
 
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
-        """The rows of a block that no earlier round has found; what another place found about a stream is new."""
+        """The rows of a block that no earlier round has reported; rows made at the place of another stream are new."""
         if block.stream not in self._repeated or block.found.stream:
             return block
         if block.found.kind is REKEYED:
             return None
-        known = {"", *self._repeated[block.stream].silent}
-        fresh = [row for row, name in enumerate(block.found.subjects.to_pylist()) if name not in known]
+        reported_names = {"", *self._repeated[block.stream].silent}
+        fresh = [row for row, name in enumerate(block.found.subjects.to_pylist()) if name not in reported_names]
         return replace(block, found=block.found.take(np.array(fresh, np.int64))) if fresh else None
 
     def _hand_on(self, block: RowBlock) -> None:
@@ -261,13 +269,13 @@ class _VariantShard:
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
         """Events of later streams that have the key of their source, by stream."""
-        found: dict[str, list[Event]] = {}
+        by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]
             if not body["rekeyed"] and stream in self._later and stream not in self._own:
                 names = {name: body[name] for name in ("id", "type", "key", "data")}
-                found.setdefault(stream, []).append(Event(**names, time_us=parse_time(body["time"])))
-        return found
+                by_stream.setdefault(stream, []).append(Event(**names, time_us=parse_time(body["time"])))
+        return by_stream
 
     def _count(self, blocks: Sequence[RowBlock], busy_ns: int, *, is_end: bool) -> None:
         counts = self.counts
@@ -279,18 +287,20 @@ class _VariantShard:
             elif block.found.kind is DEAD_LETTER:
                 counts.reasons += block.found.counts_by("code")
         measured = self._state.measures()
-        own = [name for name in self._streams if name in self._own and name in measured]
-        numbers = {name: sum(measured[one].get(name) or 0 for one in own) for name in _MEASURED}
+        round_streams = [name for name in self._streams if name in self._own and name in measured]
+        numbers = {
+            name: sum(measured[stream_name].get(name) or 0 for stream_name in round_streams) for name in _MEASURED
+        }
         counts.measured = Counter(
             {
                 f"{stream}/{name}": number
-                for stream in own
+                for stream in round_streams
                 for name, number in measured[stream].items()
                 if number and name.startswith(_KEPT)
             }
         )
-        posted = [name for name in own if not self._variant.declarations[name].derived]
-        counts.events = sum(measured[one].get("events") or 0 for one in posted)
+        posted = [name for name in round_streams if not self._variant.declarations[name].derived]
+        counts.events = sum(measured[stream_name].get("events") or 0 for stream_name in posted)
         counts.peak_held, counts.released = numbers["peak_held"], numbers["released"]
         counts.peak_state_bytes = max(counts.peak_state_bytes, numbers["state_bytes"])
         if not is_end:

@@ -20,9 +20,9 @@ def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array
     NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """
     is_flag = values.dtype == np.bool_
-    room = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)
-    chosen = kind or pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(chosen, len(values), [None, pa.py_buffer(room)])
+    content = np.packbits(values, bitorder="little") if is_flag else np.ascontiguousarray(values)
+    arrow_type = kind or pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(content)])
 
 
 def time_column(times_us: NDArray[np.int64]) -> pa.Array:
@@ -35,9 +35,9 @@ def numbers_of(column: pa.Array) -> NDArray[Any]:
     kind = _kind_of(column.type)
     if not len(column):
         return np.zeros(0, kind)
-    found = np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
-    found.flags.writeable = False
-    return found
+    numbers = np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
+    numbers.flags.writeable = False
+    return numbers
 
 
 @cache

@@ -75,12 +75,12 @@ def typed_values(values: pa.Array) -> pa.Array | None:
     if pa.types.is_integer(kind):
         return None if kind == pa.uint64() and _is_beyond(values) else values.cast(pa.int64())
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        found = values.cast(pa.float64(), safe=False)
-        is_finite = pc.fill_null(pc.is_finite(found), fill_value=True)
+        numbers = values.cast(pa.float64(), safe=False)
+        is_finite = pc.fill_null(pc.is_finite(numbers), fill_value=True)
         return (
-            found
+            numbers
             if pc.all(is_finite).as_py() is not False
-            else pc.if_else(is_finite, found, pa.scalar(None, found.type))
+            else pc.if_else(is_finite, numbers, pa.scalar(None, numbers.type))
         )
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return values.cast(pa.string())

@@ -39,15 +39,15 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
     repeats = np.zeros(len(rows), np.bool_)
     depth = 0
     while len(tied := _tied(is_open)):
-        some, groups = rows[tied], np.cumsum(~is_open[tied], dtype=np.int64)
-        found = np.full(len(some), _ENDED, np.int64)
-        goes_on = sizes[some] > depth
-        found[goes_on] = words[starts[some[goes_on]] + depth] + 1
-        order = _stable_order(groups, found)
-        rows[tied], found = some[order], found[order]
+        tied_rows, groups = rows[tied], np.cumsum(~is_open[tied], dtype=np.int64)
+        nth_words = np.full(len(tied_rows), _ENDED, np.int64)
+        is_longer = sizes[tied_rows] > depth
+        nth_words[is_longer] = words[starts[tied_rows[is_longer]] + depth] + 1
+        order = _stable_order(groups, nth_words)
+        rows[tied], nth_words = tied_rows[order], nth_words[order]
         is_same = is_open[tied]
-        is_same[1:] &= found[1:] == found[:-1]
-        has_ended = found == _ENDED
+        is_same[1:] &= nth_words[1:] == nth_words[:-1]
+        has_ended = nth_words == _ENDED
         repeats[tied] |= is_same & has_ended
         is_open[tied] = is_same & ~has_ended
         depth += 1

@@ -53,11 +53,11 @@ def time_texts(times_us: NDArray[np.int64]) -> pa.Array:
         format_time(int(times_us[outside[0]]))
     text = column_of(times_us, pa.timestamp("us")).cast(pa.string())
     rows = len(text)
-    shown = np.full((rows, _TIME_BYTES), ord("Z"), np.uint8)
+    characters = np.full((rows, _TIME_BYTES), ord("Z"), np.uint8)
     if rows:
-        shown[:, :-1] = np.frombuffer(text.buffers()[2], np.uint8, rows * (_TIME_BYTES - 1)).reshape(rows, -1)
-    shown[:, 10] = _T
-    return fixed_texts(shown)
+        characters[:, :-1] = np.frombuffer(text.buffers()[2], np.uint8, rows * (_TIME_BYTES - 1)).reshape(rows, -1)
+    characters[:, 10] = _T
+    return fixed_texts(characters)
 
 
 def texts_of(texts: Sequence[str]) -> pa.Array:
@@ -102,7 +102,7 @@ def text_digests(texts: pa.Array, length: int) -> pa.Array:
 
 def joined_texts(parts: Sequence[Texts]) -> pa.Array:
     """The concatenated texts of each row; at least one of the columns is an Arrow array."""
-    return pc.binary_join_element_wise(*(_text(one) if isinstance(one, str) else one for one in parts), _text(""))
+    return pc.binary_join_element_wise(*(_text(part) if isinstance(part, str) else part for part in parts), _text(""))
 
 
 def lines_of(bodies: pa.Array) -> memoryview:

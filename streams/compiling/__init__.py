@@ -2,7 +2,7 @@
 
 Purpose: an *exercise* names the kernels that a piece of work calls; ``compile_kernels`` compiles those that are not
 cached yet and reports its progress. Promises: a cached kernel is not compiled again and costs a few file accesses;
-whatever fails here, a missing kernel is compiled by the process that calls it.
+if compilation fails here, a missing kernel is compiled by the process that calls it.
 """
 
 from streams.compiling.ahead import (

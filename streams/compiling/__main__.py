@@ -1,6 +1,6 @@
 """Compiles the kernels that exercises need: ``python -m streams.compiling PARENT MODULE:FUNCTION ...``.
 
-It exits when the process PARENT, for which it works, has ended.
+The process exits when PARENT, the process that started it, has ended.
 """
 
 from __future__ import annotations

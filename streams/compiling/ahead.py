@@ -34,7 +34,7 @@ COMPILING = "compiling kernels"
 """The beginning of ``CompileProgress.text``."""
 
 _POLL_S = 0.1
-_SHOWN_EVERY_S = 1.0
+_REPORT_EVERY_S = 1.0
 _MOST_PROCESSES = 4  # three kernels take most of the time; each process takes some 200 MB
 _TAIL_CHARACTERS = 2_000
 
@@ -79,16 +79,20 @@ def compile_kernels(
     if _is_done(exercises):
         return True
     with _started(exercises, processes or min(_cores(), _MOST_PROCESSES)) as running:
-        shown_at, found = 0.0, progress_of(exercises)
-        while not found.is_complete and any(one.poll() is None for one in running) and not (stop and stop.is_set()):
-            if time.monotonic() - shown_at > _SHOWN_EVERY_S:
-                shown_at = time.monotonic()
-                report(found)
+        reported_at, progress = 0.0, progress_of(exercises)
+        while (
+            not progress.is_complete
+            and any(process.poll() is None for process in running)
+            and not (stop and stop.is_set())
+        ):
+            if time.monotonic() - reported_at > _REPORT_EVERY_S:
+                reported_at = time.monotonic()
+                report(progress)
             time.sleep(_POLL_S)
-            found = progress_of(exercises)
-    found = progress_of(exercises)
-    report(found)
-    return found.is_complete
+            progress = progress_of(exercises)
+    progress = progress_of(exercises)
+    report(progress)
+    return progress.is_complete
 
 
 def compile_missing(exercises: Sequence[str]) -> None:

@@ -66,16 +66,16 @@ def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
     if path == "subject":
         return rendered
     del rendered["subject"]
-    found = read_path(rendered, path)
-    has_number = isinstance(found, int) and not isinstance(found, bool) and str(found) == event.key
+    key_value = read_path(rendered, path)
+    has_number = isinstance(key_value, int) and not isinstance(key_value, bool) and str(key_value) == event.key
     return rendered if has_number else with_value(rendered, path, event.key)
 
 
 def _check_envelope(envelope: Mapping[str, Any]) -> None:
     version = envelope.get("specversion")
     if version != SPEC_VERSION:
-        found = "is missing" if version is None else f"is {shown(version)}"
-        raise EventRejected(f"'specversion' {found}; it must be {SPEC_VERSION!r}", field="specversion")
+        fault = "is missing" if version is None else f"is {shown(version)}"
+        raise EventRejected(f"'specversion' {fault}; it must be {SPEC_VERSION!r}", field="specversion")
     require_text(envelope.get("source", MISSING), "source")
     if "data_base64" in envelope:
         raise EventRejected(

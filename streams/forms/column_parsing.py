@@ -1,7 +1,7 @@
 """Reads batches of well-formed event objects by columns: the same result as reading one by one, but much faster.
 
-Nothing is rejected here. If any object is unusual, the result is None and the caller reads the objects one by one,
-which reports the fault of each, and accepts objects that are only unusual.
+Nothing is rejected here. If any object is unusual, the result is None. The caller then reads the objects one by one,
+which reports the fault of each invalid object and accepts objects that are only unusual.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> 
     """
     if set(map(type, objects)) != {dict}:
         return None
-    found = cast("_Objects", objects)
-    versions = {value.get("specversion", MISSING) is MISSING for value in found}
+    mappings = cast("_Objects", objects)
+    versions = {value.get("specversion", MISSING) is MISSING for value in mappings}
     if len(versions) != 1:
         return None
     try:
-        return _plain(found, declaration) if True in versions else _cloudevents(found, declaration)
+        return _plain(mappings, declaration) if True in versions else _cloudevents(mappings, declaration)
     except (EventRejected, _Unusual, UnicodeEncodeError, TypeError, OverflowError, pa.ArrowInvalid):
         return None
 
@@ -126,12 +126,12 @@ def _keys(objects: _Objects, types: list[str], key: KeyForm, read: Callable[[_Ob
     if not isinstance(key, Mapping):
         return read(objects, key)
     places = {name: require_place(key, name) for name in set(types)}
-    found: list[Any] = [MISSING] * len(objects)
+    keys: list[Any] = [MISSING] * len(objects)
     for path in set(places.values()):
         rows = [row for row, name in enumerate(types) if places[name] == path]
         for row, value in zip(rows, read([objects[row] for row in rows], path), strict=True):
-            found[row] = value
-    return found
+            keys[row] = value
+    return keys
 
 
 def _plain_keys(objects: _Objects, path: str) -> list[Any]:
@@ -147,12 +147,12 @@ def _always_read(key: KeyForm) -> set[str]:
 
 def _at(objects: _Objects, path: str) -> list[Any]:
     """The values at a dotted path; ``MISSING`` where an object has none."""
-    found: list[Any] = list(objects)
+    values: list[Any] = list(objects)
     for place, name in enumerate(path.split(".")):
-        if place and set(map(type, found)) != {dict}:
+        if place and set(map(type, values)) != {dict}:
             raise _Unusual
-        found = [value.get(name, MISSING) for value in found]
-    return found
+        values = [value.get(name, MISSING) for value in values]
+    return values
 
 
 def _require_texts(values: list[Any]) -> list[str]:

@@ -42,19 +42,19 @@ def parse_each(objects: Iterable[object], parse: Callable[[object], Event]) -> P
 
 def read_path(value: Mapping[str, Any], path: str) -> object:
     """The value at a dotted path of a JSON object, or ``MISSING``."""
-    found: object = value
+    inner: object = value
     for name in path.split("."):
-        if not isinstance(found, Mapping) or name not in found:
+        if not isinstance(inner, Mapping) or name not in inner:
             return MISSING
-        found = found[name]
-    return found
+        inner = inner[name]
+    return inner
 
 
 def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
     """The object with a value replaced at a dotted path."""
-    name, _, rest = path.partition(".")
+    name, _, tail = path.partition(".")
     inner = line.get(name)
-    return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+    return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, tail, value) if tail else value}
 
 
 def require_object(value: object) -> Mapping[str, Any]:

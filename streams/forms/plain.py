@@ -65,7 +65,7 @@ def render_plain(event: Event) -> dict[str, Any]:
 def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
     """The id at a path, or the joined values at several paths."""
     paths = (path,) if isinstance(path, str) else path
-    return ":".join(require_name(read_path(source, one), one) for one in paths)
+    return ":".join(require_name(read_path(source, part), part) for part in paths)
 
 
 def _key(source: Mapping[str, Any], path: str) -> str:

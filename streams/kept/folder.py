@@ -2,8 +2,8 @@
 
 It is ``forestall`` in the platform's cache folder, or the folder that ``NUMBA_CACHE_DIR`` names: compiled kernels, the
 parser's tables, an archive of Java classes. All commands, checkouts and data folders share it. A process executes what
-it reads there, so a folder is used only if no user but this one and root can have written to it. Missing files are made
-again, so the folder may be deleted at any time.
+it reads there, so a folder is used only if no user but this one and root can have written to it. Missing files are
+created again, so the folder may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _GONE = ".gone-"
 def kept_top() -> Path:
     """The path of the top folder, which may be missing; ``OSError`` without a home directory."""
     # house: allow environment: numba's own variable, which says where compiled things are
-    named = os.environ.get("NUMBA_CACHE_DIR", "")
-    return Path(named).resolve() if named else _cache_folder() / "forestall"
+    setting = os.environ.get("NUMBA_CACHE_DIR", "")
+    return Path(setting).resolve() if setting else _cache_folder() / "forestall"
 
 
 def kept_folder(kind: str) -> Path:
@@ -45,7 +45,7 @@ def make_kept_folder(folder: Path) -> None:
 
 
 def require_trusted(folder: Path) -> None:
-    """Check that no other user can have written to a folder or replaced it; else ``KeptFolderRefused``."""
+    """Check that no other user can have written to a folder or replaced it; otherwise raises ``KeptFolderRefused``."""
     top = kept_top()
     _require_own(folder, _OTHERS_WRITE)
     for place in folder.parents:
@@ -59,15 +59,15 @@ def note_use(place: Path) -> None:
     """Mark a file or folder as used, and remove its siblings that have not been used for 30 days.
 
     Several processes may do this at once while others use the rest: a file or folder is renamed before it is removed,
-    so it exists as a whole or not at all, and a process that misses it makes it again.
+    so it exists as a whole or not at all, and a process that misses it creates it again.
     """
     with suppress(OSError):
         os.utime(place)
         now = place.stat().st_mtime
-        for other in place.parent.iterdir():
+        for sibling in place.parent.iterdir():
             with suppress(OSError):
-                if now - other.stat().st_mtime > _UNUSED_S:
-                    _remove(other)
+                if now - sibling.stat().st_mtime > _UNUSED_S:
+                    _remove(sibling)
 
 
 def _remove(place: Path) -> None:
@@ -82,10 +82,10 @@ def _remove(place: Path) -> None:
 
 
 def _require_own(place: Path, forbidden: int) -> None:
-    found = place.stat()
-    if found.st_uid not in (0, os.geteuid()):
-        raise _refused(place, f"belongs to user {found.st_uid}, not to user {os.geteuid()}, who would run it")
-    if found.st_mode & forbidden:
+    status = place.stat()
+    if status.st_uid not in (0, os.geteuid()):
+        raise _refused(place, f"belongs to user {status.st_uid}, not to user {os.geteuid()}, who would run it")
+    if status.st_mode & forbidden:
         raise _refused(place, "can be written by other users, whose code would be run")
 
 
@@ -98,8 +98,8 @@ def _cache_folder() -> Path:
     if sys.platform == "darwin":
         return home / "Library" / "Caches"
     # house: allow environment: the platform's own variable for the folder of caches (XDG Base Directory)
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return named if named.is_absolute() else home / ".cache"
+    folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return folder if folder.is_absolute() else home / ".cache"
 
 
 def _refused(place: Path, reason: str) -> KeptFolderRefused:

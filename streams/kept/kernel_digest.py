@@ -16,8 +16,8 @@ PACKAGES_PREFIX = "".join(f"{part}." for part in __name__.split(".")[:-3])
 def packages_with_kernels() -> tuple[str, ...]:
     """The packages of this program that have kernels, ``streams`` first."""
     top = Path(__file__).parents[2]
-    found = (source.parents[1] for source in top.glob("*/kernels/__init__.py"))
-    names = (folder.name for folder in found if (folder / "py.typed").is_file())
+    folders = (source.parents[1] for source in top.glob("*/kernels/__init__.py"))
+    names = (folder.name for folder in folders if (folder / "py.typed").is_file())
     return tuple(sorted(names, key=lambda name: (name != "streams", name)))
 
 

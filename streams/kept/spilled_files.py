@@ -1,9 +1,9 @@
 """Files of spilled rows: each is written once, and its name is the checksum of its content.
 
-So a saved state that names a file finds the original content in it, whatever was written since, and processes that
-write the same rows write the same file. This module does not know which files are needed. A given folder belongs to the
-owner of the saved states, which removes the files that no state names (``keep_only``). In a scratch folder a file is
-removed with the last run that uses it, unless a saved state names it.
+So a saved state that names a file finds the original content in it, even after later writes, and processes that write
+the same rows write the same file. This module does not know which files are needed. A given folder belongs to the owner
+of the saved states, which removes the files that no state names (``keep_only``). In a scratch folder a file is removed
+with the last run that uses it, unless a saved state names it.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class SpilledFiles:
     def use(self, name: str, size_bytes: int) -> None:
         """Register that a loaded state names a file; ``StateLost`` if it is missing, or has another length."""
         path = self.folder / name
-        found = path.stat().st_size if path.is_file() else None
-        if found != size_bytes:
-            fault = "is missing" if found is None else f"has {found} bytes, not {size_bytes}"
+        actual_bytes = path.stat().st_size if path.is_file() else None
+        if actual_bytes != size_bytes:
+            fault = "is missing" if actual_bytes is None else f"has {actual_bytes} bytes, not {size_bytes}"
             raise StateLost(f"the file {path} of spilled rows {fault}", file=name)
         self._users[name] += 1
 
@@ -120,9 +120,9 @@ class SpilledFiles:
 
     def keep_only(self, names: Collection[str]) -> None:
         """Remove all other files, including unfinished ones of processes that died."""
-        kept = set(names)
+        needed = set(names)
         for path in self.folder.glob("*") if self.folder.is_dir() else ():
-            if path.name not in kept and path.suffix in (_SUFFIX, ".tmp"):
+            if path.name not in needed and path.suffix in (_SUFFIX, ".tmp"):
                 path.unlink(missing_ok=True)
 
 

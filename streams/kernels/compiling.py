@@ -51,7 +51,7 @@ def apart(function: Function) -> Function:
 
 
 class Routine:
-    """A function that only kernels call; numba's object for it is made when a kernel that calls it is compiled."""
+    """A function that only kernels call; its numba dispatcher is created when a kernel that calls it is compiled."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
@@ -145,8 +145,8 @@ class _RoutineCompiler(_compiler.CompilerBase):  # type: ignore[misc]
 
     library: type[_Draft] = _Draft
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.state.flags = _Options(self.state.flags)
 
     def define_pipelines(self) -> list[Any]:

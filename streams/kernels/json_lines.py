@@ -46,8 +46,8 @@ IS_ESCAPE = np.isin(np.arange(256), np.frombuffer(b'"\\/bfnrt', np.uint8))
 _DAY_US = 86_400_000_000
 
 
-class Wanted(NamedTuple):
-    """The members to read."""
+class LineForm(NamedTuple):
+    """The form of the lines to read: the required members, the place of the key, the form of times."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The result, by line."""
+    """The lines that were read: the kind, the spans of members and the time of each."""
 
     kinds: NDArray[np.uint8]
     spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte, and the byte after the last
@@ -265,13 +265,13 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
 
 
 @inlined
-def data_value(text: NDArray[np.uint8], at: Int, wanted: Wanted, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
+def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
     """The place after the attributes (-1 if they are not an object, or unusual), and the span of a key inside them."""
     if text[at] != OPEN:
         return NOWHERE, 0, 0
-    if not wanted.is_key_inside:
+    if not form.is_key_inside:
         return value(text, at, inside), 0, 0
-    n_found, first, last, key, key_code = 0, at, at, wanted.key, wanted.codes[KEY]
+    n_found, first, last, key, key_code = 0, at, at, form.key, form.codes[KEY]
     at = skip_space(text, at + 1)
     while text[at] == QUOTE:
         name = at + 1
@@ -303,10 +303,10 @@ def pair(text: NDArray[np.uint8], at: Int) -> Int:
 @routine
 def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
     """The number that the digits from ``at`` to ``end`` write."""
-    found = np.int64(0)
+    total = np.int64(0)
     for place in range(at, end):
-        found = 10 * found + np.int64(text[place] - ZERO)
-    return found
+        total = 10 * total + np.int64(text[place] - ZERO)
+    return total
 
 
 @routine
@@ -336,46 +336,46 @@ def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]
     hour, minute, second = pair(text, at + 11), pair(text, at + 14), pair(text, at + 17)
     if day == -1 << 60 or not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
         return False, 0
-    found = day * _DAY_US + (hour * 3_600 + minute * 60 + second) * 1_000_000
+    time_us = day * _DAY_US + (hour * 3_600 + minute * 60 + second) * 1_000_000
     at += 19
     if text[at] == POINT:
         at += 1
         scale = 100_000
         while is_digit(text[at]) and scale > 0:
-            found += scale * np.int64(text[at] - ZERO)
+            time_us += scale * np.int64(text[at] - ZERO)
             scale //= 10
             at += 1
         if scale == 100_000:
             return False, 0
     if text[at] == LETTER_Z:
-        return at + 1 == end, found
+        return at + 1 == end, time_us
     if end - at != 6 or not (text[at] == PLUS or text[at] == MINUS) or text[at + 3] != COLON:
         return False, 0
     hour, minute = pair(text, at + 1), pair(text, at + 4)
     if not (0 <= hour < 24 and 0 <= minute < 60):
         return False, 0
     offset = (hour * 60 + minute) * 60_000_000
-    return True, found + offset if text[at] == MINUS else found - offset
+    return True, time_us + offset if text[at] == MINUS else time_us - offset
 
 
 @inlined
-def microseconds(number: Int, wanted: Wanted) -> Int:
+def microseconds(number: Int, form: LineForm) -> Int:
     """Microseconds of a number whose unit, if unknown, follows from its magnitude."""
     size = abs(number)
-    if wanted.knows_unit or size < wanted.least[0] or size >= wanted.least[2]:
+    if form.knows_unit or size < form.least[0] or size >= form.least[2]:
         return number
-    return number * (1_000_000 if size < wanted.least[1] else 1_000)
+    return number * (1_000_000 if size < form.least[1] else 1_000)
 
 
 @inlined
-def time_value(text: NDArray[np.uint8], at: Int, wanted: Wanted) -> tuple[Int, Int]:
+def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, Int]:
     """The place after a time (-1 if it is invalid or unusual), and the time in us."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         if end < 0:
             return NOWHERE, 0
-        is_time, found = written_time(text, at + 1, end)
-        return (end + 1 if is_time else NOWHERE), found
+        is_time, time_us = written_time(text, at + 1, end)
+        return (end + 1 if is_time else NOWHERE), time_us
     is_negative = text[at] == MINUS
     if not (is_negative or is_digit(text[at])):
         return NOWHERE, 0
@@ -383,22 +383,22 @@ def time_value(text: NDArray[np.uint8], at: Int, wanted: Wanted) -> tuple[Int, I
     if not is_integer:
         return NOWHERE, 0
     size = digits(text, at + is_negative, end)
-    return end, microseconds(-size if is_negative else size, wanted)
+    return end, microseconds(-size if is_negative else size, form)
 
 
 @inlined
 def member_value(
-    text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
+    text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
     """Read the value of a member into ``line``; the place after it, -1 if it is of the wrong kind or unusual."""
     spans = line.spans
-    if member == TIME and wanted.reads_time:
-        at, line.times[row] = time_value(text, at, wanted)
+    if member == TIME and form.reads_time:
+        at, line.times[row] = time_value(text, at, form)
     elif member == DATA:
         spans[row, DATA, 0] = at
-        at, first, end = data_value(text, at, wanted, inside)
+        at, first, end = data_value(text, at, form, inside)
         spans[row, DATA, 1] = at
-        if wanted.is_key_inside:
+        if form.is_key_inside:
             spans[row, KEY, 0], spans[row, KEY, 1] = first, end
     elif member >= TIME:
         at = value(text, at, inside)
@@ -411,10 +411,10 @@ def member_value(
 
 @inlined
 def event_object(
-    text: NDArray[np.uint8], at: Int, wanted: Wanted, line: Lines, row: Int, inside: NDArray[np.bool_]
+    text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
     """The place after an event object whose first member is at ``at``; -1 if it is invalid or unusual."""
-    codes, key = wanted.codes, wanted.key
+    codes, key = form.codes, form.key
     seen = 0
     line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0
     while True:
@@ -427,31 +427,31 @@ def event_object(
             member += 1
         is_short = end - name <= CODE_BYTES
         if member == KEY:
-            is_short = not wanted.is_key_inside and is_same(text, name, end, key)
+            is_short = not form.is_key_inside and is_same(text, name, end, key)
         if not is_short:
             member = OTHER
         if member != OTHER and seen & (1 << member):
             return NOWHERE
         seen |= 1 << member
-        at = member_value(text, at, wanted, line, row, member, inside)
+        at = member_value(text, at, form, line, row, member, inside)
         if at < 0:
             return NOWHERE
         at = skip_space(text, at)
         if text[at] != COMMA:
             break
         at = skip_space(text, at + 1)
-    if text[at] != CLOSE or (seen & wanted.members) != wanted.members:
+    if text[at] != CLOSE or (seen & form.members) != form.members:
         return NOWHERE
     return at + 1
 
 
 @kernel
-def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines, inside: NDArray[np.bool_]) -> Int:
+def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDArray[np.bool_]) -> Int:
     """Read every line of UTF-8 text, which ends with a line feed, and return their number.
 
     ``line`` has room for every line, ``inside`` for ``DEEPEST``.
     """
-    text, wanted, line, inside = borrowed(text), borrowed(wanted), borrowed(line), borrowed(inside)
+    text, form, line, inside = borrowed(text), borrowed(form), borrowed(line), borrowed(inside)
     at: Int = np.int64(0)
     row: Int = np.int64(0)
     while at < text.shape[0]:
@@ -463,7 +463,7 @@ def read_lines(text: NDArray[np.uint8], wanted: Wanted, line: Lines, inside: NDA
         else:
             end = NOWHERE
             if text[begin] == OPEN:
-                end = event_object(text, skip_space(text, begin + 1), wanted, line, row, inside)
+                end = event_object(text, skip_space(text, begin + 1), form, line, row, inside)
             if end >= 0:
                 end = skip_space(text, end)
             if end >= 0 and text[end] == NEWLINE:

@@ -1,9 +1,9 @@
 """The cache of compiled kernels: in this user's folder, by the content of all kernels.
 
 Numba itself keeps code beside its source, or by the folder of the source, and several processes that miss the same code
-all compile it. Here a kernel has one place whatever the checkout: ``kernels/<digest>/<module>.<name>``. The digest is
-over the sources of all kernels and everything else that machine code depends on, so an entry that exists fits. A
-process that misses an entry takes the lock beside it; others wait, and load the code that it has compiled.
+all compile it. Here a kernel has one place for all checkouts: ``kernels/<digest>/<module>.<name>``. The digest covers
+the sources of all kernels and everything else that machine code depends on, so an existing entry fits. A process that
+misses an entry takes the lock beside it; others wait, and load the code that it has compiled.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class KeptKernel(FunctionCache):
         """
         if not self._enabled or not self._open():
             return None
-        found = self._load(sig, target_context)
-        if found is None and self._lock is not None:
+        code = self._load(sig, target_context)
+        if code is None and self._lock is not None:
             self._lock.take(_PATIENCE_S)
-            found = self._load(sig, target_context)
-            if found is not None:
+            code = self._load(sig, target_context)
+            if code is not None:
                 self._lock.release()
-        return found
+        return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep compiled code; if that fails, each process compiles its own."""
@@ -116,7 +116,7 @@ class KeptKernel(FunctionCache):
 
 
 class _Code(CompileResultCacheImpl):
-    """How compiled code is written and read: numba's way, with the place decided here."""
+    """Writes and reads compiled code as numba does, in the folder chosen here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -142,10 +142,10 @@ def kernels_folder() -> Path:
 def kept_of(names: Iterable[str]) -> frozenset[str]:
     """The kernels among ``names`` that are compiled and kept."""
     try:
-        kept = {entry.name for entry in os.scandir(kernels_folder())}
+        files = {entry.name for entry in os.scandir(kernels_folder())}
     except OSError:
         return frozenset()
-    return frozenset(name for name in names if all(f"{name}{ending}" in kept for ending in _ENTRY))
+    return frozenset(name for name in names if all(f"{name}{ending}" in files for ending in _ENTRY))
 
 
 def keep_needs(exercise: str, names: Iterable[str]) -> None:

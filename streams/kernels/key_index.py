@@ -19,16 +19,16 @@ _BYTE, _HALF, _WORD = np.uint64(8), np.uint64(32), 8
 @inlined
 def hashed(data: NDArray[np.uint8], first: np.int32, end: np.int32) -> np.uint64:
     """Hash of a range of bytes, eight at a time; equal hashes of different ranges only cost time."""
-    found = _SEED ^ np.uint64(end - first)
+    digest = _SEED ^ np.uint64(end - first)
     while first < end:
         word = np.uint64(0)
         last = min(first + _WORD, end)
         for at in range(first, last):
             word = (word << _BYTE) | np.uint64(data[at])
-        found = (found ^ word) * _PRIME
-        found ^= found >> _HALF
+        digest = (digest ^ word) * _PRIME
+        digest ^= digest >> _HALF
         first = last
-    return found
+    return digest
 
 
 @inlined
@@ -55,9 +55,9 @@ def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArr
         whole = hashed(data, first, end)
         slot, mark = whole & mask, (whole >> _HALF) & ~mask
         while slots[slot] != np.uint32(0):
-            held = np.uint64(slots[slot])
-            other = np.int64(held & mask) - 1
-            is_alike = held & ~mask == mark and borders[other + 1] - borders[other] == end - first
+            entry = np.uint64(slots[slot])
+            other = np.int64(entry & mask) - 1
+            is_alike = entry & ~mask == mark and borders[other + 1] - borders[other] == end - first
             if is_alike and is_same(data, first, data, borders[other], end - first):
                 return row
             slot = (slot + np.uint64(1)) & mask
@@ -78,9 +78,9 @@ def row_of(
     mask, whole = np.uint64(slots.shape[0] - 1), hashed(sought, first, end)
     slot, mark = whole & mask, (whole >> _HALF) & ~mask
     while slots[slot] != np.uint32(0):
-        held = np.uint64(slots[slot])
-        row = np.int64(held & mask) - 1
-        is_alike = held & ~mask == mark and borders[row + 1] - borders[row] == end - first
+        entry = np.uint64(slots[slot])
+        row = np.int64(entry & mask) - 1
+        is_alike = entry & ~mask == mark and borders[row + 1] - borders[row] == end - first
         if is_alike and is_same(sought, first, data, borders[row], end - first):
             return row
         slot = (slot + np.uint64(1)) & mask
@@ -95,17 +95,17 @@ def verified(
     sought: NDArray[np.uint8],
     places: NDArray[np.int32],
     room: NDArray[np.uint64],
-    some: NDArray[np.int64],
+    selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
     """Compare the keys of some found rows with the sought ones, and search again where they differ (``find_keys``)."""
     touched = np.uint64(0)  # brings the keys into the cache
-    for at in range(some.shape[0]):
-        room[at] = np.uint64(borders[rows[some[at]]])
-    for at in range(some.shape[0]):
+    for at in range(selected.shape[0]):
+        room[at] = np.uint64(borders[rows[selected[at]]])
+    for at in range(selected.shape[0]):
         touched += np.uint64(data[room[at]])
-    for at in range(some.shape[0]):
-        number, begin = some[at], np.int32(room[at])
+    for at in range(selected.shape[0]):
+        number, begin = selected[at], np.int32(room[at])
         row, first, size = rows[number], places[number], places[number + 1] - places[number]
         if borders[row + 1] - begin != size or not is_same(sought, first, data, begin, size):
             rows[number] = row_of(data, borders, slots, sought, first, places[number + 1])
@@ -120,14 +120,15 @@ def find_keys(
     sought: NDArray[np.uint8],
     places: NDArray[np.int32],
     room: NDArray[np.uint64],
-    some: NDArray[np.int64],
+    selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
     """The row of each sought key, -1 without one; the sought keys are a column of texts like the table's.
 
     Each step is done for all keys before the next one, so that the processor waits for many places of a large table at
     once. A step for some of the keys first lists these keys, because the processor could not predict the branches.
-    ``room`` and ``some`` are work space, one number per key. Rows go to ``rows``; the returned number has no meaning.
+    ``room`` and ``selected`` are work space, one number per key. The rows are written to ``rows``; the returned number
+    has no meaning.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(rows.shape[0]):
@@ -136,18 +137,18 @@ def find_keys(
         rows[number] = np.int64(slots[room[number] & mask])
     count = 0
     for number in range(rows.shape[0]):
-        held = np.uint64(rows[number])
-        some[count] = number
-        count += (held != np.uint64(0)) & ((held & ~mask) != ((room[number] >> _HALF) & ~mask))
-    for number in some[:count]:
-        slot, mark, held = room[number] & mask, (room[number] >> _HALF) & ~mask, np.uint64(rows[number])
-        while held != np.uint64(0) and held & ~mask != mark:
+        entry = np.uint64(rows[number])
+        selected[count] = number
+        count += (entry != np.uint64(0)) & ((entry & ~mask) != ((room[number] >> _HALF) & ~mask))
+    for number in selected[:count]:
+        slot, mark, entry = room[number] & mask, (room[number] >> _HALF) & ~mask, np.uint64(rows[number])
+        while entry != np.uint64(0) and entry & ~mask != mark:
             slot = (slot + np.uint64(1)) & mask
-            held = np.uint64(slots[slot])
-        rows[number] = np.int64(held)
+            entry = np.uint64(slots[slot])
+        rows[number] = np.int64(entry)
     count = 0
     for number in range(rows.shape[0]):
         rows[number] = np.int64(np.uint64(rows[number]) & mask) - 1
-        some[count] = number
+        selected[count] = number
         count += rows[number] >= 0
-    return verified(data, borders, slots, sought, places, room, some[:count], rows)
+    return verified(data, borders, slots, sought, places, room, selected[:count], rows)

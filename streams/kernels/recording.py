@@ -37,8 +37,8 @@ class NeededKernel:
 
     def compile(self, *, waits: bool) -> None:
         """Compile and keep the kernel, unless it is kept; perhaps wait for another process that is compiling it."""
-        kept = self.kernel._cache
-        if waits or not kept.is_being_compiled():
+        cache = self.kernel._cache
+        if waits or not cache.is_being_compiled():
             self.kernel.compile(self.signature)
 
 
@@ -54,8 +54,8 @@ def recorded(call: Callable[[], object]) -> list[NeededKernel]:
         ends.enter_context(np.errstate(all="ignore"))
         ends.enter_context(_replaced(calls))
         call()
-    found = (NeededKernel(entry_name(kernel.py_func), kernel, types) for kernel, types in calls.seen)
-    return sorted(found, key=lambda needed: needed.size, reverse=True)
+    kernels = (NeededKernel(entry_name(kernel.py_func), kernel, types) for kernel, types in calls.seen)
+    return sorted(kernels, key=lambda needed: needed.size, reverse=True)
 
 
 @dataclass(slots=True)
@@ -90,15 +90,15 @@ class _Calls:
 def _replaced(calls: _Calls) -> Iterator[None]:
     """Replace kernels and routines by functions that Python runs, wherever modules name them."""
     spaces = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
-    stands_for: dict[int, Any] = {id(borrowing.borrowed): _same, id(prefetching.prefetch): prefetching.nothing}
+    substitutes: dict[int, Any] = {id(borrowing.borrowed): _unchanged, id(prefetching.prefetch): prefetching.nothing}
     for value in (value for space in spaces for value in list(space.values())):
         if isinstance(value, Routine):
-            stands_for[id(value)] = value.py_func
+            substitutes[id(value)] = value.py_func
         elif isinstance(value, Dispatcher) and isinstance(vars(value).get("_cache"), KeptKernel):
-            stands_for.setdefault(id(value), calls.interpreted(value))
-    places = [(space, name, value) for space in spaces for name, value in space.items() if id(value) in stands_for]
+            substitutes.setdefault(id(value), calls.interpreted(value))
+    places = [(space, name, value) for space in spaces for name, value in space.items() if id(value) in substitutes]
     for space, name, value in places:
-        space[name] = stands_for[id(value)]
+        space[name] = substitutes[id(value)]
     try:
         yield
     finally:
@@ -106,8 +106,8 @@ def _replaced(calls: _Calls) -> Iterator[None]:
             space[name] = value
 
 
-def _same(held: Any) -> Any:
-    return held
+def _unchanged(table: Any) -> Any:
+    return table
 
 
 def _as_returned(result: Any) -> Any:

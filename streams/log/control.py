@@ -54,7 +54,7 @@ def _key_range(members: Members, name: str) -> KeyRange:
 
 def _keys(members: Members, name: str) -> tuple[str, ...]:
     keys = members.get(name)
-    if not isinstance(keys, list) or not all(isinstance(one, str) and one for one in keys):
+    if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
         raise members.error(name, f"{name}: a list of texts that are not empty, got {keys!r}")
     return tuple(keys)
 
@@ -88,7 +88,7 @@ class ControlRecord(Body):
 
 
 @dataclass(frozen=True, slots=True)
-class _Named(ControlRecord):
+class _NamedRecord(ControlRecord):
     """A control record that only names a stream or a pattern."""
 
     name: Name
@@ -104,7 +104,7 @@ class StreamOn(ControlRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOff(_Named):
+class StreamOff(_NamedRecord):
     """A stream ends here with everything that belongs to it; a later ``StreamOn`` declares it again, without state."""
 
     KIND: ClassVar[RecordKind] = RecordKind.STREAM_OFF
@@ -150,14 +150,14 @@ class PatternOn(ControlRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class PatternOff(_Named):
+class PatternOff(_NamedRecord):
     """A pattern stops here, its partial matches included."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_OFF
 
 
 @dataclass(frozen=True, slots=True)
-class PatternPause(_Named):
+class PatternPause(_NamedRecord):
     """A pattern is paused and loses its partial matches; ``PatternOn`` with its version resumes it."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_PAUSE
@@ -170,8 +170,8 @@ class OperatorOn(ControlRecord):
     ``PatternOn`` does the same for patterns, in the form that the log has always had for them.
 
     Attributes:
-        start: What happens to the state of another version: it is dropped, finished by that version, or (``keep``)
-            continued in this one.
+        start: What happens to the state of another version: ``fresh``: dropped; ``migrate``: finished by that version;
+            ``keep``: continued in this one.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.OPERATOR_ON
@@ -259,8 +259,8 @@ class TableOn(ControlRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class TableOff(_Named):
-    """A table ends here; a later ``TableOn`` begins it anew."""
+class TableOff(_NamedRecord):
+    """A table ends here; a later ``TableOn`` begins a new table."""
 
     KIND: ClassVar[RecordKind] = RecordKind.TABLE_OFF
 
@@ -270,7 +270,7 @@ class TableRow(ControlRecord):
     """One row of a table changes here, as the next version of the table.
 
     Attributes:
-        key: As ``streams.tables.key_texts`` makes it.
+        key: The text of the key, as ``streams.tables.mapped.key_texts`` returns it.
         row: The values of the columns in their order; None: the row is removed.
     """
 
@@ -339,10 +339,10 @@ class Punctuation(ControlRecord):
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
-        found = super(Punctuation, cls).from_json(members)
-        if found.before_us is None and found.range is None and not found.ended:
+        punctuation = super(Punctuation, cls).from_json(members)
+        if punctuation.before_us is None and punctuation.range is None and not punctuation.ended:
             raise members.error("before", "it has neither a time before nor a key")
-        return found
+        return punctuation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +350,7 @@ class Ask(ControlRecord):
     """A question about the state at this place of each shard; it changes nothing.
 
     Attributes:
-        route: Name of the further key by which the asked operators run; empty for the correlation key.
+        route: Name of the further key by which the questioned operators run; empty for the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -395,14 +395,14 @@ class ClosedKeys(Body):
 
 
 def _listed(closed: Sequence[ClosedKeys]) -> list[dict[str, Any]]:
-    return [one.to_json() for one in closed]
+    return [keys.to_json() for keys in closed]
 
 
 def _closed(members: Members, name: str) -> tuple[ClosedKeys, ...]:
-    found = members.get(name)
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise members.error(name, f"{name} is {found!r}; it must be a list of objects")
-    return tuple(ClosedKeys.from_json(Members(members.kind, one)) for one in found)
+    entries = members.get(name)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise members.error(name, f"{name} is {entries!r}; it must be a list of objects")
+    return tuple(ClosedKeys.from_json(Members(members.kind, entry)) for entry in entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,12 +457,12 @@ def decode_control(kind: RecordKind, body: bytes) -> ControlRecord:
 
 def _object(kind: RecordKind, body: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(body)
+        members = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ControlRecordError(f"{kind.value} record: {len(body)} bytes are not JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT_VERSION:
-        version = found.get("format") if isinstance(found, dict) else None
+    if not isinstance(members, dict) or members.get("format") != FORMAT_VERSION:
+        version = members.get("format") if isinstance(members, dict) else None
         raise ControlRecordError(
             f"{kind.value} record: format {version!r} is unknown; this release reads {FORMAT_VERSION}"
         )
-    return found
+    return members

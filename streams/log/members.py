@@ -15,21 +15,21 @@ from streams.timestamps import EARLIEST_US, LATEST_US
 class Members:
     """The members of a record's body, read one by one; errors name the record and the member."""
 
-    def __init__(self, kind: RecordKind, found: Mapping[str, Any]) -> None:
+    def __init__(self, kind: RecordKind, values: Mapping[str, Any]) -> None:
         self.kind = kind
-        self._found = found
+        self._values = values
 
     def __contains__(self, name: str) -> bool:
-        return name in self._found
+        return name in self._values
 
     @property
     def all(self) -> Mapping[str, Any]:
         """All members."""
-        return self._found
+        return self._values
 
     def get(self, name: str) -> Any:
         """The raw value of a member; None if it is missing."""
-        return self._found.get(name)
+        return self._values.get(name)
 
     def text(self, name: str) -> str:
         """A non-empty text."""
@@ -74,7 +74,7 @@ class Members:
 
     def choice(self, name: str, known: Sequence[str]) -> str:
         """One of the known words; the first if the member is missing."""
-        value = self._found.get(name, known[0])
+        value = self._values.get(name, known[0])
         if value not in known:
             raise self.error(name, f"{name} is {value!r}; it must be {' or '.join(map(repr, known))}")
         return str(value)
@@ -97,7 +97,7 @@ class Member:
 
     Attributes:
         read: Reads the member with a name.
-        write: Makes plain JSON of the value; None: it is plain JSON.
+        write: Converts the value to plain JSON; None: the value is plain JSON.
         name: The name in the body; empty: that of the field.
         is_sparse: Whether the member is left out at the default of the field.
     """
@@ -120,12 +120,12 @@ class Body:
 
     def to_json(self) -> dict[str, Any]:
         """The members of the body."""
-        found = {}
+        members = {}
         for field, name, member in _members_of(cast(Any, type(self))):
             value = getattr(self, field.name)
             if not member.is_sparse or value != field.default:
-                found[name] = value if member.write is None else member.write(value)
-        return found
+                members[name] = value if member.write is None else member.write(value)
+        return members
 
     @classmethod
     def from_json(cls, members: Members) -> Self:
@@ -136,8 +136,8 @@ class Body:
             for field, name, member in _members_of(kind)
             if name in members or (field.default is MISSING and field.default_factory is MISSING)
         }
-        made: Self = kind(**values)
-        return made
+        body: Self = kind(**values)
+        return body
 
 
 @cache

@@ -7,7 +7,7 @@ A file begins with its header, the lines that start with ``--!``::
     --! args: kind, body, shard_count
 
 ``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV; the script has a local variable
-of each name. The last of either may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
+of each name. The last name of either may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
 functions the script calls. The folder is beside the script's folder, or in this package if scripts of several packages
 use the part. A part may use others. A header line may be repeated to add more names.
 """
@@ -39,26 +39,26 @@ class Script:
     args: tuple[str, ...]
     names: frozenset[str]
 
-    def bind(self, given: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
+    def bind(self, values: Mapping[str, ScriptInput]) -> tuple[list[str], list[ScriptValue]]:
         """KEYS and ARGV from the values by name.
 
         ``TypeError`` if a value is missing or unknown, or if a list and a single value are confused.
         """
-        if self.names != given.keys():
-            missing, unknown = sorted(self.names - given.keys()), sorted(given.keys() - self.names)
+        if self.names != values.keys():
+            missing, unknown = sorted(self.names - values.keys()), sorted(values.keys() - self.names)
             raise TypeError(f"the script {self.name} has no value for {missing} and does not know {unknown}")
-        return cast("list[str]", self._values(self.keys, given)), self._values(self.args, given)
+        return cast("list[str]", self._values(self.keys, values)), self._values(self.args, values)
 
-    def _values(self, names: Sequence[str], given: Mapping[str, ScriptInput]) -> list[ScriptValue]:
-        """The values of names of the header, one after the other."""
-        found: list[ScriptValue] = []
+    def _values(self, names: Sequence[str], inputs: Mapping[str, ScriptInput]) -> list[ScriptValue]:
+        """The values of some parameters in their order; lists are flattened."""
+        values: list[ScriptValue] = []
         for name in names:
             is_list = name[-1] == "*"
-            value = given[name[:-1] if is_list else name]
+            value = inputs[name[:-1] if is_list else name]
             if isinstance(value, _ONE) == is_list:
                 raise TypeError(f"the script {self.name} takes {name} (* marks a list) and was given {value!r:.80}")
-            found += cast("Sequence[ScriptValue]", value if is_list else (value,))
-        return found
+            values += cast("Sequence[ScriptValue]", value if is_list else (value,))
+        return values
 
 
 @cache
@@ -70,7 +70,7 @@ def read_script(package: str, name: str) -> Script:
     _add_parts(package, PurePosixPath(name).parent.parent / "parts", header["uses"], parts)
     bound = [*_bound(name, "KEYS", header["keys"]), *_bound(name, "ARGV", header["args"])]
     keys, args = header["keys"], header["args"]
-    names = frozenset(one.removesuffix("*") for one in (*keys, *args))
+    names = frozenset(parameter.removesuffix("*") for parameter in (*keys, *args))
     return Script(name=name, text="\n".join([*parts.values(), *bound, source]), keys=keys, args=args, names=names)
 
 
@@ -82,8 +82,8 @@ def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
         if not name.endswith("*"):
             yield f"local {name} = {table}[{number}]"
         else:
-            one = name.removesuffix("*")
-            yield f"local {one} = {{}} for i = {number}, #{table} do {one}[i - {number - 1}] = {table}[i] end"
+            variable = name.removesuffix("*")
+            yield f"local {variable} = {{}} for i = {number}, #{table} do {variable}[i - {number - 1}] = {table}[i] end"
 
 
 def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
@@ -93,7 +93,7 @@ def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
         member, _, listed = line.removeprefix(_MARK).partition(":")
         if member.strip() not in header:
             raise ValueError(f"the script {name} has the header {line!r}; a header is uses:, keys: or args: and names")
-        header[member.strip()] += tuple(one.strip() for one in listed.split(","))
+        header[member.strip()] += tuple(parameter.strip() for parameter in listed.split(","))
     return header
 
 
@@ -109,6 +109,6 @@ def _add_parts(package: str, beside: PurePosixPath, names: Sequence[str], parts:
 
 
 def _source(package: str, name: str) -> str:
-    found = get_data(package, f"{name}.lua")
-    assert found is not None, f"the loader of the package {package} gives no files"
-    return found.decode()
+    content = get_data(package, f"{name}.lua")
+    assert content is not None, f"the loader of the package {package} gives no files"
+    return content.decode()

@@ -1,4 +1,4 @@
-"""What the package exports; `__init__.py` loads each name where it is first asked for."""
+"""Exports of the package; `__init__.py` loads each name at its first use."""
 
 from .files import read_batch as read_batch, read_events as read_events, reads_by_columns as reads_by_columns
 from .mapped_rows import RawRow as RawRow, RowLayout as RowLayout, mapped_row as mapped_row

@@ -50,7 +50,7 @@ class Assembly:
         return f"{name}:{number}"
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: from the file, or its position; ``advice`` says what to do without one."""
+        """The time of the next event: from the file, or its position; ``advice``: how to correct a missing time."""
         self._position += 1
         if self.options.times == "line":
             return self._position
@@ -68,7 +68,7 @@ class Assembly:
         self._events.append(event)
 
     def take_numbered(self, event: Event) -> None:
-        """Accept an event whose id ``next_id`` made."""
+        """Accept an event with an id from ``next_id``."""
         self._events.append(event)
 
     def refuse(self, place: Place, reason: EventRejected | str) -> None:
@@ -78,7 +78,7 @@ class Assembly:
             self._problems.append(f"{_describe(place)}: {reason}")
 
     def finish(self) -> list[Event]:
-        """The events by time (ties in file order), or in file order if so required; raises after refusals."""
+        """The events by time (ties in file order), or in file order; ``EventFileError`` if there were problems."""
         if self._problem_count == 0:
             if self._dropped and self.options.on_dropped is not None:
                 self.options.on_dropped(self._dropped)

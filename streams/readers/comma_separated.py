@@ -64,15 +64,15 @@ class CellPlaces:
 
 def form_of(path: Path, options: ReaderOptions) -> CsvForm:
     """The CSV form of a file of events."""
-    at = _places(options, {})
-    wanted = {at.type, at.time, *at.ids, *places_of(at.key)}
-    return examine(path, options, {*wanted, *(name.removeprefix("data.") for name in wanted)}, at.time)
+    places = _places(options, {})
+    columns = {places.type, places.time, *places.ids, *places_of(places.key)}
+    return examine(path, options, {*columns, *(name.removeprefix("data.") for name in columns)}, places.time)
 
 
 def refuse_repeated(names: Sequence[str], path: Path) -> None:
     """Reject a header that names a column twice."""
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise EventFileError(f"{path}: header: column {', '.join(twice)} comes twice", file=str(path))
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise EventFileError(f"{path}: header: column {', '.join(repeated)} comes twice", file=str(path))
 
 
 def width_fault(row: Sequence[str], width: int) -> str | None:
@@ -84,11 +84,13 @@ def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvF
     """The column indices of the members of an event, from the header; rejects a missing or repeated column."""
     refuse_repeated(names, path)
     index = {name: place for place, name in enumerate(names)}
-    at = _places(options, index)
-    wanted = {"--type": at.type, **_key_options(at.key)} | ({} if options.times == "line" else {"--time": at.time})
-    wanted |= {f"--id ({name})" if len(at.ids) > 1 else "--id": name for name in at.ids}
-    wanted |= {f"--attributes ({name})": name for name in options.columns.attributes or ()}
-    missing = {option: name for option, name in wanted.items() if name not in index}
+    places = _places(options, index)
+    columns = {"--type": places.type, **_key_options(places.key)} | (
+        {} if options.times == "line" else {"--time": places.time}
+    )
+    columns |= {f"--id ({name})" if len(places.ids) > 1 else "--id": name for name in places.ids}
+    columns |= {f"--attributes ({name})": name for name in options.columns.attributes or ()}
+    missing = {option: name for option, name in columns.items() if name not in index}
     if missing:
         advice = "" if "--time" not in missing else "; without times, number the lines (--times line)"
         raise EventFileError(
@@ -98,20 +100,24 @@ def read_header(names: list[str], path: Path, options: ReaderOptions, form: CsvF
             file=str(path),
             missing=list(missing.values()),
         )
-    own = {*(at.ids if len(at.ids) == 1 else ()), at.type, at.time} | ({"key"} & set(places_of(at.key)))
+    used = {*(places.ids if len(places.ids) == 1 else ()), places.type, places.time} | (
+        {"key"} & set(places_of(places.key))
+    )
     attributes = options.columns.attributes
     return CellPlaces(
         width=len(names),
-        type=index[at.type],
-        key={name: index[place] for name, place in at.key.items()} if isinstance(at.key, Mapping) else index[at.key],
-        ids=tuple(index[name] for name in at.ids),
-        time=index.get(at.time),
+        type=index[places.type],
+        key={name: index[place] for name, place in places.key.items()}
+        if isinstance(places.key, Mapping)
+        else index[places.key],
+        ids=tuple(index[name] for name in places.ids),
+        time=index.get(places.time),
         form=form,
-        time_name=at.time,
+        time_name=places.time,
         attributes=tuple(
             (place, name)
             for name, place in index.items()
-            if (name not in own if attributes is None else name in attributes)
+            if (name not in used if attributes is None else name in attributes)
         ),
     )
 

@@ -52,14 +52,14 @@ class CsvForm:
         kind = self.types.get(name, "text")
         if kind == "text":
             return text
-        found = _boolean(text) if kind == "boolean" else _number(text, has_comma=self.delimiter == ";")
-        if found is None:
+        value = _boolean(text) if kind == "boolean" else _number(text, has_comma=self.delimiter == ";")
+        if value is None:
             raise EventRejected(
                 f"column {name}: {shown(text)} is not a {kind}; correct it, leave it empty for null, or read the "
                 f"column as text (--columns {name}=text)",
                 field=name,
             )
-        return found
+        return value
 
     def rows(self, stream: io.BufferedReader, path: Path) -> Iterator[tuple[int, list[str]]]:
         """The rows, each with the number of its last line; empty lines are skipped."""
@@ -83,15 +83,15 @@ class CsvForm:
             ) from error
 
 
-def examine(path: Path, options: ReaderOptions, wanted: Collection[str], time: str | None) -> CsvForm:
-    """Detect the form of a CSV file; notices report whatever was detected and is not the default.
+def examine(path: Path, options: ReaderOptions, required: Collection[str], time: str | None) -> CsvForm:
+    """Detect the form of a CSV file; notices report detected properties that differ from the defaults.
 
-    ``wanted``: columns that an event needs; they decide between delimiters. ``time``: the column of the time.
+    ``required``: columns that an event needs; they decide between delimiters. ``time``: the column of the time.
     ``EventFileError`` if several delimiters are possible.
     """
     with open_events(path, options) as stream:
         header = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="").readline()
-    form = _delimited(header, path, options, wanted)
+    form = _delimited(header, path, options, required)
     if form.delimiter != "," and options.delimiter is None:
         _notice(options, f"{path}: columns are separated by {DELIMITERS.get(form.delimiter, repr(form.delimiter))}")
     columns, orders = _columns(path, form, time)
@@ -165,11 +165,11 @@ def _forms(text: str, digits: int | None) -> set[str]:
         return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()
     if point := _POINT.fullmatch(text):
         is_exact = len(text.lstrip("-0.").replace(".", "")) <= _EXACT_DIGITS
-        found = {"fixed"} if is_exact and len(point[1]) == digits else set[str]()
+        forms = {"fixed"} if is_exact and len(point[1]) == digits else set[str]()
         if is_exact or repr(float(text)) == text:
-            found |= {"shortest"} if not text.endswith("0") else set()
-            found |= {"points"} if not text.endswith("0") or len(point[1]) == 1 else set()
-        return found
+            forms |= {"shortest"} if not text.endswith("0") else set()
+            forms |= {"points"} if not text.endswith("0") or len(point[1]) == 1 else set()
+        return forms
     if "e" in text and _LOOSE.fullmatch(text) and repr(float(text.replace(",", "."))) == text:
         return {"shortest", "points"}
     return {str(number) for number, words in enumerate(_SPELLINGS) if text in words}
@@ -190,14 +190,14 @@ def _number(text: str, *, has_comma: bool) -> int | float | None:
     return int(written) if -(2**63) <= int(written) < 2**63 else None
 
 
-def _delimited(header: str, path: Path, options: ReaderOptions, wanted: Collection[str]) -> CsvForm:
+def _delimited(header: str, path: Path, options: ReaderOptions, required: Collection[str]) -> CsvForm:
     """The delimiter of a header: named by the options or a mark, or the one that finds most required columns."""
     mark = re.fullmatch(r'"?sep=(.)"?\s*', header)
     if mark is not None or options.delimiter is not None:
         delimiter = options.delimiter or (mark[1] if mark else ",")
         return CsvForm(delimiter=delimiter, has_mark=mark is not None, types={}, options=options)
     names = {sign: next(csv.reader([header], delimiter=sign), []) for sign in DELIMITERS if sign in header}
-    needed = {sign: len(set(wanted).intersection(columns)) for sign, columns in names.items()}
+    needed = {sign: len(set(required).intersection(columns)) for sign, columns in names.items()}
     best = [sign for sign, count in needed.items() if count == max(needed.values())]
     if len(best) > 1:
         raise EventFileError(

@@ -66,12 +66,12 @@ def read_events(
     The name ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet`` or
     ``.arrow`` (its format for files). ``progress`` is called with the share of the file that has been read.
     """
-    path, chosen = Path(path), options or ReaderOptions()
+    path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:
-        return read_batch(path, chosen, progress).to_events()
+        return read_batch(path, settings, progress).to_events()
     reader = _READERS[kind]
-    with open_events(path, chosen, progress) as stream:
-        return reader(stream, path, chosen)
+    with open_events(path, settings, progress) as stream:
+        return reader(stream, path, settings)
 
 
 def read_batch(
@@ -84,15 +84,15 @@ def read_batch(
 
     ``read`` are the names of the attributes that are needed, where a file has columns; None: all.
     """
-    path, chosen = Path(path), options or ReaderOptions()
+    path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:
-        return _of_table(path, _TABLES[kind], chosen, read)
+        return _of_table(path, _TABLES[kind], settings, read)
     if reads_by_columns(path):
-        with open_events(path, chosen, progress) as stream:
-            batch = read_line_columns(stream, path, chosen)
+        with open_events(path, settings, progress) as stream:
+            batch = read_line_columns(stream, path, settings)
         if batch is not None:
             return batch
-    return EventBatch.from_events(read_events(path, chosen, progress))
+    return EventBatch.from_events(read_events(path, settings, progress))
 
 
 def reads_by_columns(path: str | Path) -> bool:

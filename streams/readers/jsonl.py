@@ -72,14 +72,16 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
     line = require_object(value)
     check_extent(line)
     path = declaration.mapping.time
-    found = read_path(line, path)
-    time_us = assembly.next_time_us(None if found is MISSING else found, f'give the line a "{path}"')
+    time_value = read_path(line, path)
+    time_us = assembly.next_time_us(None if time_value is MISSING else time_value, f'give the line a "{path}"')
     event = identified(line, time_us, declaration, assembly)
     if declaration.mapping.data is not None:
         return event
-    rest = _attributes(line, declaration)
-    chosen = assembly.options.columns.attributes
-    return replace(event, data=rest if chosen is None else {name: rest[name] for name in chosen if name in rest})
+    attributes = _attributes(line, declaration)
+    names = assembly.options.columns.attributes
+    return replace(
+        event, data=attributes if names is None else {name: attributes[name] for name in names if name in attributes}
+    )
 
 
 def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
@@ -116,7 +118,7 @@ def _attributes(line: Mapping[str, Any], declaration: StreamDeclaration) -> dict
     """The members of a line except id, type and time; members of ``data`` are attributes themselves."""
     mapping = declaration.mapping
     ids = {mapping.id} if isinstance(mapping.id, str) else set()
-    own = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))
-    rest = {name: value for name, value in line.items() if name not in own}
-    data = rest.pop("data", {})
-    return {**rest, **data} if isinstance(data, Mapping) else {**rest, "data": data}
+    mapped = ids | {mapping.type, mapping.time} | ({"key"} & set(places_of(declaration.key)))
+    members = {name: value for name, value in line.items() if name not in mapped}
+    data = members.pop("data", {})
+    return {**members, **data} if isinstance(data, Mapping) else {**members, "data": data}

@@ -1,7 +1,7 @@
 """Reads JSON lines by columns: a kernel finds the members of every line, without a Python object per line.
 
-The result equals that of ``jsonl`` for the same file. ``jsonl`` reads unusual lines; if one of them is invalid, or an
-id is repeated, it reads the whole file again, because it has the error messages.
+The result equals that of ``jsonl`` for the same file. Unusual lines are read by ``jsonl``. If one of them is invalid,
+or an id is repeated, the whole file is read again by ``jsonl``, which has the error messages.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
     None if the file should be read line by line: something in it is invalid, or too much of it is unusual.
     """
     parts = list(chunks_by_columns(stream, path, options, _CHUNK_BYTES))
-    found = [part for part in parts if part is not None]
-    if len(found) < len(parts):
+    batches = [part for part in parts if part is not None]
+    if len(batches) < len(parts):
         return None
-    batch = EventBatch.joined(found) if found else EventBatch.from_events([])
+    batch = EventBatch.joined(batches) if batches else EventBatch.from_events([])
     if options.duplicates == "drop" and slots_of(batch.columns.column("id"))[1] >= 0:
         return None
     times_us = batch.time_us
@@ -59,15 +59,15 @@ def chunks_by_columns(
 ) -> Iterator[EventBatch | None]:
     """The events of a JSON lines file in its order, of about ``size`` bytes at a time; ids may repeat.
 
-    A longer line is read as a whole. A chunk that contains the bytes ``without`` is not read by columns. Yields None,
-    and nothing after it, if lines should be read one by one.
+    A longer line is read as a whole. A chunk that contains the bytes ``without`` is not read by columns. Yields a final
+    None if lines should be read one by one.
     """
-    wanted = {path: _wanted(path, options) for path in places_of(options.key or "key")}
-    known = {path: one for path, one in wanted.items() if one is not None}
-    if len(known) < len(wanted):
+    forms = {path: _line_form(path, options) for path in places_of(options.key or "key")}
+    readable = {path: form for path, form in forms.items() if form is not None}
+    if len(readable) < len(forms):
         yield None
         return
-    reader, count = _ChunkReader(path, options, known), 0
+    reader, count = _ChunkReader(path, options, readable), 0
     for chunk in _whole_lines(stream, size):
         is_for_columns = not (without and without in chunk)
         batch = reader.read(chunk, is_first=count == 0) if is_for_columns else None
@@ -85,7 +85,7 @@ class _ChunkReader:
 
     path: Path
     options: ReaderOptions
-    wanted: Mapping[str, kernel.Wanted]  # by the path of the key
+    forms: Mapping[str, kernel.LineForm]  # by the path of the key
 
     def read(self, chunk: bytes, *, is_first: bool) -> EventBatch | None:
         """The events of a chunk in order; None if its lines should be read one by one."""
@@ -112,17 +112,17 @@ class _ChunkReader:
     def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
         """The spans of the members of every line, its key at the path for its type."""
         count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
-        found = {path: _room_for(count) for path in self.wanted}
-        for path, lines in found.items():
-            kernel.read_lines(text, self.wanted[path], lines, inside)
+        readings = {path: _room_for(count) for path in self.forms}
+        for path, lines in readings.items():
+            kernel.read_lines(text, self.forms[path], lines, inside)
         key = self.options.key
-        return _by_type(text, found, key) if isinstance(key, Mapping) else next(iter(found.values()))
+        return _by_type(text, readings, key) if isinstance(key, Mapping) else next(iter(readings.values()))
 
     def _read_odd(
         self, chunk: bytes, lines: kernel.Lines, unusual: NDArray[np.intp], *, is_first: bool
     ) -> dict[int, Event] | None:
         """The events of the unusual lines by row; None if one is rejected or has no id."""
-        found: dict[int, Event] = {}
+        events: dict[int, Event] = {}
         declaration = declaration_of(self.options)
         ends = [*lines.starts[1:].tolist(), len(chunk)] if len(unusual) else []
         for row in unusual.tolist():
@@ -132,33 +132,33 @@ class _ChunkReader:
                 continue
             try:
                 assembly = Assembly(self.path, self.options)
-                found[row] = read_line(text, declaration, assembly)
+                events[row] = read_line(text, declaration, assembly)
             except EventRejected:
                 return None
             if assembly.has_numbered:
                 return None
-        return found
+        return events
 
 
-def _by_type(text: NDArray[np.uint8], found: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
+def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
     """Merge several readings of the same lines: each line from the reading with the path of its type's key."""
-    first = next(iter(found.values()))
+    first = next(iter(readings.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts
     merged.kinds[:] = np.where(first.kinds == kernel.BLANK, kernel.BLANK, kernel.UNUSUAL)
-    for path, lines in found.items():
+    for path, lines in readings.items():
         rows = np.flatnonzero(lines.kinds == kernel.EVENT)
         types = _pieces(text, lines.spans[rows, kernel.TYPE], pa.string()).dictionary_encode()
         is_own = np.array([place_for(key, name) == path for name in types.dictionary.to_pylist()], np.bool_)
-        own = rows[is_own[numbers_of(types.indices)]]
-        merged.kinds[own] = kernel.EVENT
-        merged.spans[own] = lines.spans[own]
-        merged.times[own] = lines.times[own]
+        own_rows = rows[is_own[numbers_of(types.indices)]]
+        merged.kinds[own_rows] = kernel.EVENT
+        merged.spans[own_rows] = lines.spans[own_rows]
+        merged.times[own_rows] = lines.times[own_rows]
     return merged
 
 
-def _wanted(path: str, options: ReaderOptions) -> kernel.Wanted | None:
-    """The members that the kernel reads, with the key at a path; None if the kernel cannot read this form."""
+def _line_form(path: str, options: ReaderOptions) -> kernel.LineForm | None:
+    """The form of lines with the key at a path; None if the kernel cannot read it."""
     if options.columns != Columns() or options.clock not in _USUAL_CLOCKS or options.encoding is not None:
         return None
     first, *inside = path.split(".")
@@ -169,7 +169,7 @@ def _wanted(path: str, options: ReaderOptions) -> kernel.Wanted | None:
     reads_time = options.times != "line"
     members = [kernel.ID, kernel.TYPE, kernel.DATA if is_inside else kernel.KEY] + [kernel.TIME] * reads_time
     codes = [_code((_MEMBERS | {kernel.KEY: key})[place]) for place in range(kernel.OTHER)]
-    return kernel.Wanted(
+    return kernel.LineForm(
         codes=np.array(codes, np.uint64),
         key=np.frombuffer(bytearray(key), np.uint8),
         members=sum(1 << member for member in members),

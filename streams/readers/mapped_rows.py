@@ -123,15 +123,15 @@ def _comma_separated(
 
 
 def _cells_row(
-    row: list[str], line: int, columns: CellPlaces, assembly: Assembly, of: tuple[Path, RowLayout]
+    row: list[str], line: int, columns: CellPlaces, assembly: Assembly, source: tuple[Path, RowLayout]
 ) -> RawRow:
-    path, layout = of
+    path, layout = source
     try:
         event = read_row(row, columns, assembly)
     except EventRejected as error:
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=error.message)
-    named = event if columns.ids else replace(event, id=f"{path.name}:{line}")
-    return RawRow(place=line, body=orjson.dumps(keyed_cloudevent(named, SOURCE, layout.key)))
+    identified = event if columns.ids else replace(event, id=f"{path.name}:{line}")
+    return RawRow(place=line, body=orjson.dumps(keyed_cloudevent(identified, SOURCE, layout.key)))
 
 
 MAPPED_ROWS: Mapping[str, RowReader] = {"jsonl": _lines, "csv": _comma_separated}

@@ -47,7 +47,7 @@ def iterate_events(
     Raises:
         EventFileError: As ``read_events``; earlier events may have been yielded.
     """
-    chosen = options if options is not None else ReaderOptions()
+    settings = options if options is not None else ReaderOptions()
     kind = kind_of(path)
     if kind is None:
         raise EventFileError(
@@ -55,17 +55,17 @@ def iterate_events(
             file=str(path),
         )
     if kind not in _STREAMED:
-        yield from read_events(path, chosen)
+        yield from read_events(path, settings)
         return
-    known = declaration or StreamDeclaration(name="file", key=chosen.key or "key")
-    mapping = replace(known.mapping, clock=IN_MICROSECONDS)
-    known = replace(known, event_types=(), end_events=(), mapping=mapping)
-    assembly, layout = Assembly(path, chosen), _layout(known)
-    if declaration is None and chosen.columns != Columns():
-        known, layout = StreamDeclaration(name="file", key="subject"), RowLayout(mapping=chosen)
-    for row in raw_rows(path, kind, layout, chosen):
+    row_declaration = declaration or StreamDeclaration(name="file", key=settings.key or "key")
+    mapping = replace(row_declaration.mapping, clock=IN_MICROSECONDS)
+    row_declaration = replace(row_declaration, event_types=(), end_events=(), mapping=mapping)
+    assembly, layout = Assembly(path, settings), _layout(row_declaration)
+    if declaration is None and settings.columns != Columns():
+        row_declaration, layout = StreamDeclaration(name="file", key="subject"), RowLayout(mapping=settings)
+    for row in raw_rows(path, kind, layout, settings):
         try:
-            yield _event_of(row, known, assembly)
+            yield _event_of(row, row_declaration, assembly)
         except EventRejected as error:
             assembly.refuse(row.place, error)
     assembly.finish()
@@ -75,17 +75,17 @@ def iterate_batches(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None, *, rows: int
 ) -> Iterator[EventBatch]:
     """The events of ``iterate_events``, at most ``rows`` at a time; JSON lines are read by columns."""
-    chosen, done = options or ReaderOptions(), 0
+    settings, done = options or ReaderOptions(), 0
     if declaration is None and kind_of(path) == "jsonl":
-        with open_events(path, chosen) as stream:
-            for batch in chunks_by_columns(stream, path, chosen, _CHUNK_BYTES, without=_CLOUD_EVENT):
+        with open_events(path, settings) as stream:
+            for batch in chunks_by_columns(stream, path, settings, _CHUNK_BYTES, without=_CLOUD_EVENT):
                 if batch is None:
                     break
                 yield from batch.slices(rows)
                 done += len(batch)
             else:
                 return
-    events = islice(iterate_events(path, chosen, declaration), done, None)
+    events = islice(iterate_events(path, settings, declaration), done, None)
     while part := list(islice(events, rows)):
         yield EventBatch.from_events(part)
 
@@ -96,9 +96,9 @@ def _layout(declaration: StreamDeclaration) -> RowLayout:
     mapping = declaration.mapping
     if mapping.data != "data":
         return RowLayout(top=None, id=mapping.id, time=mapping.time)
-    own = {*mapping.paths["id"], mapping.type, mapping.time}
+    mapped = {*mapping.paths["id"], mapping.type, mapping.time}
     return RowLayout(
-        top=(usual.top or frozenset()) | own | members_of(declaration.key), id=mapping.id, time=mapping.time
+        top=(usual.top or frozenset()) | mapped | members_of(declaration.key), id=mapping.id, time=mapping.time
     )
 
 
@@ -114,6 +114,6 @@ def _event_of(row: RawRow, declaration: StreamDeclaration, assembly: Assembly) -
         time_us = assembly.next_time_us(value.get("time"), 'give the event a "time"')
         return replace(parse_cloudevent(value, declaration), time_us=time_us)
     path = declaration.mapping.time
-    found = read_path(value, path)
-    time_us = assembly.next_time_us(None if found is MISSING else found, f'give the row a "{path}"')
+    time_value = read_path(value, path)
+    time_us = assembly.next_time_us(None if time_value is MISSING else time_value, f'give the row a "{path}"')
     return identified(value, time_us, declaration, assembly)

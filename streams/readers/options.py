@@ -35,7 +35,7 @@ class Columns:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns or paths of which an event's id is made; empty without ``id``."""
+        """The columns or paths that make up an event's id; empty without ``id``."""
         return (self.id,) if isinstance(self.id, str) else self.id or ()
 
 

@@ -1,7 +1,7 @@
 """Reads the rows of an event file as JSON objects, without checking their content.
 
-``read_events`` rejects a file for one bad event; this gives every row on its own: a JSON object, or the reason why the
-row has none, each with its place in the file. Each kind of file becomes:
+``read_events`` rejects a file for one bad event; this module yields every row on its own: a JSON object, or the reason
+why the row has none, each with its place in the file. Each kind of file becomes:
 
 - JSON lines: the line as written; empty lines are skipped.
 - CSV and Parquet: an object of the row's columns, see ``RowLayout``. Cells of CSV are read as by ``read_events``; times
@@ -48,20 +48,20 @@ def kind_of(path: Path) -> str | None:
 
 
 def raw_rows(path: Path, kind: str, layout: RowLayout, options: ReaderOptions | None = None) -> Iterator[RawRow]:
-    """The rows of a file in their order; a name that ends in ``.gz`` means that it is compressed.
+    """The rows of a file in their order; a file whose name ends in ``.gz`` is decompressed.
 
     ``layout`` is for CSV and Parquet; ``options`` bound the file's size and describe its form (default: from the
     layout). ``EventFileError`` if the file cannot be read further; earlier rows have been yielded.
     """
-    chosen = options or layout.mapping or layout.written
+    settings = options or layout.mapping or layout.written
     if kind == "parquet":
-        yield from _bounded(_parquet_rows(path, layout, chosen.clock.zone), layout)
+        yield from _bounded(_parquet_rows(path, layout, settings.clock.zone), layout)
         return
-    with open_events(path, chosen) as stream:
+    with open_events(path, settings) as stream:
         if layout.mapping is not None and kind in MAPPED_ROWS:
             yield from _bounded(MAPPED_ROWS[kind](stream, path, layout, layout.mapping), layout)
             return
-        yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout, chosen), layout)
+        yield from _bounded(_ROWS_BY_KIND[kind](stream, path, layout, settings), layout)
 
 
 def _bounded(rows: Iterator[RawRow], layout: RowLayout) -> Iterator[RawRow]:
@@ -90,8 +90,8 @@ def _comma_separated(
             yield _cells_row(header, row, line, (path, layout, form))
 
 
-def _cells_row(header: list[str], row: list[str], line: int, of: tuple[Path, RowLayout, CsvForm]) -> RawRow:
-    path, layout, form = of
+def _cells_row(header: list[str], row: list[str], line: int, source: tuple[Path, RowLayout, CsvForm]) -> RawRow:
+    path, layout, form = source
     if fault := width_fault(row, len(header)):
         return RawRow(place=line, body=",".join(row).encode()[:_SHOWN_BYTES], fault=fault)
     try:
@@ -114,9 +114,9 @@ def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> d
     if layout.top is None:
         return _nested(cells)
     event = _nested({name: value for name, value in cells.items() if name in layout.top})
-    rest = {name: value for name, value in cells.items() if name not in layout.top}
-    data = rest.pop(layout.data, {})
-    inner = _nested({name.removeprefix(layout.data + "."): value for name, value in rest.items()})
+    attributes = {name: value for name, value in cells.items() if name not in layout.top}
+    data = attributes.pop(layout.data, {})
+    inner = _nested({name.removeprefix(layout.data + "."): value for name, value in attributes.items()})
     return with_value(event, layout.data, {**data, **inner} if isinstance(data, Mapping) else data)
 
 
@@ -147,22 +147,22 @@ def _parquet_rows(path: Path, layout: RowLayout, zone: str | None) -> Iterator[R
                 for row in batch.to_pylist():
                     number += 1
                     if zone is not None:
-                        _say_without_zone(row, clock)
-                    found = _columns_row(row, number, (path, layout))
-                    yield found if layout.mapping is None else mapped_row(found, path, layout.key, layout.mapping)
+                        _local_time_as_text(row, clock)
+                    raw_row = _columns_row(row, number, (path, layout))
+                    yield raw_row if layout.mapping is None else mapped_row(raw_row, path, layout.key, layout.mapping)
     except (OSError, pa.ArrowException) as error:
         raise EventFileError(f"{path}: after row {number}: not readable as Parquet: {error}", file=str(path)) from error
 
 
-def _say_without_zone(row: dict[str, Any], column: str) -> None:
+def _local_time_as_text(row: dict[str, Any], column: str) -> None:
     """Replace a time without a zone by its text: the zone is applied later, and the time would become UTC otherwise."""
     value = row.get(column)
     if isinstance(value, datetime) and value.tzinfo is None:
         row[column] = value.isoformat()
 
 
-def _columns_row(row: Mapping[str, Any], number: int, of: tuple[Path, RowLayout]) -> RawRow:
-    path, layout = of
+def _columns_row(row: Mapping[str, Any], number: int, source: tuple[Path, RowLayout]) -> RawRow:
+    path, layout = source
     try:
         event = _arranged(row, f"{path.name}:{number}", layout) if layout.mapping is None else row
         return RawRow(place=number, body=json_value(event))
@@ -180,14 +180,14 @@ def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options
         yield from _xes_faults(iterate_traces(stream, path), assembly, events)
     except EventFileError as error:
         damage = error
-    events.sort(key=lambda one: one[1].time_us)
+    events.sort(key=lambda placed_event: placed_event[1].time_us)
     for place, event in events:
-        named = Event(
+        identified = Event(
             id=f"{path.name}:{event.id}", type=event.type, time_us=event.time_us, key=event.key, data=event.data
         )
-        rendered = render_cloudevent(named, path.name)
+        rendered = render_cloudevent(identified, path.name)
         if layout.mapping is not None:
-            rendered = with_value(rendered, place_for(layout.key, named.type) or "subject", named.key)
+            rendered = with_value(rendered, place_for(layout.key, identified.type) or "subject", identified.key)
         yield RawRow(place=place, body=orjson.dumps(rendered))
     if damage is not None:
         raise damage

@@ -49,20 +49,20 @@ def batch_of_table(
     """
     if not table.num_columns:  # a list without rows has no columns either
         return EventBatch.from_events([])
-    found = _TableReader(table, options, read).batch()
-    return found if is_compact else found.plain
+    batch = _TableReader(table, options, read).batch()
+    return batch if is_compact else batch.plain
 
 
-def columns_read(known: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
+def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
     """The columns of a table that are needed to read its events with the attributes ``read``; None: all columns.
 
     If a needed column is missing, all are read: it may be a member of a struct, or an error has to list the columns.
     """
     if read is None:
-        return list(known)
-    own = {options.columns.type or "type", options.columns.time or "time", *places_of(options.key or "key")}
-    needed = own | set(options.columns.ids or ()) | set(read)
-    return [one for one in known if one in needed or one in ("id", _DATA)] if needed <= set(known) else list(known)
+        return list(names)
+    members = {options.columns.type or "type", options.columns.time or "time", *places_of(options.key or "key")}
+    needed = members | set(options.columns.ids or ()) | set(read)
+    return [name for name in names if name in needed or name in ("id", _DATA)] if needed <= set(names) else list(names)
 
 
 @dataclass(frozen=True)
@@ -155,15 +155,15 @@ class _TableReader:
         key = self.options.key or "key"
         if not isinstance(key, Mapping):
             return _encoded(_filled(_texts(self._column(key, "key"), key, "key"), key, "key"))
-        own = [require_place(key, name) for name in self._types.dictionary.to_pylist()]
+        places = [require_place(key, name) for name in self._types.dictionary.to_pylist()]
         codes = numbers_of(self._types.indices)
-        found = pa.nulls(len(self.table), pa.string())
+        keys = pa.nulls(len(self.table), pa.string())
         for path in places_of(key):
-            is_own = np.array([place == path for place in own], np.bool_)[codes]
+            is_own = np.array([place == path for place in places], np.bool_)[codes]
             if is_own.any():
                 texts = _decoded(_texts(self._column(path, "key"), path, "key"))
-                found = pc.if_else(column_of(is_own), texts, found)
-        return _encoded(_filled(found, " or ".join(places_of(key)), "key"))
+                keys = pc.if_else(column_of(is_own), texts, keys)
+        return _encoded(_filled(keys, " or ".join(places_of(key)), "key"))
 
     def _ids(self) -> pa.Array:
         if not self._id_names:
@@ -181,31 +181,31 @@ class _TableReader:
         column = self._column(name, "time")
         if column.null_count:
             raise _faulty(column.is_null(), name, "time")
-        found = _times(column, name, self.options.clock)
-        if len(found) and (found.min() < EARLIEST_US or found.max() > LATEST_US):
-            outside = np.flatnonzero((found < EARLIEST_US) | (found > LATEST_US))
+        times_us = _times(column, name, self.options.clock)
+        if len(times_us) and (times_us.min() < EARLIEST_US or times_us.max() > LATEST_US):
+            outside = np.flatnonzero((times_us < EARLIEST_US) | (times_us > LATEST_US))
             raise EventRejected(f"column {name!r}, row {outside[0]}: outside the years 1 to 9999", field="time")
-        return found
+        return times_us
 
     def _attributes(self) -> tuple[list[tuple[str, pa.Array]], dict[Path, pa.Array]]:
         """The attributes as members of JSON objects, and those that conditions read as columns, by path."""
         members, typed = [], dict[Path, pa.Array]()
-        for name, column in self._chosen():
+        for name, column in self._selected():
             values = typed_values(column)
             members.append((name, column if values is None else values))
             typed.update(_leaves((name,), column) if values is None else [((name,), values)])
         return members, typed
 
-    def _chosen(self) -> Iterator[tuple[str, pa.Array]]:
+    def _selected(self) -> Iterator[tuple[str, pa.Array]]:
         """The columns that are attributes and needed."""
         ids = self._id_names if len(self._id_names) == 1 else ()
-        own = {*ids, self._type_name, self._time_name} | ({"key"} & set(places_of(self.options.key or "key")))
-        chosen = self.options.columns.attributes
-        top = [name for name in self.table.schema.names if name not in own and name not in self._inner]
+        members = {*ids, self._type_name, self._time_name} | ({"key"} & set(places_of(self.options.key or "key")))
+        selection = self.options.columns.attributes
+        top = [name for name in self.table.schema.names if name not in members and name not in self._inner]
         if self._inner:
             top.remove(_DATA)
         for name in (*top, *self._inner):
-            is_chosen = chosen is None or name in chosen
+            is_chosen = selection is None or name in selection
             if is_chosen and (self.attributes is None or name in self.attributes):
                 yield name, self._inner.get(name) if name in self._inner else _whole(self.table.column(name))
 
@@ -215,19 +215,19 @@ def _leaves(path: Path, column: pa.Array) -> Iterator[tuple[Path, pa.Array]]:
     if not pa.types.is_struct(column.type):
         return
     for field in column.type:
-        inner, own = pc.struct_field(column, [field.name]), (*path, field.name)
+        inner, inner_path = pc.struct_field(column, [field.name]), (*path, field.name)
         values = typed_values(inner)
-        yield from _leaves(own, inner) if values is None else [(own, values)]
+        yield from _leaves(inner_path, inner) if values is None else [(inner_path, values)]
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    found = column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
-    if isinstance(found, pa.ChunkedArray):
+    combined = column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
+    if isinstance(combined, pa.ChunkedArray):
         raise EventRejected("a column has more than 2 GiB of text; match the table in parts")
-    return found
+    return combined
 
 
 def _texts(column: pa.Array, name: str, what: str) -> pa.Array:
@@ -325,11 +325,11 @@ def _each_time(column: pa.Array, name: str, clock: TimeForm) -> NDArray[np.int64
     """Times read one by one, each distinct value once."""
     form = clock if clock.zone is not None else replace(clock, zone="UTC")
     distinct = column.dictionary_encode()
-    found = []
+    times_us = []
     for place, value in enumerate(distinct.dictionary.to_pylist()):
         try:
-            found.append(form.read(value))
+            times_us.append(form.read(value))
         except EventRejected as error:
             row = pc.index(distinct.indices, place).as_py()
             raise EventRejected(f"column {name!r}, row {row}: {error.message}", field="time") from error
-    return np.array(found, np.int64).take(numbers_of(distinct.indices))
+    return np.array(times_us, np.int64).take(numbers_of(distinct.indices))

@@ -79,10 +79,15 @@ def read_xes(stream: io.BufferedReader, path: Path, options: ReaderOptions) -> l
 def refuse_columns(path: Path, options: ReaderOptions) -> None:
     """Reject options that name columns, which an XES file does not have."""
     columns = options.columns
-    named = {"--id": columns.id, "--type": columns.type, "--time": columns.time, "--attributes": columns.attributes}
-    if given := [option for option, value in named.items() if value is not None]:
+    column_options = {
+        "--id": columns.id,
+        "--type": columns.type,
+        "--time": columns.time,
+        "--attributes": columns.attributes,
+    }
+    if refused := [option for option, value in column_options.items() if value is not None]:
         raise EventFileError(
-            f"{path}: XES defines id, type, time and attributes of events; remove {listed(given)}",
+            f"{path}: XES defines id, type, time and attributes of events; remove {listed(refused)}",
             file=str(path),
         )
 
@@ -92,8 +97,8 @@ def type_keys(trace: Trace, options: ReaderOptions) -> tuple[str, ...]:
     if options.classifier is None:
         return (CASE_NAME,)
     if options.classifier not in trace.classifiers:
-        known = f"; it has {listed(list(trace.classifiers))}" if trace.classifiers else ", nor any other"
-        raise EventFileError(f"--classifier: the log has no classifier {options.classifier!r}{known}")
+        alternatives = f"; it has {listed(list(trace.classifiers))}" if trace.classifiers else ", nor any other"
+        raise EventFileError(f"--classifier: the log has no classifier {options.classifier!r}{alternatives}")
     return trace.classifiers[options.classifier]
 
 

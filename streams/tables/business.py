@@ -58,23 +58,25 @@ class BusinessHours:
         """Business time from the beginning of the calendar to each time, in microseconds."""
         number = np.searchsorted(self.opens, times, side="right")
         last = np.maximum(number - 1, 0)
-        own = np.minimum(times, self.closes[last]) - self.opens[last]
-        return np.where(number > 0, self._passed[last] + own, 0)
+        inside = np.minimum(times, self.closes[last]) - self.opens[last]
+        return np.where(number > 0, self._passed[last] + inside, 0)
 
     def after_hours(self, times: Us, amounts: Us) -> Us:
         """The first moment at which an amount of business time, at least 1, has passed since each time."""
-        wanted = self.elapsed(times) + np.minimum(amounts, NEVER // 2)
-        number = np.searchsorted(self._passed, wanted)
+        due = self.elapsed(times) + np.minimum(amounts, NEVER // 2)
+        number = np.searchsorted(self._passed, due)
         place = np.minimum(number, len(self.opens))
-        return self._known(times, self.closes[place - 1] - (self._passed[place] - wanted), number <= len(self.opens))
+        return self._covered_deadlines(
+            times, self.closes[place - 1] - (self._passed[place] - due), number <= len(self.opens)
+        )
 
     def after_days(self, times: Us, days: Us) -> Us:
         """The end of the n-th business day after the day of each time, which does not count; n is at least 1."""
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)
-        return self._known(times, self.ends[np.where(is_known, place, 0)], is_known)
+        return self._covered_deadlines(times, self.ends[np.where(is_known, place, 0)], is_known)
 
-    def _known(self, times: Us, deadlines: Us, is_known: NDArray[np.bool_]) -> Us:
+    def _covered_deadlines(self, times: Us, deadlines: Us, is_known: NDArray[np.bool_]) -> Us:
         return np.where(is_known & self.covers(times), deadlines, NEVER)
 
 

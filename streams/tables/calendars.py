@@ -81,8 +81,8 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
     zone, years = _zone(document.get("zone")), _years(document.get("years"))
     first, last = date(years[0], 1, 1), date(years[1], 12, 31)
     closed = set[date]()
-    if (wanted := document.get("holidays")) is not None:
-        closed.update(public_holidays(_members(wanted, "holidays"), *years))
+    if (holidays := document.get("holidays")) is not None:
+        closed.update(public_holidays(_members(holidays, "holidays"), *years))
     if (text := document.get("ical")) is not None:
         if not isinstance(text, str) or _HALF.search(text):
             raise _refused("ical", "write the iCalendar text, which is Unicode")
@@ -90,10 +90,10 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
             closed.add(day)
             if number >= _MOST_HOLIDAYS:
                 raise _refused("ical", f"the text has more than {_MOST_HOLIDAYS:,} days")
-    found = _members(document.get("exceptions", {}), "exceptions")
-    if len(found) > _MOST_EXCEPTIONS:
-        raise _refused("exceptions", f"there are {len(found):,}; a calendar has at most {_MOST_EXCEPTIONS:,}")
-    exceptions = {_day(day, years): _minutes(hours, f"exceptions.{day}") for day, hours in found.items()}
+    exception_hours = _members(document.get("exceptions", {}), "exceptions")
+    if len(exception_hours) > _MOST_EXCEPTIONS:
+        raise _refused("exceptions", f"there are {len(exception_hours):,}; a calendar has at most {_MOST_EXCEPTIONS:,}")
+    exceptions = {_day(day, years): _minutes(hours, f"exceptions.{day}") for day, hours in exception_hours.items()}
     hours = _weekly(_members(document.get("hours"), "hours"))
     return Calendar(
         zone=zone, hours=hours, closed=frozenset(closed), exceptions=exceptions, years=years, document=dict(document)
@@ -117,25 +117,25 @@ def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
     columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
     text = orjson.dumps(calendar.document, option=orjson.OPT_SORT_KEYS).decode()
     document = pa.array([text, *[None] * (len(rows) - 1)], pa.string())
-    made = keep_rows(_FORM, pa.RecordBatch.from_arrays([*columns, document], names=list(_FORM.columns)))
-    return TableVersion.from_json({**made.to_json(), "name": PREFIX + name, "version": 1})
+    version = keep_rows(_FORM, pa.RecordBatch.from_arrays([*columns, document], names=list(_FORM.columns)))
+    return TableVersion.from_json({**version.to_json(), "name": PREFIX + name, "version": 1})
 
 
 def document_of(rows: pa.RecordBatch) -> dict[str, Any]:
     """The declaration of a calendar from its rows."""
-    found: dict[str, Any] = orjson.loads(rows.column("document")[0].as_py())
-    return found
+    document: dict[str, Any] = orjson.loads(rows.column("document")[0].as_py())
+    return document
 
 
 def _moment(day: date, minute: int, zone: tzinfo) -> int:
     """The first moment at which clocks in a zone show a minute of a day or a later time, microseconds UTC."""
-    wanted = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
-    moment = wanted.replace(tzinfo=zone).astimezone(UTC)
-    if moment.astimezone(zone).replace(tzinfo=None) != wanted:  # clocks skip it
-        before = wanted.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    local = datetime(day.year, day.month, day.day) + timedelta(minutes=minute)  # noqa: DTZ001 - as clocks show it
+    moment = local.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) != local:  # clocks skip it
+        before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
         while moment - before > _SECOND:
             middle = before + (moment - before) // 2
-            if middle.astimezone(zone).replace(tzinfo=None) >= wanted:
+            if middle.astimezone(zone).replace(tzinfo=None) >= local:
                 moment = middle
             else:
                 before = middle
@@ -143,35 +143,35 @@ def _moment(day: date, minute: int, zone: tzinfo) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def _zone(found: Any) -> str:
-    if not isinstance(found, str):
+def _zone(name: Any) -> str:
+    if not isinstance(name, str):
         raise _refused("zone", "write a time zone such as Europe/Berlin")
     try:
-        zone_of(found)
+        zone_of(name)
     except DeclarationError as error:
         raise _refused("zone", str(error)) from error
-    return found
+    return name
 
 
-def _years(found: Any) -> tuple[int, int]:
-    if found is None:
+def _years(years: Any) -> tuple[int, int]:
+    if years is None:
         return _USUAL_YEARS
-    match found:
+    match years:
         case [int(first), int(last)] if 1970 <= first <= last <= 2200 and last - first < _MOST_YEARS:
             return first, last
-    raise _refused("years", f"{shown(found)} is not a first and a last year from 1970 to 2200, such as [2020, 2040]")
+    raise _refused("years", f"{shown(years)} is not a first and a last year from 1970 to 2200, such as [2020, 2040]")
 
 
-def _members(found: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(found, Mapping):
-        raise _refused(name, "write an object" if found is not None else "it is missing")
-    return {str(member): value for member, value in found.items()}
+def _members(document: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(document, Mapping):
+        raise _refused(name, "write an object" if document is not None else "it is missing")
+    return {str(member): value for member, value in document.items()}
 
 
-def _weekly(found: Mapping[str, Any]) -> list[Minutes]:
+def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
     """The hours of the weekdays; a member is a weekday, or the first and the last of several."""
     hours: list[Minutes | None] = [None] * 7
-    for name, written in found.items():
+    for name, written in members.items():
         first, sign, last = name.strip().lower().partition("-")
         if first not in _WEEKDAYS or (last if sign else first) not in _WEEKDAYS:
             raise _refused("hours", f"{shown(name)} is not a weekday, or two with '-': write mon, or mon-fri")
@@ -188,23 +188,23 @@ def _minutes(written: Any, member: str) -> Minutes:
     if written == "closed":
         return ()
     parts = written.split(",") if isinstance(written, str) else []
-    found = [_interval(part) for part in parts[: _MOST_INTERVALS + 1]]
-    borders = [border for interval in found if interval for border in interval]
-    is_rising = borders == sorted(borders) and all(interval and interval[0] < interval[1] for interval in found)
-    if not found or len(found) > _MOST_INTERVALS or not is_rising:
+    intervals = [_interval(part) for part in parts[: _MOST_INTERVALS + 1]]
+    borders = [border for interval in intervals if interval for border in interval]
+    is_rising = borders == sorted(borders) and all(interval and interval[0] < interval[1] for interval in intervals)
+    if not intervals or len(intervals) > _MOST_INTERVALS or not is_rising:
         raise _refused(
             member,
             f"{shown(written)} are not hours of a day in their order; write for example 09:00-12:00, 13:00-17:00, or "
             "closed; a day ends at 24:00, so hours over midnight are those of two days",
         )
-    return [interval for interval in found if interval]
+    return [interval for interval in intervals if interval]
 
 
 def _interval(written: str) -> tuple[int, int] | None:
-    found = _INTERVAL.fullmatch(written)
-    if found is None:
+    interval_match = _INTERVAL.fullmatch(written)
+    if interval_match is None:
         return None
-    opens, opens_minute, closes, closes_minute = map(int, found.groups())
+    opens, opens_minute, closes, closes_minute = map(int, interval_match.groups())
     ends = opens * 60 + opens_minute, closes * 60 + closes_minute
     return ends if max(opens_minute, closes_minute) < 60 and max(ends) <= _DAY_MINUTES else None
 

@@ -1,4 +1,4 @@
-"""The tables at a place of the log: one version of each name; in runs over past events several, by event time."""
+"""The tables at a place of the log: one version of each, or several by event time in runs over past events."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OpenTable:
         """The hours of a calendar."""
         return hours_of(self.table.columns)
 
-    def found(self, column: str | None, keys: pa.Array) -> pa.Array:
+    def values_for(self, column: str | None, keys: pa.Array) -> pa.Array:
         """The value of a column for each key, or whether the key has a row; see ``Tables.looked_up``."""
         if column is not None and column not in self.version.form.columns:
             return pa.nulls(len(keys))
@@ -56,11 +56,11 @@ class OpenTable:
         if not self.changes:
             return _values(self.table, rows, column, keys)
         changed, exists = self._changed
-        own = changed.find(keys)
-        is_own = own >= 0
-        own[is_own & ~exists[own]] = -1
+        changed_rows = changed.find(keys)
+        is_changed = changed_rows >= 0
+        changed_rows[is_changed & ~exists[changed_rows]] = -1
         return pc.if_else(
-            column_of(is_own), _values(changed, own, column, keys), _values(self.table, rows, column, keys)
+            column_of(is_changed), _values(changed, changed_rows, column, keys), _values(self.table, rows, column, keys)
         )
 
     def rows(self) -> pa.RecordBatch:
@@ -71,9 +71,9 @@ class OpenTable:
             is_kept = np.ones(len(self.table.keys), np.bool_)
             replaced = self.table.find(changed.keys)
             is_kept[replaced[replaced >= 0]] = False
-            kept, own = column_of(is_kept), column_of(exists)
+            kept, added = column_of(is_kept), column_of(exists)
             columns = [
-                pa.concat_arrays([before.filter(kept), after.filter(own)])
+                pa.concat_arrays([before.filter(kept), after.filter(added)])
                 for before, after in zip(columns, changed.columns, strict=True)
             ]
         return pa.RecordBatch.from_arrays(columns, names=list(form.columns))
@@ -111,7 +111,7 @@ class Tables:
 
     def without(self, name: str) -> Self:
         """The tables without the table called ``name``."""
-        return type(self)(self.files, {other: some for other, some in self.versions.items() if other != name})
+        return type(self)(self.files, {other: versions for other, versions in self.versions.items() if other != name})
 
     def _with(self, name: str, versions: tuple[OpenTable, ...]) -> Self:
         return type(self)(self.files, {**self.versions, name: versions})
@@ -119,7 +119,7 @@ class Tables:
     @property
     def forms(self) -> dict[str, TableForm]:
         """The form of each table."""
-        return {name: some[-1].version.form for name, some in self.versions.items()}
+        return {name: versions[-1].version.form for name, versions in self.versions.items()}
 
     def rows(self, name: str) -> pa.RecordBatch:
         """The rows of a table."""
@@ -132,7 +132,7 @@ class Tables:
 
         Args:
             name: The table.
-            column: None: whether the key has a row; null for a null key.
+            column: The column; None: the result is whether the key has a row, null for a null key.
             keys: The columns of the key, of texts or whole numbers.
             times_us: The time of each row, which chooses among versions that hold from a time on; None: the last one.
         """
@@ -140,10 +140,10 @@ class Tables:
         if not versions:
             return pa.nulls(len(texts))
         if len(versions) == 1 or times_us is None:
-            return versions[-1].found(column, texts)
-        chosen = _chosen(versions, times_us)
-        parts = [one.found(column, texts) for one in versions]
-        rows = column_of(chosen * len(texts) + np.arange(len(texts)))
+            return versions[-1].values_for(column, texts)
+        version_numbers = _version_numbers(versions, times_us)
+        parts = [version.values_for(column, texts) for version in versions]
+        rows = column_of(version_numbers * len(texts) + np.arange(len(texts)))
         return pa.concat_arrays([part.cast(parts[-1].type, safe=False) for part in parts]).take(rows)
 
     def hours(
@@ -155,46 +155,50 @@ class Tables:
         """
         versions = self.versions.get(PREFIX + calendar, ())
         if times_us is None or len(versions) == 1:
-            yield from ((np.arange(size), one.hours) for one in versions[-1:])
+            yield from ((np.arange(size), version.hours) for version in versions[-1:])
             return
-        chosen = _chosen(versions, times_us)
-        for number, one in enumerate(versions):
-            if len(rows := np.flatnonzero(chosen == number)):
-                yield rows, one.hours
+        version_numbers = _version_numbers(versions, times_us)
+        for number, version in enumerate(versions):
+            if len(rows := np.flatnonzero(version_numbers == number)):
+                yield rows, version.hours
 
     def to_json(self) -> list[Any]:
-        """As plain JSON."""
-        return [one.to_json() for some in self.versions.values() for one in some]
+        """The tables as plain JSON, one object per version."""
+        return [version.to_json() for versions in self.versions.values() for version in versions]
 
     @classmethod
-    def from_json(cls, found: Iterable[Mapping[str, Any]], files: TableFiles) -> Self:
+    def from_json(cls, entries: Iterable[Mapping[str, Any]], files: TableFiles) -> Self:
         """Read the JSON form of ``to_json``; the content of the tables is opened."""
         tables = cls(files)
-        for one in found:
-            tables = tables.with_version(TableVersion.from_json(one), one.get("changes"))
+        for entry in entries:
+            tables = tables.with_version(TableVersion.from_json(entry), entry.get("changes"))
         return tables
 
 
-def require_table(known: Mapping[str, Any], name: str) -> None:
+def require_table(tables: Mapping[str, Any], name: str) -> None:
     """Check that a table or a calendar exists; raises ``TableUnknown`` or ``CalendarUnknown``."""
-    if name in known:
+    if name in tables:
         return
     kind, error = ("calendar", CalendarUnknown) if name.startswith(PREFIX) else ("table", TableUnknown)
     name = name.removeprefix(PREFIX)
-    others = sorted(one.removeprefix(PREFIX) for one in known if one.startswith(PREFIX) == (error is CalendarUnknown))
+    others = sorted(
+        table_name.removeprefix(PREFIX)
+        for table_name in tables
+        if table_name.startswith(PREFIX) == (error is CalendarUnknown)
+    )
     listing = f"{kind}s are {listed(others)}" if others else f"there are no {kind}s"
     raise error(f"no {kind} is called {name!r}{did_you_mean(name, others)}; {listing}", table=name)
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check a lookup: the table has the column, and as many keys as given; the members are those of ``Lookup``."""
+    """Check that a table has a column and this number of keys; ``Lookup`` documents None."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 
 
-def _chosen(versions: Sequence[OpenTable], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
+def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
     """The number of the version that holds at each time."""
-    begins = np.array([one.version.since_us for one in versions[1:]], np.int64)
+    begins = np.array([version.version.since_us for version in versions[1:]], np.int64)
     return np.searchsorted(begins, times_us, side="right")
 
 

@@ -138,11 +138,11 @@ def _read(path: Path) -> tuple[TableForm, pa.RecordBatch]:
 
 
 def _digest_of(path: Path) -> str:
-    found = blake2b(digest_size=_DIGEST_BYTES)
+    digest = blake2b(digest_size=_DIGEST_BYTES)
     with path.open("rb") as file:
         while part := file.read(_PIECE_BYTES):
-            found.update(part)
-    return found.hexdigest()
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _folder() -> Path:

@@ -49,7 +49,7 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWish:
-    """What the owner of a table declares: its key, and types of columns; other types are inferred from the rows.
+    """The declaration of a table: its key, and types of some columns; other types are inferred from the rows.
 
     ``key`` None: the first column is the key.
     """
@@ -68,7 +68,7 @@ class TableWish:
                 )
 
     def form(self, names: Sequence[str], infer: Callable[[str], ValueType]) -> TableForm:
-        """The form of a table with these columns; ``infer`` gives the type of one that is not declared.
+        """The form of a table with these columns; ``infer`` returns the type of an undeclared column.
 
         Refused if a declared column is missing, a column cannot be a key, or names repeat or are too many.
         """
@@ -115,8 +115,10 @@ class TableForm:
                 f"the table {table!r} has no column {column!r}{advice}; it has {', '.join(self.columns)}", column=column
             )
         if keys is not None and keys != len(self.key):
-            wanted = "1 key" if len(self.key) == 1 else f"{len(self.key)} keys"
-            raise TableColumnUnknown(f"the table {table!r} is looked up by {wanted}: {', '.join(self.key)}; got {keys}")
+            key_count = "1 key" if len(self.key) == 1 else f"{len(self.key)} keys"
+            raise TableColumnUnknown(
+                f"the table {table!r} is looked up by {key_count}: {', '.join(self.key)}; got {keys}"
+            )
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
         """The fault, in words, if a column that is looked up has values of another kind in a later form; else None."""
@@ -129,13 +131,13 @@ class TableForm:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The form as plain JSON."""
         return {"key": list(self.key), "columns": dict(self.columns)}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON form of ``to_json``."""
-        return cls(key=tuple(found["key"]), columns=dict(found["columns"]))
+        return cls(key=tuple(document["key"]), columns=dict(document["columns"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ class TableVersion:
     since_us: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The version as plain JSON."""
         return {
             "name": self.name,
             "version": self.version,
@@ -167,13 +169,13 @@ class TableVersion:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON form of ``to_json``."""
         return cls(
-            name=found["name"],
-            version=found["version"],
-            form=TableForm.from_json(found),
-            digest=found["digest"],
-            rows=found["rows"],
-            since_us=found.get("since"),
+            name=document["name"],
+            version=document["version"],
+            form=TableForm.from_json(document),
+            digest=document["digest"],
+            rows=document["rows"],
+            since_us=document.get("since"),
         )

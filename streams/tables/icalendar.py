@@ -1,4 +1,4 @@
-"""Whole days of an iCalendar text (RFC 5545), such as an office or a state publishes its holidays."""
+"""Whole days of an iCalendar text (RFC 5545), the form in which offices and states publish holidays."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def _length(event: dict[str, str], begin: date, number: int) -> int:
     if "DTEND" in event:
         length = (_date(event["DTEND"], number) - begin).days or 1
     elif "DURATION" in event:
-        found = _LENGTH.fullmatch(event["DURATION"])
-        if found is None:
+        length_match = _LENGTH.fullmatch(event["DURATION"])
+        if length_match is None:
             raise _refused(number, f"DURATION:{shown(event['DURATION'])} is not a number of days, such as P2D")
-        length = int(found[1]) * (7 if found[2] == "W" else 1)
+        length = int(length_match[1]) * (7 if length_match[2] == "W" else 1)
     if not 1 <= length <= _MOST_DAYS:
         raise _refused(number, f"the event has {length} days; it may have 1 to {_MOST_DAYS}")
     return length
@@ -128,10 +128,10 @@ def _number(text: str, number: int) -> int:
 
 
 def _date(text: str, number: int) -> date:
-    found = _DATE.match(text)
+    date_match = _DATE.match(text)
     try:
-        if found is not None:
-            return date(*map(int, found.groups()))
+        if date_match is not None:
+            return date(*map(int, date_match.groups()))
     except ValueError:
         pass
     raise _refused(number, f"{shown(text)} is not a date; write for example 20261224")

@@ -54,13 +54,13 @@ class MappedTable:
         """The row of each key, as ``key_texts`` makes them; -1 for a null or a key without row."""
         from streams.kernels.key_index import find_keys  # noqa: PLC0415 - loads the compiler
 
-        found = np.full(len(keys), -1, np.int64)
+        rows = np.full(len(keys), -1, np.int64)
         if len(keys) and len(self.keys):
-            room, some = np.empty(len(keys), np.uint64), np.empty(len(keys), np.int64)
-            find_keys(*self._keys, self.slots, *_bytes_and_borders(keys), room, some, found)
+            room, selected = np.empty(len(keys), np.uint64), np.empty(len(keys), np.int64)
+            find_keys(*self._keys, self.slots, *_bytes_and_borders(keys), room, selected, rows)
             if keys.null_count:
-                found[np.asarray(keys.is_null())] = -1
-        return found
+                rows[np.asarray(keys.is_null())] = -1
+        return rows
 
     def column(self, name: str) -> pa.Array:
         """The values of a column."""

@@ -62,17 +62,17 @@ def refused_at(unit: str, number: int, reason: str, column: str = "") -> TableRe
     return TableRefused(f"{place}: {reason}", line=number, **details)
 
 
-def csv_portions(path: Path, wish: TableWish) -> Portions:
+def csv_portions(path: Path, declaration: TableWish) -> Portions:
     """The rows of a CSV file in UTF-8; its first line names the columns, an empty field is null."""
     names, is_alone = _header(path)
     if is_alone:
-        form = wish.form(names, lambda _: "text")
+        form = declaration.form(names, lambda _: "text")
         yield Portion(form=form, columns=_no_rows(form), first=2)
         return
-    yield from _csv_rows(path, wish, names)
+    yield from _csv_rows(path, declaration, names)
 
 
-def _csv_rows(path: Path, wish: TableWish, names: Sequence[str]) -> Portions:
+def _csv_rows(path: Path, declaration: TableWish, names: Sequence[str]) -> Portions:
     """The rows of a CSV file after its first line."""
     from pyarrow import csv as arrow_csv  # noqa: PLC0415 - needed for tables only
 
@@ -89,7 +89,7 @@ def _csv_rows(path: Path, wish: TableWish, names: Sequence[str]) -> Portions:
         )
         for batch in reader:
             if form is None:
-                form = wish.form(names, _texts_in(batch))
+                form = declaration.form(names, _texts_in(batch))
             with _lines("line", first):
                 columns = [_placed(name, of_texts, batch.column(name), kind) for name, kind in form.columns.items()]
             yield Portion(form=form, columns=columns, first=first)
@@ -106,7 +106,7 @@ def _no_rows(form: TableForm) -> list[pa.Array]:
     return [pa.array([], VALUE_TYPES[kind]) for kind in form.columns.values()]
 
 
-def json_portions(path: Path, wish: TableWish) -> Portions:
+def json_portions(path: Path, declaration: TableWish) -> Portions:
     """The rows of a file with a JSON object in each line; the objects of the first portion have all columns."""
     form: TableForm | None = None
     first = 1
@@ -117,13 +117,13 @@ def json_portions(path: Path, wish: TableWish) -> Portions:
             if form is None or columns is None:
                 objects = [_object(row, line) for row, line in enumerate(lines)]
                 if form is None:
-                    form = _form_of(objects, wish)
+                    form = _form_of(objects, declaration)
                 columns = _slow_columns(objects, form)
         yield Portion(form=form, columns=columns, first=first)
         first += len(lines)
 
 
-def parquet_portions(path: Path, wish: TableWish) -> Portions:
+def parquet_portions(path: Path, declaration: TableWish) -> Portions:
     """The rows of a Parquet file."""
     from pyarrow import parquet  # noqa: PLC0415 - needed for tables only
 
@@ -136,7 +136,7 @@ def parquet_portions(path: Path, wish: TableWish) -> Portions:
                     "texts, numbers, booleans and times",
                     column=nested[0],
                 )
-            form = wish.form(file.schema_arrow.names, lambda name: kinds[name] or "text")
+            form = declaration.form(file.schema_arrow.names, lambda name: kinds[name] or "text")
             first = 1
             for batch in file.iter_batches(_BATCH_ROWS):
                 with _lines("row", first):
@@ -213,28 +213,30 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 def _object(row: int, line: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(line)
+        members = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         reason = "it is empty" if not line.strip() else f"not JSON: {error.msg}, at character {error.colno}"
         raise _Unplaced(row, reason) from error
-    if not isinstance(found, dict):
+    if not isinstance(members, dict):
         raise _Unplaced(row, "it is not a JSON object; a row is an object with the columns as members")
-    return found
+    return members
 
 
-def _form_of(objects: Sequence[dict[str, Any]], wish: TableWish) -> TableForm:
-    names = list(dict.fromkeys(name for one in objects for name in one))
-    names += [name for name in wish.types if name not in names]
-    return wish.form(names, lambda name: type_of_values([one.get(name) for one in objects]))
+def _form_of(objects: Sequence[dict[str, Any]], declaration: TableWish) -> TableForm:
+    names = list(dict.fromkeys(name for row in objects for name in row))
+    names += [name for name in declaration.types if name not in names]
+    return declaration.form(names, lambda name: type_of_values([row.get(name) for row in objects]))
 
 
 def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa.Array]:
-    for row, one in enumerate(objects):
-        if unknown := [name for name in one if name not in form.columns]:
+    for row, members in enumerate(objects):
+        if unknown := [name for name in members if name not in form.columns]:
             reason = f"the column {shown(unknown[0])} is in no earlier row; the columns are {', '.join(form.columns)}"
             raise _Unplaced(row, reason, unknown[0])
     return [
-        _placed(name, partial(of_values, takes_numbers=name in form.key), [one.get(name) for one in objects], kind)
+        _placed(
+            name, partial(of_values, takes_numbers=name in form.key), [members.get(name) for members in objects], kind
+        )
         for name, kind in form.columns.items()
     ]
 
@@ -246,13 +248,13 @@ def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] |
     kinds = {name: pa.string() if kind == "time" else VALUE_TYPES[kind] for name, kind in form.columns.items()}
     options = arrow_json.ParseOptions(explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="error")
     try:
-        found = arrow_json.read_json(
+        table = arrow_json.read_json(
             pa.BufferReader(block), arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1), options
         )
-        if len(found) != lines:
+        if len(table) != lines:
             return None
-        found.validate(full=True)  # Arrow reads texts as bytes
-        columns = [found.column(name).combine_chunks() for name in form.columns]
+        table.validate(full=True)  # Arrow reads texts as bytes
+        columns = [table.column(name).combine_chunks() for name in form.columns]
         if not all(_is_finite(column) for column in columns):
             return None
         return [
@@ -270,6 +272,6 @@ def _is_finite(column: pa.Array) -> bool:
 def _unreadable(what: str, error: Exception) -> TableRefused:
     """The error about bytes that are not of the format."""
     reason = str(error).partition("\n")[0].removeprefix("CSV parse error: ")
-    if (found := _ROW.match(reason)) is not None:
-        return refused_at("line", int(found[1]), reason.partition(": ")[2])
+    if (row_match := _ROW.match(reason)) is not None:
+        return refused_at("line", int(row_match[1]), reason.partition(": ")[2])
     return TableRefused(f"the {what} cannot be read: {reason}")

@@ -50,22 +50,24 @@ USUAL_LIMITS = TableLimits()
 
 def format_of(name: str) -> TableFormat:
     """The format of a file by its name; ``TableRefused`` if its ending is not one of a table."""
-    found = Path(name).suffix.lower().removeprefix(".").replace("ndjson", "jsonl")
+    ending = Path(name).suffix.lower().removeprefix(".").replace("ndjson", "jsonl")
     for kind in get_args(TableFormat):
-        if kind == found:
+        if kind == ending:
             return cast("TableFormat", kind)
     raise TableRefused(f"{name}: the file of a table ends in .csv, .jsonl or .parquet", field="file")
 
 
 def media_type_of(kind: TableFormat) -> str:
     """The media type of a format."""
-    return next(name for name, one in MEDIA_TYPES.items() if one == kind)
+    return next(name for name, format_name in MEDIA_TYPES.items() if format_name == kind)
 
 
-def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits = USUAL_LIMITS) -> TableVersion:
+def keep_table(
+    path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits = USUAL_LIMITS
+) -> TableVersion:
     """Read the rows of a table and keep them in the cache folder; returns version 0 of a table without a name."""
     with draft_file() as parts, draft_file() as draft:
-        form = _write_parts(path, kind, wish, limits, parts)
+        form = _write_parts(path, kind, declaration, limits, parts)
         rows = _write_whole(parts, draft, form)
         digest, repeated = keep_draft(draft)
         if repeated >= 0:
@@ -73,10 +75,10 @@ def keep_table(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimi
     return TableVersion(name="", version=0, form=form, digest=digest, rows=rows)
 
 
-def keep_named(name: str, path: Path, wish: TableWish) -> TableVersion:
-    """The first version of a table of this name, read as by ``keep_table``; refusals name the table."""
+def keep_named(name: str, path: Path, declaration: TableWish) -> TableVersion:
+    """The first version of a table of this name, read by ``keep_table``; refusals name the table."""
     try:
-        version = keep_table(path, format_of(path.name), wish)
+        version = keep_table(path, format_of(path.name), declaration)
     except TableRefused as error:
         raise TableRefused(f"the table {name!r}: {error.message}", **error.details) from error
     except OSError as error:
@@ -95,21 +97,21 @@ def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
 def read_row(
     form: TableForm, parts: Sequence[str], row: Mapping[str, Any] | None
 ) -> tuple[str, tuple[Any, ...] | None]:
-    """The key of a row as ``key_texts`` makes it, and its values in the order of the columns; None: it is removed.
+    """The key of a row as ``key_texts`` returns it, and its values in the order of the columns; None: row removed.
 
     ``parts`` are the values of the key's columns, in their order. Refused if parts are missing, or a value does not
     have the type of its column.
     """
     if len(parts) != len(form.key) or not all(parts):
-        wanted = ", ".join(form.key)
-        raise TableRefused(f"the key {shown(list(parts))} has not the parts {wanted}, each once and not empty")
-    own = dict(zip(form.key, parts, strict=True))
+        key_names = ", ".join(form.key)
+        raise TableRefused(f"the key {shown(list(parts))} has not the parts {key_names}, each once and not empty")
+    key_values = dict(zip(form.key, parts, strict=True))
     if unknown := [name for name in row or () if name not in form.columns]:
-        known = ", ".join(form.columns)
-        raise TableRefused(f"the table has no column {shown(unknown[0])}; it has {known}", column=unknown[0])
-    values = {**own, **(row or {})}
+        names = ", ".join(form.columns)
+        raise TableRefused(f"the table has no column {shown(unknown[0])}; it has {names}", column=unknown[0])
+    values = {**key_values, **(row or {})}
     columns = {name: _value(name, values.get(name), form) for name in form.columns}
-    for name, part in own.items():
+    for name, part in key_values.items():
         if (value := columns[name][0].as_py()) is None or str(value) != part:
             raise TableRefused(
                 f"the row has the {name} {shown(value)}, and not that of its key {shown(part)}", column=name
@@ -129,9 +131,9 @@ def _value(name: str, value: Any, form: TableForm) -> pa.Array:
         raise TableRefused(f"column {name!r}: {error}", column=name) from error
 
 
-def _write_parts(path: Path, kind: TableFormat, wish: TableWish, limits: TableLimits, parts: Path) -> TableForm:
+def _write_parts(path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits, parts: Path) -> TableForm:
     """Write the rows, as Arrow batches one after another; returns their form."""
-    portions = _READERS[kind](path, wish)
+    portions = _READERS[kind](path, declaration)
     portion = next(portions, None)
     if portion is None:
         raise TableRefused("the file is empty; a table has at least one row, or a first line of CSV with its columns")

@@ -52,7 +52,7 @@ def type_of_texts(texts: pa.Array) -> ValueType:
 
 
 def type_of_values(values: list[Any]) -> ValueType:
-    """The type of JSON values; that of nulls is text."""
+    """The type of JSON values; text if all are null, or of several types."""
     types = set(map(type, values)) - {type(None)}
     if types == {bool}:
         return "boolean"
@@ -62,13 +62,15 @@ def type_of_values(values: list[Any]) -> ValueType:
 
 
 def type_in_arrow(kind: pa.DataType) -> ValueType | None:
-    """The type of a column of Parquet; None: it holds other values than a table."""
+    """The type of a column of Parquet; None: a table cannot hold its values."""
     tests: Mapping[ValueType, Callable[[pa.DataType], bool]] = {
         "boolean": pa.types.is_boolean,
         "integer": pa.types.is_integer,
-        "number": lambda one: pa.types.is_floating(one) or pa.types.is_decimal(one),
-        "time": lambda one: pa.types.is_timestamp(one) or pa.types.is_date(one),
-        "text": lambda one: pa.types.is_string(one) or pa.types.is_large_string(one) or pa.types.is_null(one),
+        "number": lambda arrow_type: pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type),
+        "time": lambda arrow_type: pa.types.is_timestamp(arrow_type) or pa.types.is_date(arrow_type),
+        "text": lambda arrow_type: (
+            pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_null(arrow_type)
+        ),
     }
     if pa.types.is_dictionary(kind):
         return type_in_arrow(kind.value_type)
@@ -88,29 +90,31 @@ def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False) -> pa.Array:
-    """JSON values as a column; ``takes_numbers``: whole numbers are texts, too; raises ``Unfit``."""
-    found = []
+    """JSON values as a column; ``takes_numbers``: a text may be a whole number; raises ``Unfit``."""
+    fitted_values = []
     for row, value in enumerate(values):
         fitted = None if value is None else _fitted(value, kind, takes_numbers=takes_numbers)
         if fitted is None and value is not None:
             raise Unfit(row, value, kind)
-        found.append(fitted)
-    return pa.array(found, VALUE_TYPES[kind])
+        fitted_values.append(fitted)
+    return pa.array(fitted_values, VALUE_TYPES[kind])
 
 
 def of_arrow(values: pa.Array, kind: ValueType) -> pa.Array:
     """A column of Parquet in the type of the table; raises ``Unfit`` or ``ArrowInvalid``."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    own = type_in_arrow(values.type)
-    if own == "text":
+    value_type = type_in_arrow(values.type)
+    if value_type == "text":
         return of_texts(_in_utf8(values.cast(pa.string())), kind)
     if kind == "time":
-        return values.cast(pa.timestamp("us")).cast(pa.int64()) if own == "time" else values.cast(pa.int64())
-    if own == "time" or (own != kind and (own, kind) not in (("integer", "number"), ("integer", "text"))):
+        return values.cast(pa.timestamp("us")).cast(pa.int64()) if value_type == "time" else values.cast(pa.int64())
+    if value_type == "time" or (
+        value_type != kind and (value_type, kind) not in (("integer", "number"), ("integer", "text"))
+    ):
         raise pa.ArrowInvalid(f"values are of the type {values.type}, the column is of the type {kind}")
-    found = values.cast(VALUE_TYPES[kind], safe=not pa.types.is_decimal(values.type))
-    return pc.if_else(pc.is_finite(found), found, pa.scalar(None, found.type)) if kind == "number" else found
+    numbers = values.cast(VALUE_TYPES[kind], safe=not pa.types.is_decimal(values.type))
+    return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, numbers.type)) if kind == "number" else numbers
 
 
 def _in_utf8(texts: pa.Array) -> pa.Array:

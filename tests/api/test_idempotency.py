@@ -4,7 +4,7 @@ import orjson
 import pytest
 import redis
 
-from service.stores import Asked
+from service.stores import IdempotentRequest
 from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
@@ -139,12 +139,12 @@ def test_secrets_are_not_kept_with_answers(orders, server_url, path, body, membe
 
 
 def test_a_try_whose_reply_was_lost_is_the_same_try(stores):
-    asked = Asked(name="n", fingerprint="f", token="t")
+    asked = IdempotentRequest(name="n", fingerprint="f", token="t")
     assert stores.answers.begin(asked) is None
     assert stores.answers.begin(asked) is None
-    found = stores.answers.begin(Asked(name="n", fingerprint="f", token="other"))
+    found = stores.answers.begin(IdempotentRequest(name="n", fingerprint="f", token="other"))
     assert (found.status, found.fingerprint) == (0, "f")
-    stores.answers.release(Asked(name="n", fingerprint="f", token="other"))
-    assert stores.answers.begin(Asked(name="n", fingerprint="f", token="other")) is not None
+    stores.answers.release(IdempotentRequest(name="n", fingerprint="f", token="other"))
+    assert stores.answers.begin(IdempotentRequest(name="n", fingerprint="f", token="other")) is not None
     stores.answers.release(asked)
-    assert stores.answers.begin(Asked(name="n", fingerprint="f", token="other")) is None
+    assert stores.answers.begin(IdempotentRequest(name="n", fingerprint="f", token="other")) is None

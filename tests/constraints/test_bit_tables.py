@@ -45,7 +45,7 @@ def walk(random, known, tables):
         name = random.choice(TYPES + "X")
         after = seen | ({name} & known.types)
         is_consistent = not known.blocks(seen, name) and bool(alive(known, after))
-        moved = tables.update(state, tables.shown(EventClass(type=name)))
+        moved = tables.update(state, tables.names_in(EventClass(type=name)))
         if not is_consistent:
             yield after, moved, True
             return
@@ -174,7 +174,9 @@ def test_symbols_are_sound(draws):
                     counts["missed"] += not alive(known, seen, remainder)
             event = random.choice(events)
             after = seen | (event.shows & known.names)
-            moved = tables.update(state, tables.shown(EventClass(type=event.type, symbols=event.shows - {event.type})))
+            moved = tables.update(
+                state, tables.names_in(EventClass(type=event.type, symbols=event.shows - {event.type}))
+            )
             if any(known.blocks(seen, name) for name in event.shows) or not alive(known, after):
                 break
             assert moved is not None
@@ -241,7 +243,7 @@ def test_violations(text, trace, breaks_at):
     tables = BitTables(parsed(text))
     state, found = tables.start, None
     for name in trace.split():
-        moved = tables.update(state, tables.shown(EventClass(type=name)))
+        moved = tables.update(state, tables.names_in(EventClass(type=name)))
         if moved is None:
             found = name
             break
@@ -261,8 +263,8 @@ def test_traces_that_just_stop_need_not_have_what_they_require():
 def test_a_stranger_breaks_a_trace_where_it_is_said_so():
     settings = Settings(unknown_types="deviate", types=frozenset({"Y"}))
     tables = BitTables(ConstraintSet((Prior("A", "B"),), settings=settings))
-    assert tables.update(tables.start, tables.shown(EventClass(type="Y"))) == tables.start
-    assert tables.update(tables.start, tables.shown(EventClass(type="X"))) is None
+    assert tables.update(tables.start, tables.names_in(EventClass(type="Y"))) == tables.start
+    assert tables.update(tables.start, tables.names_in(EventClass(type="X"))) is None
 
 
 def test_a_step_of_several_types_and_of_any():

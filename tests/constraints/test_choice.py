@@ -153,7 +153,7 @@ def test_frequencies_follow_from_constraints() -> None:
     assert [of(name) for name in "EFNABCZ"] == [1, 1, 0, 0.9, pytest.approx(0.1), 0.9, 0.5]
     whole = Frequencies(known.constraint_set)
     assert whole.of_all(("A", "B")) == 0
-    assert whole.of_all(("C",), given=frozenset("A")) == 1
+    assert whole.of_all(("C",), condition=frozenset("A")) == 1
 
 
 def test_constraints_are_left_out_only_where_the_settings_ask_for_it() -> None:

@@ -96,7 +96,7 @@ def test_neither_cuts_nor_reloads_nor_the_disk_change_anything(workload, data):
     parts.load(*saved)
     if all(window.kind != "events" for window in declared):  # their places cannot be on disk
         keys, rows = parts.take(parts.coldest(data.draw(st.integers(1, 9))))
-        parts.put(keys, rows[np.argsort(rows["sequence"], kind="stable")])
+        parts.put_back(keys, rows[np.argsort(rows["sequence"], kind="stable")])
     second = joined(parts, items[border:])
     assert first[0] + second[0] == expected[0]
     assert first[1] + second[1] == expected[1]

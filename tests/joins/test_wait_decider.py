@@ -34,7 +34,7 @@ def monitored(rows, cuts=()):
     monitor, times_and_keys = KeyMonitor(), made(rows)
     for part in zip(*(np.split(one, sorted(cuts)) for one in times_and_keys), strict=True):
         monitor.add(*part)
-    return monitor.taken()
+    return monitor.take_chunks()
 
 
 def measured(chunks):

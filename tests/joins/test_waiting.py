@@ -73,7 +73,7 @@ def summary(name: str, first: int, reached_us: int) -> dict[str, object]:
     keys[::4] -= 30
     monitor = KeyMonitor()
     monitor.add(np.arange(reached_us - len(keys) + 1, reached_us + 1), keys)
-    return keys_summary(1, name, monitor.taken(), reached_us)
+    return keys_summary(1, name, monitor.take_chunks(), reached_us)
 
 
 def test_of_each_input_is_said_what_was_measured_and_what_follows() -> None:

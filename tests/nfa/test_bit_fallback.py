@@ -119,7 +119,7 @@ def test_traces_go_as_the_twin_says(draws):
             version, before, state = open_traces[trace]
             event_class = random.randrange(len(CLASSES))
             after, kill = moved(fallback, numbers, trace, before, event_class, visit)
-            following = guards[version].update(state, guards[version].shown(CLASSES[event_class]))
+            following = guards[version].update(state, guards[version].names_in(CLASSES[event_class]))
             if following is None:
                 broken += 1
                 assert (after, kill) == (DEVIANT, 0)

@@ -113,7 +113,7 @@ def follow(random, tables, remainders, program, guard, names):
         assert row.tolist() == [int(is_live) for is_live in expected]
         cells[0] += len(expected)
         cells[1] += expected.count(False)
-        shown = tables.shown(EventClass(type=random.choice(names)))
+        shown = tables.names_in(EventClass(type=random.choice(names)))
         before = state.copy()
         after, moved = stepped(program, guard, state, shown), tables.update(twin, shown)
         assert (after is None) == (moved is None)

@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.step import from_table, portions, ranges, to_batch
 from shards.kinds.patterns import ALERT
-from shards.rows import FoundRows, RowBlock, rows_of
+from shards.rows import ResultRows, RowBlock, rows_of
 
 NAMES = ("shard", "after", "position", "kind", "stream", "route", "body")
 
@@ -29,7 +29,7 @@ def test_the_rows_of_a_partition_are_its_shards_one_after_another():
 def test_rows_travel_through_spark_and_come_back_by_shard_and_position():
     blocks = [
         RowBlock(
-            found=FoundRows.of(ALERT, [(name, {"pattern": name}) for name in names]),
+            found=ResultRows.of(ALERT, [(name, {"pattern": name}) for name in names]),
             stream="s",
             position=position,
             shard=shard,
@@ -45,7 +45,7 @@ def test_rows_travel_through_spark_and_come_back_by_shard_and_position():
 def sized(sizes):
     texts = pa.array(["a"] * len(sizes), pa.string())
     bodies = pa.array([b"x" * size for size in sizes], pa.binary())
-    found = FoundRows(kind=ALERT, ids=texts, bodies=bodies, subjects=texts, counters=texts)
+    found = ResultRows(kind=ALERT, ids=texts, bodies=bodies, subjects=texts, counters=texts)
     return to_batch([RowBlock(found=found, stream="s", position="1-0", shard=0)])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.delivery.sink import append_derived
 from service.stores import DerivedEventStore, DerivedPart
-from shards import DERIVED, REKEYED, FoundRows, OutputRow, RowBlock, ShardState
+from shards import DERIVED, REKEYED, OutputRow, ResultRows, RowBlock, ShardState
 from streams import Event, EventBatch, LogEntry, RecordKind, encode_control, format_time, parse_time
 from tests.shards.naive_projects import Project, batch_of, projects
 
@@ -38,7 +38,7 @@ def blocks(draw: st.DrawFn) -> tuple[list[RowBlock], list[tuple[RowBlock, Event]
                 time_us, identity = draw(st.integers(0, 3)) * 500_001, f"{draw(texts)}{number}"
                 made.append(Event(id=identity, type=draw(texts), time_us=time_us, key=draw(texts), data=data))
             into = draw(st.sampled_from(["one", "other"]))
-            columns = FoundRows.rekeyed(into, EventBatch.from_events(made))
+            columns = ResultRows.rekeyed(into, EventBatch.from_events(made))
             block = RowBlock(found=columns, stream="s", position=f"{position}-7", shard=shard)
             found.append(block)
             events += [(block, event) for event in made]
@@ -120,7 +120,7 @@ def test_events_on_their_way_to_the_log_are_those_that_are_listed(project: Proje
 
 def test_a_row_holds_a_bounded_number_of_events() -> None:
     events = [Event(id=f"e{number}", type="T", time_us=number, key="k") for number in range(2_500)]
-    found = FoundRows.rekeyed("into", EventBatch.from_events(events)).with_bodies()
+    found = ResultRows.rekeyed("into", EventBatch.from_events(events)).with_bodies()
     batches = [EventBatch.from_bytes(body) for body in found.bodies.to_pylist()]
     assert [len(batch) for batch in batches] == [1_000, 1_000, 500]
     assert [event for batch in batches for event in batch.to_events()] == events

@@ -4,7 +4,7 @@ import structlog
 
 from service import AlertSink, WebhookDraft, WebhookLibrary
 from service.stores import RegisteredWebhook, pattern_draft
-from shards import FoundRows, RowBlock
+from shards import ResultRows, RowBlock
 from streams import Event, EventBatch, PatternOn, StreamDeclaration, decode_control
 from tests.builders.service import as_old_as_the_log, sink_row, stats_row
 
@@ -222,7 +222,7 @@ def rekeyed(shard, *numbers, into="hints"):
         Event(id=f"d{n}", type="T", time_us=1_767_225_600_000_000 + n * 1_000_000, key=f"k{n}", data={"n": n})
         for n in numbers
     ]
-    found = FoundRows.rekeyed(into, EventBatch.from_events(events))
+    found = ResultRows.rekeyed(into, EventBatch.from_events(events))
     return list(RowBlock(found=found, stream="s", position="1-0", shard=shard))
 
 

@@ -54,7 +54,7 @@ def test_the_clock_stands_still_for_a_stream_that_does_not_ask_for_it():
     ],
 )
 def test_the_last_event_that_derived_ones_are_made_of_is_passed_after_a_second(declared, known, expected):
-    tick = due_tick(StreamDeclaration(name="orders", **declared), known, 1_001 * SECOND, made=[])
+    tick = due_tick(StreamDeclaration(name="orders", **declared), known, 1_001 * SECOND, derived=[])
     assert (None if tick is None else (tick.time_us, tick.cause)) == expected
 
 
@@ -70,7 +70,7 @@ def test_without_events_time_follows_the_clock_at_a_distance_where_the_stream_as
     assert (None if tick is None else (tick.time_us // SECOND, tick.cause)) == (
         None if expected is None else (expected, "clock")
     )
-    assert due_tick(StreamDeclaration(name="orders"), known, now_s * SECOND, made=[]) is None
+    assert due_tick(StreamDeclaration(name="orders"), known, now_s * SECOND, derived=[]) is None
 
 
 def test_a_stream_without_events_is_ticked_by_the_clock_and_then_by_its_events(stores):
@@ -100,7 +100,7 @@ def test_a_stream_without_events_is_ticked_by_the_clock_and_then_by_its_events(s
 )
 def test_a_derived_event_of_the_time_that_its_source_has_reached_is_passed_after_a_second(made, expected):
     known = StreamTimes(newest_us=5, appended_us=0, ticked_us=6)
-    tick = due_tick(StreamDeclaration(name="orders"), known, 1_001 * SECOND, made=[made])
+    tick = due_tick(StreamDeclaration(name="orders"), known, 1_001 * SECOND, derived=[made])
     assert (None if tick is None else tick.time_us) == expected
 
 

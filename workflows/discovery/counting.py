@@ -78,11 +78,11 @@ def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
     """For each first and second type, the number of traces that have the first type and satisfy ``holds``."""
-    found = np.zeros((seen.counts.shape[1],) * 2, np.int64)
-    for own in range(len(found)):
-        rows = np.flatnonzero(seen.counts[:, own])
-        found[own] = weights[rows] @ holds(own, rows)
-    return found
+    counts = np.zeros((seen.counts.shape[1],) * 2, np.int64)
+    for first in range(len(counts)):
+        rows = np.flatnonzero(seen.counts[:, first])
+        counts[first] = weights[rows] @ holds(first, rows)
+    return counts
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
@@ -99,9 +99,9 @@ def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
     )
     variant, first, second = pairs // width**2, pairs // width % width, pairs % width
     is_kept = often == seen.counts[variant, first if is_response else second]
-    found = np.zeros((width, width), np.int64)
-    np.add.at(found, (first[is_kept], second[is_kept]), log.weights[variant[is_kept]])
-    return found
+    counts = np.zeros((width, width), np.int64)
+    np.add.at(counts, (first[is_kept], second[is_kept]), log.weights[variant[is_kept]])
+    return counts
 
 
 def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
@@ -109,14 +109,14 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
     width = len(log.types)
     groups, group, often = np.unique(seen.variant * width + log.codes, return_inverse=True, return_counts=True)
     opens, closes = _gaps(log, seen, group, is_response=is_response)
-    own, weight = groups % width, log.weights[groups // width]
-    found = np.zeros((width, width), np.int64)
+    first_types, weight = groups % width, log.weights[groups // width]
+    counts = np.zeros((width, width), np.int64)
     for other in range(width):
         before = np.concatenate(([0], np.cumsum(log.codes == other)))
         is_met = before[closes] > before[opens]
         is_kept = np.bincount(group, weights=is_met, minlength=len(groups)) == often
-        found[:, other] = np.bincount(own, weights=weight * is_kept, minlength=width).astype(np.int64)
-    return found if is_response else found.T
+        counts[:, other] = np.bincount(first_types, weights=weight * is_kept, minlength=width).astype(np.int64)
+    return counts if is_response else counts.T
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:

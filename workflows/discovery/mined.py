@@ -51,7 +51,7 @@ class MiningSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSummary:
-    """A description of a log, for people; times are microseconds since 1970 UTC, None if unknown."""
+    """The name, size and time span of a log; times are microseconds since 1970 UTC, None if unknown."""
 
     name: str = ""
     traces: int = 0
@@ -103,7 +103,7 @@ class MinedConstraints:
     withdrawn: tuple[MinedConstraint, ...] = ()
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """A constraint document for upload, plain JSON; a complete one has constraints that follow from the rest."""
+        """A constraint document for upload, plain JSON; a complete one has redundant constraints too."""
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts
@@ -127,11 +127,11 @@ class MinedConstraints:
 
     def counts(self) -> Mapping[str, int]:
         """The number of useful constraints of each kind; ``at most once`` is counted separately from other orders."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for mined in self.useful:
             kind = kind_of(mined.part)
-            found[kind] = found.get(kind, 0) + 1
-        return found
+            counts[kind] = counts.get(kind, 0) + 1
+        return counts
 
 
 def kind_of(part: Part) -> str:

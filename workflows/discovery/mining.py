@@ -49,24 +49,26 @@ def mine(
 
     The counts of traces and events in ``log`` are replaced by the counted ones.
     """
-    asked = settings or MiningSettings()
+    thresholds = settings or MiningSettings()
     encoded = EncodedLog.of(traces)
     summary = replace(log or LogSummary(), traces=encoded.traces, events=encoded.events)
     tallies = dict(count_plain(encoded))
-    if asked.has_rules:
+    if thresholds.has_rules:
         tallies.update(count_rules(encoded))
-    masks = _within(tallies, encoded, asked)
-    found = {kind: FoundConstraints.of(tally.broken, masks[kind]) for kind, tally in tallies.items()}
-    useful = useful_among(found)
-    chosen = tuple(_listed(encoded, tallies, useful))
-    chosen, withdrawn = (chosen, ()) if asked.min_confidence == 1 else _consistent(chosen)
+    masks = _within(tallies, encoded, thresholds)
+    constraints = {kind: FoundConstraints.of(tally.broken, masks[kind]) for kind, tally in tallies.items()}
+    useful = useful_among(constraints)
+    useful_constraints = tuple(_listed(encoded, tallies, useful))
+    useful_constraints, withdrawn = (
+        (useful_constraints, ()) if thresholds.min_confidence == 1 else _consistent(useful_constraints)
+    )
     everything = tuple(_listed(encoded, tallies, masks))
     return MinedConstraints(
         log=summary,
-        settings=asked,
+        settings=thresholds,
         all=everything,
         entailed=tuple(_entailed(encoded, tallies, everything)),
-        useful=chosen,
+        useful=useful_constraints,
         withdrawn=withdrawn,
     )
 
@@ -112,7 +114,7 @@ def _is_no_chance(broken: Counts, products: Counts, traces: int, min_expected: f
 def _listed(
     log: EncodedLog, tallies: Mapping[str, Tally], masks: Mapping[str, NDArray[np.bool_]]
 ) -> Iterator[MinedConstraint]:
-    """The constraints of some masks: by kind, then by names."""
+    """The constraints that the masks select, by kind, then by names."""
     for kind, mask in masks.items():
         tally = tallies[kind]
         make = _MAKERS.get(kind, _rule(kind, mask.ndim))
@@ -122,14 +124,14 @@ def _listed(
 
 
 def _entailed(
-    log: EncodedLog, tallies: Mapping[str, Tally], found: Sequence[MinedConstraint]
+    log: EncodedLog, tallies: Mapping[str, Tally], constraints: Sequence[MinedConstraint]
 ) -> Iterator[MinedConstraint]:
-    """The constraints that follow from the rules among some constraints."""
+    """The constraints that follow from the rules among the given constraints."""
     code_of = {name: code for code, name in enumerate(log.types)}
-    known = {mined.part for mined in found}
-    parts = (part for mined in found if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
+    given_parts = {mined.part for mined in constraints}
+    parts = (part for mined in constraints if isinstance(mined.part, Rule) for part in _with_what_follows(mined.part))
     for part in dict.fromkeys(parts):
-        if part not in known:
+        if part not in given_parts:
             tally, place = tallies[part.kind], tuple(code_of[name] for name in part.names)
             yield MinedConstraint(part=part, support=int(tally.tested[place]), violations=int(tally.broken[place]))
 
@@ -139,18 +141,18 @@ def _rule(kind: str, width: int) -> Callable[[str, str], Part]:
 
 
 def _consistent(
-    chosen: Sequence[MinedConstraint],
+    constraints: Sequence[MinedConstraint],
 ) -> tuple[tuple[MinedConstraint, ...], tuple[MinedConstraint, ...]]:
     """The constraints that some trace can keep together, and the withdrawn ones: the least reliable of each clash."""
-    kept = {mined: _with_what_follows(mined.part) for mined in chosen}
+    parts_of = {mined: _with_what_follows(mined.part) for mined in constraints}
     withdrawn = []
-    while (clash := find_clash(ConstraintSet.of(part for parts in kept.values() for part in parts))) is not None:
+    while (clash := find_clash(ConstraintSet.of(part for parts in parts_of.values() for part in parts))) is not None:
         clashing = set(clash.constraints)
-        candidates = (mined for mined, parts in kept.items() if not clashing.isdisjoint(parts))
+        candidates = (mined for mined, parts in parts_of.items() if not clashing.isdisjoint(parts))
         weakest = min(candidates, key=lambda mined: (mined.confidence, mined.support))
         withdrawn.append(weakest)
-        del kept[weakest]
-    return tuple(kept), tuple(withdrawn)
+        del parts_of[weakest]
+    return tuple(parts_of), tuple(withdrawn)
 
 
 def _with_what_follows(part: Part) -> tuple[Part, ...]:

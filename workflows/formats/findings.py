@@ -38,7 +38,7 @@ class Findings:
             raise self._refusal()
 
     def refusal(self, element: str, message: str) -> ModelRefused:
-        """An error with all problems so far and one more, after which nothing can be read."""
+        """An error with all problems so far and one more, which ends the reading."""
         self.refuse(element, message)
         return self._refusal()
 

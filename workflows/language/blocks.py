@@ -23,7 +23,7 @@ def one_event(name: str) -> ProcessAutomaton:
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Concatenation: a word of each part, in order; ``most``, here and below, is the largest number of states."""
+    """Concatenation: a word of each part, in order; ``most``, here and below, is the limit of states."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -51,18 +51,18 @@ def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -
     return deterministic(replace(looped, accepting=union.accepting & is_body), most)
 
 
-def so_many_times(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
+def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
     """Repetition: a word of the body ``count`` times, with a word of ``redo`` between; by doubling."""
     _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
-    found, power = body, one_after_another((redo, body), most)
+    automaton, power = body, one_after_another((redo, body), most)
     rounds = count - 1
     while rounds:
         if rounds & 1:
-            found = one_after_another((found, power), most)
+            automaton = one_after_another((automaton, power), most)
         rounds >>= 1
         if rounds:
             power = one_after_another((power, power), most)
-    return found
+    return automaton
 
 
 def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
@@ -81,22 +81,22 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
             states=min(states, 1 << 53),
             max_states=most,
         )
-    found = groups[0]
+    automaton = groups[0]
     for group in sorted(groups[1:], key=len):
-        found = _product(found, group)
-    return found
+        automaton = _product(automaton, group)
+    return automaton
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """A word of each of some branches, at least one, in any interleaving.
+    """A word of one or more branches each, in any interleaving.
 
     Each branch may be left out, so the result is the interleaving of optional branches; without the empty word, if no
     branch has it.
     """
     if len(branches) == 1:
         return branches[0]
-    found = interleaved([one_of((branch, NOTHING), most) for branch in branches], most)
-    return found if any(branch.accepting[0] for branch in branches) else _not_empty(found, most)
+    automaton = interleaved([one_of((branch, NOTHING), most) for branch in branches], most)
+    return automaton if any(branch.accepting[0] for branch in branches) else _not_empty(automaton, most)
 
 
 def many_at_once(body: ProcessAutomaton, most: int) -> ProcessAutomaton:
@@ -194,21 +194,21 @@ def _not_empty(automaton: ProcessAutomaton, most: int) -> ProcessAutomaton:
 
 def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
     """The interleaving of branches with common letters."""
-    found, *others = sorted(branches, key=len)
-    for other in others:
-        if len(found) * len(other) > 4 * most:
+    automaton, *others = sorted(branches, key=len)
+    for branch in others:
+        if len(automaton) * len(branch) > 4 * most:
             raise AutomatonTooLarge(
-                f"parallel branches that share events have {len(found)} and {len(other)} states, so "
-                f"{len(found) * len(other)} together; at most {4 * most} are explored",
-                states=len(found) * len(other),
+                f"parallel branches that share events have {len(automaton)} and {len(branch)} states, so "
+                f"{len(automaton) * len(branch)} together; at most {4 * most} are explored",
+                states=len(automaton) * len(branch),
                 max_states=most,
             )
-        first, second = moves_of(found), moves_of(other)
-        union, _ = side_by_side((found, other))  # maps the letters of both to common letters
+        first, second = moves_of(automaton), moves_of(branch)
+        union, _ = side_by_side((automaton, branch))  # maps the letters of both to common letters
         codes = union.labels
-        width = len(other)
-        rows, columns = np.arange(len(found)), np.arange(width)
-        own, its = len(first.sources), len(second.sources)
+        width = len(branch)
+        rows, columns = np.arange(len(automaton)), np.arange(width)
+        first_size, second_size = len(first.sources), len(second.sources)
         moves = Moves(
             letters=union.letters,
             sources=np.concatenate(
@@ -217,7 +217,12 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
                     (rows[:, None] * width + second.sources).ravel(),
                 ]
             ),
-            labels=np.concatenate([np.repeat(codes[:own], width), np.tile(codes[own : own + its], len(found))]),
+            labels=np.concatenate(
+                [
+                    np.repeat(codes[:first_size], width),
+                    np.tile(codes[first_size : first_size + second_size], len(automaton)),
+                ]
+            ),
             targets=np.concatenate(
                 [
                     (first.targets[:, None] * width + columns).ravel(),
@@ -225,10 +230,10 @@ def _mixed(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
                 ]
             ),
             initial=np.zeros(1, np.int64),
-            accepting=np.outer(found.accepting, other.accepting).ravel(),
+            accepting=np.outer(automaton.accepting, branch.accepting).ravel(),
         )
-        found = deterministic(moves, most)
-    return found
+        automaton = deterministic(moves, most)
+    return automaton
 
 
 def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutomaton:
@@ -238,8 +243,12 @@ def _product(first: ProcessAutomaton, second: ProcessAutomaton) -> ProcessAutoma
     height, width = len(first), len(second)
     table = np.full((height, width, len(letters)), NOWHERE, np.int64)
     rows, columns = np.arange(height)[:, None, None], np.arange(width)[None, :, None]
-    own, its = first.table.astype(np.int64)[:, None, :], second.table.astype(np.int64)[None, :, :]
-    table[:, :, [codes[letter] for letter in first.letters]] = np.where(own == NOWHERE, NOWHERE, own * width + columns)
-    table[:, :, [codes[letter] for letter in second.letters]] = np.where(its == NOWHERE, NOWHERE, rows * width + its)
+    first_targets, second_targets = first.table.astype(np.int64)[:, None, :], second.table.astype(np.int64)[None, :, :]
+    table[:, :, [codes[letter] for letter in first.letters]] = np.where(
+        first_targets == NOWHERE, NOWHERE, first_targets * width + columns
+    )
+    table[:, :, [codes[letter] for letter in second.letters]] = np.where(
+        second_targets == NOWHERE, NOWHERE, rows * width + second_targets
+    )
     accepting = np.outer(first.accepting, second.accepting).ravel()
     return canonical(letters, table.reshape(height * width, len(letters)), accepting, 0)

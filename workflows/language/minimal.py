@@ -30,7 +30,7 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
     classes = _refined(moves, np.unique(distance, return_inverse=True)[1])
     _, first = np.unique(classes, return_index=True)
     table = _table(moves)
-    return canonical(automaton.letters, _led(classes, table[first]), moves.accepting[first], int(classes[0]))
+    return canonical(automaton.letters, _class_table(classes, table[first]), moves.accepting[first], int(classes[0]))
 
 
 def canonical(
@@ -55,13 +55,13 @@ def _table(moves: Moves) -> NDArray[np.int64]:
     return table
 
 
-def _led(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
+def _class_table(classes: Numbers, table: NDArray[np.int64]) -> NDArray[np.int64]:
     """The transition table with classes in place of states."""
     return np.append(classes, NOWHERE)[table]
 
 
 def _refined(moves: Moves, classes: Numbers) -> Numbers:
-    """The coarsest refinement of some classes in which each letter leads from one class to one class, or nowhere.
+    """The coarsest refinement of the given classes in which each letter leads from one class to one class, or nowhere.
 
     Moves are sorted by state and letter.
     """

@@ -86,10 +86,10 @@ def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.i
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
     sources, labels, targets = [], [], []
     for begin, part in zip(begins, parts, strict=False):
-        own = moves_of(part)
-        sources.append(own.sources + begin)
-        targets.append(own.targets + begin)
-        labels.append(np.array([codes[letter] for letter in part.letters], np.int64)[own.labels])
+        moves = moves_of(part)
+        sources.append(moves.sources + begin)
+        targets.append(moves.targets + begin)
+        labels.append(np.array([codes[letter] for letter in part.letters], np.int64)[moves.labels])
     union = Moves(
         letters=letters,
         sources=np.concatenate(sources),

@@ -65,10 +65,10 @@ def _without_detours(moves: Moves) -> Moves:
         if (further == after).all():
             break
         after = further
-    kept, numbers = np.unique(after, return_inverse=True)
+    distinct_states, numbers = np.unique(after, return_inverse=True)
     is_moved = after != np.arange(states)
     accepting = moves.accepting & ~is_moved
-    return replace(moves, accepting=accepting).renumbered(numbers.astype(np.int64), len(kept))
+    return replace(moves, accepting=accepting).renumbered(numbers.astype(np.int64), len(distinct_states))
 
 
 def _reversed(moves: Moves) -> Moves:

@@ -55,9 +55,9 @@ def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
     if plain is None:
         fewer = moves if len(moves) < _WORTH_REDUCING else reduced(moves)
         plain = _Determinisation(fewer, 4 * max_states + _MORE).run()
-    found = minimal(plain)
-    check_size(len(found), max_states)
-    return found
+    automaton = minimal(plain)
+    check_size(len(automaton), max_states)
+    return automaton
 
 
 def check_size(states: int, max_states: int) -> None:
@@ -102,8 +102,8 @@ def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
     keys = frontier = np.arange(states, dtype=np.int64) * (states + 1)
     while len(frontier):
         place, edges = edges_at(silent.offsets, frontier % states)
-        found = distinct(frontier[place] // states * states + silent.targets[edges])
-        frontier = found[~_members(keys)(found)]
+        pairs = distinct(frontier[place] // states * states + silent.targets[edges])
+        frontier = pairs[~_members(keys)(pairs)]
         keys = distinct(np.concatenate([keys, frontier]))
         if len(keys) > most:
             return keys[:0], keys[:0]
@@ -166,8 +166,8 @@ class _Determinisation:
             place, edges = edges_at(self._silent.offsets, frontier % states)
             if not len(edges):
                 break
-            found = distinct(frontier[place] // states * states + self._silent.targets[edges])
-            frontier = found[~is_known(found)]
+            pairs = distinct(frontier[place] // states * states + self._silent.targets[edges])
+            frontier = pairs[~is_known(pairs)]
             keys = distinct(np.concatenate([keys, frontier]))
             is_known = _members(keys)
             self._spend(len(frontier))
@@ -209,4 +209,4 @@ class _Determinisation:
 
 
 def _members(keys: Numbers) -> Callable[[Numbers], NDArray[np.bool_]]:
-    return lambda asked: keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked
+    return lambda candidates: keys[np.minimum(np.searchsorted(keys, candidates), len(keys) - 1)] == candidates

@@ -15,7 +15,7 @@ from workflows.language.blocks import (
     one_after_another,
     one_event,
     one_of,
-    so_many_times,
+    repetition,
 )
 from workflows.language.subsets import check_size
 from workflows.limits import CompileLimits
@@ -82,4 +82,4 @@ class _Builder:
         body, redo = self.build(loop.body), self.build(loop.redo)
         if loop.repetitions is None:
             return again_and_again(body, redo, self._most)
-        return so_many_times(body, redo, loop.repetitions, self._most)
+        return repetition(body, redo, loop.repetitions, self._most)

@@ -130,16 +130,16 @@ class _Fusion:
         self._drop(name, place)
         for taker in takers:
             before = self._steps[taker]
-            self._put(taker, replace(before, inputs=step.inputs))
+            self._set_step(taker, replace(before, inputs=step.inputs))
         return takers | {maker for other in step.inputs for maker in self._makers[other]}
 
     def _replace_outputs(self, name: int, place: int, outputs: Places) -> None:
         before = self._steps[name]
-        kept = [other for other in before.outputs if other != place]
-        count = len(before.outputs) - len(kept)
-        self._put(name, replace(before, outputs=tuple(sorted((*kept, *(outputs * count))))))
+        remaining = [other for other in before.outputs if other != place]
+        count = len(before.outputs) - len(remaining)
+        self._set_step(name, replace(before, outputs=tuple(sorted((*remaining, *(outputs * count))))))
 
-    def _put(self, name: int, step: Transition) -> None:
+    def _set_step(self, name: int, step: Transition) -> None:
         self._unlink(name)
         self._steps[name] = step
         self._link(name, step)
@@ -169,14 +169,14 @@ class _Fusion:
                 self._watchers[place].discard((name, bool(is_wait)))
 
     def _renumbered(self) -> WorkflowNet:
-        kept = [place for place in range(len(self._net.places)) if place not in self._gone]
-        number = {place: index for index, place in enumerate(kept)}
+        remaining = [place for place in range(len(self._net.places)) if place not in self._gone]
+        number = {place: index for index, place in enumerate(remaining)}
 
         def renamed(places: Places) -> Places:
             return tuple(number[place] for place in places if place in number)
 
         return WorkflowNet(
-            places=tuple(self._net.places[place] for place in kept),
+            places=tuple(self._net.places[place] for place in remaining),
             transitions=tuple(
                 replace(
                     step,

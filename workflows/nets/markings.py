@@ -86,9 +86,9 @@ def explore(net: WorkflowNet, limits: CompileLimits, progress: Progress | None =
         packing = Packing(len(net.places), bits)
         if heaviest_arc > packing.most and bits < FIELD_BITS[-1]:
             continue
-        found = _Search(net, packing, limits.max_markings, progress).run()
-        if found is not None:
-            return found
+        markings = _Search(net, packing, limits.max_markings, progress).run()
+        if markings is not None:
+            return markings
     raise AssertionError("the widest fields end in an answer or an error")
 
 

@@ -22,7 +22,7 @@ NOTHING = Silent()
 
 def sequence(parts: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
     """All parts, one after the other."""
-    flat = _flat([*one.parts] if isinstance(one, Sequence) else [one] for one in parts)
+    flat = _flat([*part.parts] if isinstance(part, Sequence) else [part] for part in parts)
     return Sequence(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
 
@@ -50,7 +50,7 @@ def choice(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
 
 def parallel(branches: Iterable[ProcessTree], origin: str = "") -> ProcessTree:
     """All branches, interleaved."""
-    flat = _flat([*one.branches] if isinstance(one, Parallel) else [one] for one in branches)
+    flat = _flat([*branch.branches] if isinstance(branch, Parallel) else [branch] for branch in branches)
     return Parallel(flat, origin=origin) if len(flat) > 1 else flat[0] if flat else NOTHING
 
 

@@ -54,7 +54,7 @@ class Packing:
         return self.fields((place, 1 << (self.bits - 1)) for place in range(self.places))
 
     def mask(self, places: Places) -> Words:
-        """The words with all bits set in the fields of some places."""
+        """The words with all bits set in the fields of the given places."""
         return self.fields((place, (1 << self.bits) - 1) for place in set(places))
 
     def tokens(self, marking: Words) -> dict[int, int]:

@@ -84,7 +84,7 @@ class TreeNet:
 
     def add(self, step: TreeTransition) -> int:
         self._count += 1
-        self._put(self._count, step)
+        self._set_step(self._count, step)
         return self._count
 
     def link(self, source: int, target: int | None, tree: ProcessTree = normal_forms.NOTHING) -> int:
@@ -93,15 +93,15 @@ class TreeNet:
         return self.add(TreeTransition(inputs=frozenset({source}), outputs=outputs, tree=tree))
 
     def change(self, name: int, step: TreeTransition) -> None:
-        self._put(name, step)
+        self._set_step(name, step)
 
     def tree(self) -> ProcessTree | None:
         """The tree, if one step is left that leads from source to sink, or to the end."""
         if len(self.steps) != 1:
             return None
         (step,) = self.steps.values()
-        wanted = frozenset() if self.sink is None else frozenset({self.sink})
-        is_all = step.inputs == {self.source} and step.outputs == wanted and not step.signal
+        final_places = frozenset() if self.sink is None else frozenset({self.sink})
+        is_all = step.inputs == {self.source} and step.outputs == final_places and not step.signal
         return step.tree if is_all else None
 
     def is_single(self) -> bool:
@@ -145,7 +145,7 @@ class TreeNet:
                 first = self.steps[names[0]]
                 tree = normal_forms.choice((self.steps[name].tree for name in names), self.words[place])
                 self._remove(names[1:])
-                self._put(names[0], replace(first, tree=tree))
+                self._set_step(names[0], replace(first, tree=tree))
                 return True
         return False
 
@@ -167,7 +167,7 @@ class TreeNet:
             self.sink = following
         for name in list(self._takers[place]):
             step = self.steps[name]
-            self._put(name, replace(step, inputs=step.inputs - {place} | {following}))
+            self._set_step(name, replace(step, inputs=step.inputs - {place} | {following}))
         self.link(place, following, normal_forms.loop(normal_forms.NOTHING, redo, self.words[place]))
         return True
 
@@ -185,7 +185,7 @@ class TreeNet:
         self._remove([name])
         for maker in list(self._makers[place]):
             before = self.steps[maker]
-            self._put(maker, replace(before, outputs=before.outputs - {place} | {target}))
+            self._set_step(maker, replace(before, outputs=before.outputs - {place} | {target}))
         self.words[target] = self.words[target] or self.words[place]
         return True
 
@@ -202,7 +202,7 @@ class TreeNet:
         (origin,) = step.inputs
         self._remove([name])
         for taker in list(self._takers[place]):
-            self._put(taker, replace(self.steps[taker], inputs=frozenset({origin})))
+            self._set_step(taker, replace(self.steps[taker], inputs=frozenset({origin})))
         self.words[origin] = self.words[origin] or self.words[place]
         return True
 
@@ -216,7 +216,7 @@ class TreeNet:
             return False
         tree = normal_forms.sequence((first.tree, second.tree))
         self._remove([second_name])
-        self._put(first_name, replace(second, inputs=first.inputs, tree=tree, is_open_join=first.is_open_join))
+        self._set_step(first_name, replace(second, inputs=first.inputs, tree=tree, is_open_join=first.is_open_join))
         return True
 
     def _loop(self, place: int) -> bool:
@@ -239,7 +239,9 @@ class TreeNet:
             return False
         redo = normal_forms.choice((self.steps[taker].tree for taker in back), self.words[end])
         self._remove(back)
-        self._put(name, replace(body, tree=normal_forms.loop(body.tree, redo, self.words[end] or self.words[place])))
+        self._set_step(
+            name, replace(body, tree=normal_forms.loop(body.tree, redo, self.words[end] or self.words[place]))
+        )
         return True
 
     def _vanish(self, place: int) -> bool:
@@ -255,7 +257,7 @@ class TreeNet:
         self._remove([name])
         for maker in list(self._makers[place]):
             before = self.steps[maker]
-            self._put(maker, replace(before, outputs=before.outputs - {place}))
+            self._set_step(maker, replace(before, outputs=before.outputs - {place}))
         return True
 
     def _run_beside(self, place: int) -> bool:
@@ -270,9 +272,9 @@ class TreeNet:
     def _run_branches(self, split: int) -> bool:
         groups: dict[int | None, list[_Branch]] = defaultdict(list)
         for place in sorted(self.steps[split].outputs):
-            found = self._branch_from(place)
-            if found is not None:
-                join, branch = found
+            joined_branch = self._branch_from(place)
+            if joined_branch is not None:
+                join, branch = joined_branch
                 groups[join].append(branch)
         for join, branches in groups.items():
             if len(branches) < 2 or join == split:
@@ -311,14 +313,14 @@ class TreeNet:
         begin = self.place("")
         self._remove([branch.step for branch in branches if branch.step is not None])
         outputs = before.outputs - begins | {begin}
-        self._put(split, replace(before, outputs=outputs, is_open_split=before.is_open_split and len(outputs) > 1))
+        self._set_step(split, replace(before, outputs=outputs, is_open_split=before.is_open_split and len(outputs) > 1))
         if join is None:
             self.link(begin, None, tree)
             return
         after = self.steps[join]
         end = self.place("")
         inputs = after.inputs - frozenset(branch.end for branch in branches if branch.end is not None) | {end}
-        self._put(join, replace(after, inputs=inputs, is_open_join=after.is_open_join and len(inputs) > 1))
+        self._set_step(join, replace(after, inputs=inputs, is_open_join=after.is_open_join and len(inputs) > 1))
         self.link(begin, end, tree)
 
     def _merge_inputs(self, place: int) -> bool:
@@ -334,9 +336,9 @@ class TreeNet:
                 steps = self.steps[maker], self.steps[other_maker]
                 if maker == other_maker or steps[0].inputs != steps[1].inputs or not all(s.is_link for s in steps):
                     continue
-                self._put(other_maker, replace(steps[1], outputs=frozenset({place})))
+                self._set_step(other_maker, replace(steps[1], outputs=frozenset({place})))
                 inputs = self.steps[name].inputs - {other}
-                self._put(name, replace(self.steps[name], inputs=inputs, is_open_join=len(inputs) > 1))
+                self._set_step(name, replace(self.steps[name], inputs=inputs, is_open_join=len(inputs) > 1))
                 return True
         return False
 
@@ -348,9 +350,9 @@ class TreeNet:
     def _gather_splits_of(self, place: int) -> bool:
         families: dict[int, dict[int, Tokens]] = defaultdict(dict)
         for name in self._takers[place]:
-            chosen = self._chosen_by(name)
-            if chosen is not None:
-                families[chosen[0]][name] = chosen[1]
+            join_and_places = self._chosen_by(name)
+            if join_and_places is not None:
+                families[join_and_places[0]][name] = join_and_places[1]
         for join, family in families.items():
             begins = sorted(frozenset().union(*family.values()))
             subsets = set(family.values())
@@ -367,7 +369,7 @@ class TreeNet:
             self._remove([name for begin in begins for name in list(self._takers[begin])])
             self._remove(family)
             following = self.place("")
-            self._put(join, replace(self.steps[join], inputs=frozenset({following})))
+            self._set_step(join, replace(self.steps[join], inputs=frozenset({following})))
             self.link(place, following, tree)
             return True
         return False
@@ -417,7 +419,7 @@ class TreeNet:
         middle = self.place("")
         for name in list(makers):
             step = self.steps[name]
-            self._put(name, replace(step, outputs=step.outputs - shared | {middle}))
+            self._set_step(name, replace(step, outputs=step.outputs - shared | {middle}))
         self.add(TreeTransition(inputs=frozenset({middle}), outputs=shared))
         return True
 
@@ -433,7 +435,7 @@ class TreeNet:
         middle = self.place(next((self.words[other] for other in sorted(shared) if self.words[other]), ""))
         for name in list(takers):
             step = self.steps[name]
-            self._put(name, replace(step, inputs=step.inputs - shared | {middle}))
+            self._set_step(name, replace(step, inputs=step.inputs - shared | {middle}))
         self.add(TreeTransition(inputs=shared, outputs=frozenset({middle})))
         return True
 
@@ -448,7 +450,7 @@ class TreeNet:
         if any(len(self._takers[other]) > 1 for other in first.inputs):
             return False  # a choice between splits is handled as a whole
         self._remove([names[1]])
-        self._put(names[0], replace(first, outputs=first.outputs - {place} | second.outputs))
+        self._set_step(names[0], replace(first, outputs=first.outputs - {place} | second.outputs))
         return True
 
     def _join_further(self, place: int) -> bool:
@@ -462,7 +464,7 @@ class TreeNet:
         if any(len(self._makers[other]) > 1 for other in first.inputs):
             return False  # places that several splits fill are handled as a whole, too
         self._remove([names[0]])
-        self._put(names[1], replace(second, inputs=second.inputs - {place} | first.inputs))
+        self._set_step(names[1], replace(second, inputs=second.inputs - {place} | first.inputs))
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
@@ -470,12 +472,12 @@ class TreeNet:
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]
-        both = self.steps[first], self.steps[second]
-        if first == second or any(step.is_open_split or step.is_open_join or step.signal for step in both):
+        steps = self.steps[first], self.steps[second]
+        if first == second or any(step.is_open_split or step.is_open_join or step.signal for step in steps):
             return None
         return first, second
 
-    def _put(self, name: int, step: TreeTransition) -> None:
+    def _set_step(self, name: int, step: TreeTransition) -> None:
         if name in self.steps:
             self._unlink(name)
         self.steps[name] = step

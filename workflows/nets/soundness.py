@@ -63,13 +63,13 @@ def _stuck(markings: Markings) -> list[str]:
     dead_ends = np.flatnonzero(is_lost & ~has_steps)
     if not len(dead_ends):
         return [_livelock(markings, is_lost)]
-    found: dict[str, str] = {}
+    warnings: dict[str, str] = {}
     for marking in dead_ends[:1000].tolist():
         where = _dead_end(markings, marking)
-        found.setdefault(where, f"{where} ({_after(markings, marking)})")
-        if len(found) == _MOST_STUCK:
+        warnings.setdefault(where, f"{where} ({_after(markings, marking)})")
+        if len(warnings) == _MOST_STUCK:
             break
-    return list(found.values())
+    return list(warnings.values())
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
@@ -125,8 +125,8 @@ def _after(markings: Markings, marking: int) -> str:
     events = [label for number in markings.way_to(marking) if (label := transitions[number].label) is not None]
     if not events:
         return "at the very beginning"
-    shown = events if len(events) <= _MOST_EVENTS else ["...", *events[-_MOST_EVENTS:]]
-    return f"after {', '.join(shown)}"
+    listed_events = events if len(events) <= _MOST_EVENTS else ["...", *events[-_MOST_EVENTS:]]
+    return f"after {', '.join(listed_events)}"
 
 
 def _places(markings: Markings, marking: int) -> list[str]:
@@ -138,7 +138,7 @@ def _name(transition: Transition) -> str:
 
 
 def _listed(names: list[str], word: str = "and", comma: str = ", ") -> str:
-    shown = names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
-    if len(shown) == 1:
-        return shown[0]
-    return f"{comma.join(shown[:-1])} {word} {shown[-1]}"
+    listed_names = names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
+    if len(listed_names) == 1:
+        return listed_names[0]
+    return f"{comma.join(listed_names[:-1])} {word} {listed_names[-1]}"

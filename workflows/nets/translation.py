@@ -55,7 +55,7 @@ def translate(graph: FlowGraph) -> Translation:
     """
     translator = _Translator()
     source = translator.assembly.place("the beginning")
-    begins = _Scope(translator, graph, _Way()).put()
+    begins = _Scope(translator, graph, _Way()).add_steps()
     for name, tokens in begins:
         translator.assembly.silent((source,), tokens, name)
     net = translator.assembly.finish((source,), ((),))
@@ -100,7 +100,7 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The surroundings of a run.
+    """The context in which a graph runs.
 
     Attributes:
         done: Tokens that remain when a token of the run ends.
@@ -127,13 +127,13 @@ class _Translator:
         self.assembly = Assembly()
         self.notices: list[tuple[str, str]] = []
 
-    def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, own: Places) -> None:
-        """Add a throw to the block that has its exit."""
-        found = find_exit(tuple(frame.node for frame in frames), node.throws)
-        if found is None:
+    def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, tokens: Places) -> None:
+        """Add a throw to the innermost block that has its exit."""
+        catcher = find_exit(tuple(frame.node for frame in frames), node.throws)
+        if catcher is None:
             raise ModelRefused([(node.id, f"throws {node.throws!r}, an exit that no block around it has")])
-        frame = next(frame for frame in frames if frame.node is found[0])
-        frame.throws.append((place, own, found[1], str(node)))
+        frame = next(frame for frame in frames if frame.node is catcher[0])
+        frame.throws.append((place, tokens, catcher[1], str(node)))
 
     def repeated(self, node: Node, block: Block, way: _Way) -> _Begins:
         repeat = block.repeat
@@ -156,7 +156,7 @@ class _Translator:
 
     def run(self, graph: FlowGraph, way: _Way) -> _Begins:
         if is_single(graph):
-            return _Scope(self, graph, way).put()
+            return _Scope(self, graph, way).add_steps()
         tree = None if way.is_left_anywhere else fold_graph(graph)
         if tree is not None and can_be_net(tree):
             name = graph.name or graph.id
@@ -169,7 +169,7 @@ class _Translator:
     def _guarded(self, graph: FlowGraph, way: _Way) -> _Begins:
         name = graph.name or graph.id
         running = self.assembly.place(f"while {name!r} runs", is_bookkeeping=True)
-        begins = _Scope(self, graph, _Way(frames=way.frames, running=running, after=way.done)).put()
+        begins = _Scope(self, graph, _Way(frames=way.frames, running=running, after=way.done)).add_steps()
         waits = tuple(range(running + 1, len(self.assembly.places)))
         self.assembly.step(Transition(inputs=(running,), outputs=way.done, waits=waits, element=f"end of {name!r}"))
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
@@ -242,7 +242,7 @@ class _Scope:
         for node in graph.nodes:
             self._put_places(node)
 
-    def put(self) -> _Begins:
+    def add_steps(self) -> _Begins:
         """Add all steps; returns the alternatives to begin."""
         for node in self._graph.nodes:
             self._put_node(node)
@@ -319,13 +319,13 @@ class _Scope:
         for flows, most, does in ((incoming, MOST_JOINED, "joins"), (outgoing, MOST_SPLIT, "splits into")):
             if len(flows) > most:
                 raise ModelRefused([(node.id, f"{does} {len(flows)} flows; an inclusive gateway can have {most}")])
-        choices = [tuple(map(self._place_of, chosen)) for chosen in _subsets(outgoing)] or [self._done]
+        choices = [tuple(map(self._place_of, choice)) for choice in _subsets(outgoing)] or [self._done]
         if len(incoming) == 1:
-            for chosen in choices:
-                self._step(node, (self._place_of(incoming[0]),), chosen)
+            for choice in choices:
+                self._step(node, (self._place_of(incoming[0]),), choice)
             return
-        for chosen in choices:
-            self._step(node, (self._at[node.id],), chosen)
+        for choice in choices:
+            self._step(node, (self._at[node.id],), choice)
         heading = self._ways.heading_for(node)
         nowhere: frozenset[str] = frozenset()
         arrivals = {
@@ -341,7 +341,7 @@ class _Scope:
         assert node.block is not None
         first = len(self._assembly.places)
         exits = {leaves.id: self._out(node, leaves.id) for leaves in node.block.exits}
-        own = _Frame(node, exits)
+        frame = _Frame(node, exits)
         done = self._out(node)
         offered = [leaves for leaves in node.block.exits if not leaves.is_interrupting and not leaves.is_thrown]
         chances: dict[str, int] = {}
@@ -351,10 +351,10 @@ class _Scope:
             for leaves in offered:
                 chances[leaves.id] = self._assembly.place(f"exit {leaves.name!r} of {node}", is_bookkeeping=True)
             self._step(node, (finished,), self._out(node), resets=chances.values())
-        begins = self._translator.repeated(node, node.block, _Way(done, (*self._frames, own)))
+        begins = self._translator.repeated(node, node.block, _Way(done, (*self._frames, frame)))
         for name, tokens in begins:
-            put = self._out(node) if tokens == done else (*tokens, *chances.values())
-            self._assembly.silent((self._at[node.id],), put, name or str(node))
+            outputs = self._out(node) if tokens == done else (*tokens, *chances.values())
+            self._assembly.silent((self._at[node.id],), outputs, name or str(node))
         places = range(first, len(self._assembly.places))
         for place in places:
             self._positions.setdefault(place, self._ways.all_out_of(node))
@@ -362,24 +362,24 @@ class _Scope:
             self._positions[finished] = self._ways.out_of(node)
             for place in chances.values():
                 self._positions[place] = ()
-        self._put_exits(node.block, own, places, chances)
+        self._put_exits(node.block, frame, places, chances)
 
-    def _put_exits(self, block: Block, own: _Frame, places: range, chances: dict[str, int]) -> None:
+    def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
         """Add the exits: the block can be left with any of its tokens."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         emptied = () if is_plain else tuple(places)
-        for place, outputs, leaves, element in own.throws:
+        for place, outputs, leaves, element in frame.throws:
             if leaves.is_interrupting:
-                step = Transition(inputs=(place,), outputs=own.exits[leaves.id], resets=emptied, element=element)
+                step = Transition(inputs=(place,), outputs=frame.exits[leaves.id], resets=emptied, element=element)
             else:
-                step = Transition(inputs=(place,), outputs=(*outputs, *own.exits[leaves.id]), element=element)
+                step = Transition(inputs=(place,), outputs=(*outputs, *frame.exits[leaves.id]), element=element)
             self._assembly.step(step)
         tokens = [place for place in places if place not in self._assembly.bookkeeping]
         for leaves in block.exits:
-            element = f"exit {leaves.name!r} of {own.node}"
+            element = f"exit {leaves.name!r} of {frame.node}"
             for place in tokens if not leaves.is_thrown else ():
-                outputs = own.exits[leaves.id]
+                outputs = frame.exits[leaves.id]
                 if leaves.is_interrupting:
                     step = Transition(inputs=(place,), outputs=outputs, resets=emptied, element=element)
                 else:

@@ -94,9 +94,9 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
     """Add one split for each choice of branches."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
-    for chosen in product((True, False), repeat=len(ends)):
-        if any(chosen):
-            outputs = (begin if is_in else end for (begin, end), is_in in zip(ends, chosen, strict=True))
+    for choice in product((True, False), repeat=len(ends)):
+        if any(choice):
+            outputs = (begin if is_in else end for (begin, end), is_in in zip(ends, choice, strict=True))
             assembly.silent((source,), outputs, element)
     assembly.silent((end for _, end in ends), (sink,), element)
 

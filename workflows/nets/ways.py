@@ -92,7 +92,7 @@ def thrown_in(graph: FlowGraph) -> frozenset[str]:
 
 
 def find_exit(blocks: tuple[Node, ...], exit_id: str) -> tuple[Node, Exit] | None:
-    """The innermost of some nested blocks (outermost first) that has an exit, and the exit."""
+    """The innermost of the nested ``blocks`` (outermost first) that has an exit, and the exit."""
     for node in reversed(blocks):
         for leaves in node.block.exits if node.block else ():
             if leaves.id == exit_id:

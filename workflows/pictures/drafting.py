@@ -58,7 +58,8 @@ def size_of(source: Source) -> int:
             return len(source.nodes) + len(source.flows) + inner
         case WorkflowNet():
             arcs = sum(
-                len(one.inputs) + len(one.outputs) + len(one.resets) + len(one.waits) for one in source.transitions
+                len(transition.inputs) + len(transition.outputs) + len(transition.resets) + len(transition.waits)
+                for transition in source.transitions
             )
             return len(source.places) + len(source.transitions) + arcs
         case Activity() | Silent():
@@ -205,16 +206,16 @@ def _of_net(net: WorkflowNet) -> PictureDraft:
     boxes = [_place(number, net.initial, final) for number in range(len(net.places))]
     arrows: list[Arrow] = []
     for number, transition in enumerate(net.transitions):
-        element, own = f"transition-{number + 1}", len(boxes)
+        element, box_number = f"transition-{number + 1}", len(boxes)
         if transition.label is None:
             boxes.append(small_box(element, "silent"))
         else:
             boxes.append(task_box(element, transition.label, kind="transition", event=transition.label))
         for kind, places in (("in", transition.inputs), ("reset", transition.resets), ("wait", transition.waits)):
-            arrows.extend(_entering(element, kind, places, own))
+            arrows.extend(_entering(element, kind, places, box_number))
         for place in dict.fromkeys(transition.outputs):
             label = _often(transition.outputs, place)
-            arrows.append(Arrow(element=f"{element}-out-{place + 1}", source=own, target=place, label=label))
+            arrows.append(Arrow(element=f"{element}-out-{place + 1}", source=box_number, target=place, label=label))
     return PictureDraft(tuple(boxes), tuple(arrows))
 
 

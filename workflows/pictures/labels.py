@@ -74,21 +74,21 @@ def outside_labels(diagram: Diagram) -> dict[int, Label]:
         return below
     shapes = [_covered(shape) for shape in diagram.shapes if shape.kind not in AREAS]
     headings = [_heading(shape) for shape in diagram.shapes if shape.kind in ("subprocess", "group")]
-    taken = [*shapes, *headings, *_lines(diagram)]
-    chosen: dict[int, Label] = {}
+    obstacles = [*shapes, *headings, *_lines(diagram)]
+    labels: dict[int, Label] = {}
     for index in below:
-        label = _free(list(_places(diagram.shapes[index])), taken)
-        chosen[index] = label
-        taken.append(label.rectangle)
-    return chosen
+        label = _free(list(_places(diagram.shapes[index])), obstacles)
+        labels[index] = label
+        obstacles.append(label.rectangle)
+    return labels
 
 
-def _free(places: Sequence[Label], taken: Sequence[Rectangle]) -> Label:
+def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
     """The first free place, or the one with the fewest overlaps."""
     meetings = []
     for label in places:
-        own = label.rectangle
-        meetings.append(sum(own.meets(other) for other in taken))
+        rectangle = label.rectangle
+        meetings.append(sum(rectangle.meets(obstacle) for obstacle in obstacles))
         if not meetings[-1]:
             return label
     return places[meetings.index(min(meetings))]
@@ -146,14 +146,14 @@ def extent(diagram: Diagram, labels: Iterable[Label] | None = None) -> Rectangle
     """
     if labels is None:
         labels = [label for shape in diagram.shapes if (label := label_below(shape)) is not None]
-    held = [_covered(shape) for shape in diagram.shapes]
-    held.extend(_lines(diagram))
-    held.extend(label.rectangle for label in labels)
-    if not held:
+    rectangles = [_covered(shape) for shape in diagram.shapes]
+    rectangles.extend(_lines(diagram))
+    rectangles.extend(label.rectangle for label in labels)
+    if not rectangles:
         return Rectangle(left=0.0, top=0.0, right=120.0, bottom=60.0)
     return Rectangle(
-        left=min(one.left for one in held),
-        top=min(one.top for one in held),
-        right=max(one.right for one in held),
-        bottom=max(one.bottom for one in held),
+        left=min(rectangle.left for rectangle in rectangles),
+        top=min(rectangle.top for rectangle in rectangles),
+        right=max(rectangle.right for rectangle in rectangles),
+        bottom=max(rectangle.bottom for rectangle in rectangles),
     )

@@ -135,15 +135,15 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
 def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
     """Numbers in the order of a depth-first walk, so that branches stay together."""
     _, after = neighbours(len(layer_of), links)
-    found: dict[int, None] = {}
+    order: dict[int, None] = {}
     for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
         walk = [root]
         while walk:
             number = walk.pop()
-            if number not in found:
-                found[number] = None
+            if number not in order:
+                order[number] = None
                 walk.extend(reversed(after[number]))
-    return list(found)
+    return list(order)
 
 
 def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
@@ -159,11 +159,11 @@ def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
     """Order a layer by the mean places of neighbours beside it; members without neighbours keep their place."""
     place = {number: index for index, number in enumerate(fixed)}
-    own = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
+    position = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
 
     def barycentre(number: int) -> float:
         places = [place[other] for other in neighbours[number]]
-        return sum(places) / len(places) if places else own[number]
+        return sum(places) / len(places) if places else position[number]
 
     layer.sort(key=barycentre)
 

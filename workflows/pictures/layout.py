@@ -42,9 +42,9 @@ class _Placed:
         layer = self.layers.layer_of[number]
         if number >= len(self.draft.boxes):
             return self.left[layer], self.left[layer] + self.width[layer]
-        own = self.draft.boxes[number].width
-        left = self.left[layer] + (self.width[layer] - own) / 2
-        return left, left + own
+        width = self.draft.boxes[number].width
+        left = self.left[layer] + (self.width[layer] - width) / 2
+        return left, left + width
 
 
 def laid_out(draft: PictureDraft) -> Diagram:
@@ -84,12 +84,12 @@ def _hop(draft: PictureDraft, layers: Layered, middle: Sequence[float], arrow: A
 
 
 def _port_offset(draft: PictureDraft, arrow: Arrow) -> float:
-    """The distance from the middle of a box down to where an arrow leaves it; ports are below the box's own flow."""
+    """The distance from the middle of a box down to its port for an arrow; ports are below the box's own flow."""
     return port_height(draft.boxes[arrow.source].height, arrow.port) if arrow.port else 0.0
 
 
 def port_height(height: float, port: int) -> float:
-    """The distance of a port below the middle of a box of some height; ports are counted from 1."""
+    """The distance of a port below the middle of a box; ports are counted from 1."""
     return min(port * PORT_DISTANCE, height / 2 - 4.0)
 
 
@@ -107,9 +107,9 @@ class _Tracks:
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS
-        for given, arrows in ((self.leave, leaving), (self.enter, entering)):
+        for positions, arrows in ((self.leave, leaving), (self.enter, entering)):
             for arrow in arrows:
-                given[arrow] = self.x
+                positions[arrow] = self.x
                 self.x += _BETWEEN_TRACKS
 
 

@@ -42,7 +42,7 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
 
 
 def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
-    """How far each box or place reaches above and below its middle, with its text and half of the space to the next."""
+    """The extent of each box or place above and below its middle, with its text and half of the space to the next."""
     above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
     for number, box in enumerate(draft.boxes):
         above[number] = (box.height + _BETWEEN_BOXES) / 2
@@ -62,12 +62,12 @@ class _Column:
             self._offsets.append(self._offsets[-1] + below[upper] + above[lower])
         self._fixed: list[int] = []  # sorted
 
-    def move(self, index: int, wanted: Sequence[float]) -> None:
-        """Move a member to the median of some heights, as far as earlier moved members allow."""
-        if not wanted:
+    def move(self, index: int, wanted_heights: Sequence[float]) -> None:
+        """Move a member to the median of its wanted heights, as far as earlier moved members allow."""
+        if not wanted_heights:
             return
         place = bisect(self._fixed, index)
-        height = median(wanted)
+        height = median(wanted_heights)
         if place < len(self._fixed):
             height = min(height, self._limit(self._fixed[place], index))
         if place:
@@ -78,7 +78,7 @@ class _Column:
             self._push(index, step)
 
     def _limit(self, fixed: int, index: int) -> float:
-        """The position of a member at the least distance from another."""
+        """The position of a member at the least distance from a fixed member."""
         return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
 
     def _push(self, index: int, step: int) -> None:

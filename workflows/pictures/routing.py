@@ -49,7 +49,9 @@ def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
     for group in sorted(groups.values(), key=_turn):
         low = min(min(hop.rise, hop.fall) for hop in group)
         high = max(max(hop.rise, hop.fall) for hop in group)
-        track = max((taken + 1 for bottom, top, taken in placed if bottom <= high and low <= top), default=0)
+        track = max(
+            (other_track + 1 for bottom, top, other_track in placed if bottom <= high and low <= top), default=0
+        )
         placed.append((low, high, track))
         tracks.update(dict.fromkeys(group, track))
     return tracks
@@ -64,31 +66,31 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
     """For each backward arrow, the height below all boxes in its way, and below shorter such arrows."""
     lanes: dict[Arrow, float] = {}
-    taken: list[tuple[int, int, float]] = []
+    occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {
         arrow: (layers.layer_of[arrow.target], layers.layer_of[arrow.source]) for arrow in back
     }
-    for arrow in sorted(back, key=lambda one: spans[one][1] - spans[one][0]):
+    for arrow in sorted(back, key=lambda back_arrow: spans[back_arrow][1] - spans[back_arrow][0]):
         first, last = spans[arrow]
         height = max(bottoms[first : last + 1]) + _BETWEEN_LANES / 2
-        for other_first, other_last, other in sorted(taken, key=lambda one: one[2]):
+        for other_first, other_last, other in sorted(occupied_spans, key=lambda span: span[2]):
             if other_first <= last + 1 and first <= other_last + 1 and other > height - _BETWEEN_LANES:
                 height = max(height, other + _BETWEEN_LANES)
         lanes[arrow] = height
-        taken.append((first, last, height))
+        occupied_spans.append((first, last, height))
     return lanes
 
 
 def without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
     """The line without points that lie between their neighbours."""
-    kept: list[Point] = []
+    corners: list[Point] = []
     for point in points:
-        if kept and abs(kept[-1][0] - point[0]) < _LEVEL and abs(kept[-1][1] - point[1]) < _LEVEL:
+        if corners and abs(corners[-1][0] - point[0]) < _LEVEL and abs(corners[-1][1] - point[1]) < _LEVEL:
             continue
-        if len(kept) > 1 and _is_between(kept[-2], kept[-1], point):
-            kept.pop()
-        kept.append(point)
-    return tuple(kept) if len(kept) > 1 else (points[0], points[-1])
+        if len(corners) > 1 and _is_between(corners[-2], corners[-1], point):
+            corners.pop()
+        corners.append(point)
+    return tuple(corners) if len(corners) > 1 else (points[0], points[-1])
 
 
 def _is_between(first: Point, middle: Point, last: Point) -> bool:

@@ -42,13 +42,13 @@ def in_rows(diagram: Diagram) -> Diagram:
 
 def _breaks(diagram: Diagram) -> list[_Break]:
     crossing = _pieces(diagram.edges)
-    found: list[_Break] = []
+    breaks: list[_Break] = []
     for left, right in _gaps(diagram.shapes):
         x = (left + right) / 2
-        met = [one for one in crossing if one[0] < x < one[1]]
+        met = [piece for piece in crossing if piece[0] < x < piece[1]]
         if len(met) == 1 and met[0][4]:
-            found.append(_Break(x, met[0][2], met[0][3]))
-    return found
+            breaks.append(_Break(x, met[0][2], met[0][3]))
+    return breaks
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
@@ -82,22 +82,22 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """The last break within each row's width, or else the next break; no row is very short."""
-    usable = [one for one in breaks if one.x < held.right - _ROW / 2]
-    chosen: list[_Break] = []
-    places = [one.x for one in usable]
+    """The breaks to use: for each row the last one within its width, or else the next; no row is very short."""
+    usable = [candidate for candidate in breaks if candidate.x < held.right - _ROW / 2]
+    selection: list[_Break] = []
+    places = [candidate.x for candidate in usable]
     begin, used = held.left, 0
     while (first := max(used, bisect_right(places, begin + _ROW / 2))) < len(usable):
         number = max(bisect_right(places, begin + _ROW) - 1, first)
-        chosen.append(usable[number])
+        selection.append(usable[number])
         begin, used = places[number], number + 1
-    return chosen
+    return selection
 
 
 class _Rows:
     def __init__(self, diagram: Diagram, breaks: Sequence[_Break], held: Rectangle) -> None:
         self._diagram, self._breaks, self._left = diagram, breaks, held.left
-        self._at = [one.x for one in breaks]
+        self._at = [row_break.x for row_break in breaks]
         self._height = held.bottom - held.top + _BETWEEN
         self._bottom = held.bottom
 
@@ -106,7 +106,9 @@ class _Rows:
         for shape in self._diagram.shapes:
             x, y = self._moved((shape.x, shape.y), self._row(shape.x + shape.width / 2))
             shapes.append(replace(shape, x=x, y=y))
-        edges = [replace(edge, points=self._led(number, edge)) for number, edge in enumerate(self._diagram.edges)]
+        edges = [
+            replace(edge, points=self._with_detours(number, edge)) for number, edge in enumerate(self._diagram.edges)
+        ]
         return Diagram(shapes=tuple(shapes), edges=tuple(edges))
 
     def _row(self, x: float) -> int:
@@ -116,14 +118,14 @@ class _Rows:
         begin = self._at[row - 1] if row else self._left
         return point[0] - begin + self._left, point[1] + row * self._height
 
-    def _led(self, number: int, edge: Edge) -> tuple[Point, ...]:
+    def _with_detours(self, number: int, edge: Edge) -> tuple[Point, ...]:
         """The points of an arrow, with a detour where it leads from row to row."""
-        own = {one.piece: row for row, one in enumerate(self._breaks) if one.edge == number}
+        row_of_piece = {row_break.piece: row for row, row_break in enumerate(self._breaks) if row_break.edge == number}
         points: list[Point] = []
         for place, point in enumerate(edge.points):
             points.append(self._moved(point, self._row(point[0])))
-            if place in own:
-                points.extend(self._around(own[place], point[1]))
+            if place in row_of_piece:
+                points.extend(self._around(row_of_piece[place], point[1]))
         return tuple(points)
 
     def _around(self, row: int, height: float) -> list[Point]:

@@ -46,12 +46,12 @@ class Panel:
 
 def draw_series(title: str, panels: Sequence[Panel]) -> str:
     """A picture of panels that share one axis of time, SVG; without any point a picture with a notice."""
-    shown = [panel for panel in panels if any(panel.series.values())][:MOST_PANELS]
-    times_us = [time_us for panel in shown for points in panel.series.values() for time_us, _ in points]
+    drawn_panels = [panel for panel in panels if any(panel.series.values())][:MOST_PANELS]
+    times_us = [time_us for panel in drawn_panels for points in panel.series.values() for time_us, _ in points]
     span = (min(times_us), max(times_us)) if times_us else (0, 0)
-    height = _GAP + max(1, len(shown)) * (_HEIGHT + _GAP)
-    content = [part for place, panel in enumerate(shown) for part in _panel(panel, span, _top(place))]
-    if not shown:
+    height = _GAP + max(1, len(drawn_panels)) * (_HEIGHT + _GAP)
+    content = [part for place, panel in enumerate(drawn_panels) for part in _panel(panel, span, _top(place))]
+    if not drawn_panels:
         content = [text_lines("text", ["no values yet"], (_LEFT + _WIDTH / 2, height / 2), _LARGE)]
     head = (
         element("title", {}, escaped(shortened(title, MOST_IN_TITLE))),

@@ -70,7 +70,7 @@ def element(name: str, attributes: dict[str, Value], *children: str) -> str:
 
 
 def picture(corner: Point, size: Point, head: Sequence[str], content: Iterable[str], *, scale: float = 1.0) -> str:
-    """A whole picture on a page of some size, with titles and styles in its head."""
+    """A whole picture on a page of the given size, with titles and styles in its head."""
     return element(
         "svg",
         {

@@ -64,11 +64,11 @@ def _chopped(piece: str, width: float, size: float) -> list[str]:
     """Cut a piece without places to break where the line is full."""
     lines, begin, parts = list[str](), 0, 0.0
     for place, letter in enumerate(piece):
-        own = _part(letter)
-        if place > begin and letter != " " and size * (parts + own) > width:
+        letter_width = _part(letter)
+        if place > begin and letter != " " and size * (parts + letter_width) > width:
             lines.append(piece[begin:place])
             begin, parts = place, 0.0
-        parts += own
+        parts += letter_width
     return [*lines, piece[begin:]]
 
 

@@ -71,7 +71,7 @@ def relations_of_outline(outline: Outline) -> RelationTable:
 
 
 def _has(groups: GroupFamilies, subset: int) -> NDArray[np.bool_]:
-    """The mask of the groups of which some trace shows exactly the given subset."""
+    """The mask of the groups of which some trace has exactly the given subset."""
     holds: NDArray[np.bool_] = (groups.families >> subset) & 1 == 1
     return holds
 
@@ -89,8 +89,8 @@ def _long_clauses(outline: Outline, events: tuple[str, ...]) -> Iterator[Clause]
     for group in triples.members[apart].tolist():
         yield Clause(frozenset(events[place] for place in group), None)
     for head in range(3):
-        one, other = (member for member in range(3) if member != head)
-        holds = _has(triples, _ALL) & _has(triples, 1 << one) & _has(triples, 1 << other)
+        first, second = (member for member in range(3) if member != head)
+        holds = _has(triples, _ALL) & _has(triples, 1 << first) & _has(triples, 1 << second)
         holds &= ~_has(triples, _ALL - (1 << head))
         for group in triples.members[holds].tolist():
-            yield Clause(frozenset({events[group[one]], events[group[other]]}), events[group[head]])
+            yield Clause(frozenset({events[group[first]], events[group[second]]}), events[group[head]])

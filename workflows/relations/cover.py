@@ -54,7 +54,7 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """The given types, and all types that every trace with them has too."""
+        """The closure of a set of types: the types of every trace that has all types of the set."""
         closed = self._base | self.always | types
         waiting = closed & ~self._base
         while waiting:
@@ -70,7 +70,7 @@ class _Occurrence:
         return closed
 
     def is_impossible(self, types: int, without: int = 0) -> bool:
-        """Whether no trace has all of some types, which are closed."""
+        """Whether no trace has all types of a closed set."""
         return any(self.excludes[place] & types for place in members(types)) or any(
             ban & ~types == 0 and ban != without for ban in self._bans
         )
@@ -98,20 +98,20 @@ class _Occurrence:
         Types that always occur are left out.
         """
         needs = [1 << place for place in range(len(self.places))]
-        for one, other in extraction.require:
-            needs[self.places[one]] |= 1 << self.places[other]
+        for trigger, required in extraction.require:
+            needs[self.places[trigger]] |= 1 << self.places[required]
         rings: dict[int, list[int]] = {}
-        before = Counter(one for one, _ in extraction.prior)
+        before = Counter(earlier for earlier, _ in extraction.prior)
         for name in sorted(extraction.events, key=lambda name: -before[name]):  # types that precede many others first
             place = self.places[name]
             if not self.always >> place & 1:
                 rings.setdefault(needs[place] & ~self.always, []).append(place)
         return rings
 
-    def _require(self, one: int, other: int) -> None:
-        if one != other:
-            self.requires[one] |= 1 << other
-            self.kept[Require(self._names[one], self._names[other])] = None
+    def _require(self, trigger: int, required: int) -> None:
+        if trigger != required:
+            self.requires[trigger] |= 1 << required
+            self.kept[Require(self._names[trigger], self._names[required])] = None
 
     def _reduce_rules(self) -> None:
         listed = [part for part in self._parts if isinstance(part, Clause) and part.body and part.head is not None]
@@ -126,28 +126,28 @@ class _Occurrence:
         """Remove requirements that follow from longer clauses together with other requirements."""
         requirements = [part for part in self.kept if isinstance(part, Require)] if self.rules else []
         for part in requirements:
-            one, bit = self.places[part.trigger], 1 << self.places[part.required]
-            self.requires[one] ^= bit
-            if self.closure(1 << one) & bit:
+            trigger, bit = self.places[part.trigger], 1 << self.places[part.required]
+            self.requires[trigger] ^= bit
+            if self.closure(1 << trigger) & bit:
                 del self.kept[part]
             else:
-                self.requires[one] |= bit
+                self.requires[trigger] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
         """Remove exclusions that follow from others, or from both types being ends."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
-        for one, other in extraction.exclusive:
-            self._exclude(one, other)
+        for first, second in extraction.exclusive:
+            self._exclude(first, second)
         size = [row.bit_count() for row in self.requires]
-        for one, other in sorted(pairs, key=lambda pair: -size[self.places[pair[0]]] - size[self.places[pair[1]]]):
-            self._exclude(one, other)
-            if not self.is_impossible(self.closure(self.bits((one, other)))):
-                self._exclude(one, other)
-                self.kept[Exclusive(one, other)] = None
+        for first, second in sorted(pairs, key=lambda pair: -size[self.places[pair[0]]] - size[self.places[pair[1]]]):
+            self._exclude(first, second)
+            if not self.is_impossible(self.closure(self.bits((first, second)))):
+                self._exclude(first, second)
+                self.kept[Exclusive(first, second)] = None
 
-    def _exclude(self, one: str, other: str) -> None:
-        self.excludes[self.places[one]] ^= 1 << self.places[other]
-        self.excludes[self.places[other]] ^= 1 << self.places[one]
+    def _exclude(self, first: str, second: str) -> None:
+        self.excludes[self.places[first]] ^= 1 << self.places[second]
+        self.excludes[self.places[second]] ^= 1 << self.places[first]
 
     def _reduce_bans(self) -> None:
         listed = [part for part in self._parts if isinstance(part, Clause) and part.head is None]
@@ -164,24 +164,24 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
     places = occurrence.places
     ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
     listed = [
-        (one, other)
-        for one, other in extraction.prior
-        if other not in ends and (one, other) not in apart and (other, one) not in apart
+        (earlier, later)
+        for earlier, later in extraction.prior
+        if later not in ends and (earlier, later) not in apart and (later, earlier) not in apart
     ]
     after = [0] * len(places)
-    for one, other in listed:
-        after[places[one]] |= 1 << places[other]
+    for earlier, later in listed:
+        after[places[earlier]] |= 1 << places[later]
     whole = occurrence.bits(ends)
     distance = [row.bit_count() for row in after]
-    kept = []
-    for one, other in sorted(listed, key=lambda pair: distance[places[pair[1]]] - distance[places[pair[0]]]):
-        first, last = places[one], 1 << places[other]
+    orders = []
+    for earlier, later in sorted(listed, key=lambda pair: distance[places[pair[1]]] - distance[places[pair[0]]]):
+        first, last = places[earlier], 1 << places[later]
         after[first] ^= last
-        there = occurrence.closure(1 << first | last)
-        if one == other or not _leads(after, first, last, there & ~whole):
+        companions = occurrence.closure(1 << first | last)
+        if earlier == later or not _leads(after, first, last, companions & ~whole):
             after[first] |= last
-            kept.append((one, other))
-    return sorted(kept)
+            orders.append((earlier, later))
+    return sorted(orders)
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:

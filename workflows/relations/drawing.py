@@ -59,9 +59,9 @@ class Drawing:
             self._labels.setdefault(label, []).append(number)
         return number
 
-    def link(self, one: int, other: int) -> None:
-        self._after[one].append(other)
-        self._before[other].append(one)
+    def link(self, source: int, target: int) -> None:
+        self._after[source].append(target)
+        self._before[target].append(source)
 
     def without_way_out(self) -> list[str]:
         """The elements that tokens can reach, and from which no way leads to an end."""
@@ -86,7 +86,7 @@ class Drawing:
             case Clause():
                 return ""
 
-    def restate(self, constraint: Constraint, found: str) -> str:
+    def restate(self, constraint: Constraint, reason: str) -> str:
         """The origin of a constraint: ways that show it; otherwise the elements that emit its types, and the method."""
         if not all(name in self._labels for name in constraint.names):
             return ""
@@ -102,7 +102,7 @@ class Drawing:
                 statement = f"no trace has {' and '.join(listed[:-1])} without {listed[-1]}"
             case _:
                 statement = f"no trace has {' and '.join(listed)} together"
-        return f"{statement}: {found}"
+        return f"{statement}: {reason}"
 
     def _emitted_by(self, name: str) -> str:
         """A type in words: the element that emits it; of several elements, the first and the number of the others."""
@@ -123,10 +123,14 @@ class Drawing:
         """The nearest node at which the ways to two types part, in words; empty if there is none."""
         if self._leads(first, second) or self._leads(second, first):
             return ""
-        one = self._distances(self._labels[first], self._before)
-        other = self._distances(self._labels[second], self._before)
-        forks = [node for node in one if node in other and len(self._after[node]) > 1 and self._words[node]]
-        nearest = min(forks, key=lambda node: one[node] + other[node], default=None)
+        first_distances = self._distances(self._labels[first], self._before)
+        second_distances = self._distances(self._labels[second], self._before)
+        forks = [
+            node
+            for node in first_distances
+            if node in second_distances and len(self._after[node]) > 1 and self._words[node]
+        ]
+        nearest = min(forks, key=lambda node: first_distances[node] + second_distances[node], default=None)
         return f"the ways to {first} and {second} part at {self._words[nearest]}" if nearest is not None else ""
 
     def _requirement(self, trigger: str, required: str) -> str:
@@ -153,15 +157,15 @@ class Drawing:
     def _distances(
         self, begins: Iterable[int], edges: list[list[int]], avoided: Collection[int] = ()
     ) -> dict[int, int]:
-        found = dict.fromkeys(begins, 0)
-        waiting = deque(found)
+        distances = dict.fromkeys(begins, 0)
+        waiting = deque(distances)
         while waiting:
             node = waiting.popleft()
             for other in edges[node]:
-                if other not in found and other not in avoided:
-                    found[other] = found[node] + 1
+                if other not in distances and other not in avoided:
+                    distances[other] = distances[node] + 1
                     waiting.append(other)
-        return found
+        return distances
 
 
 _FOUND_BY = {
@@ -216,11 +220,11 @@ class _Opening:
 
 def lazily(draw: Callable[[], Drawing], extraction: Extraction) -> Origins:
     """Origins from a drawing that is built when the first origin is requested."""
-    made: list[Drawing] = []
+    drawings: list[Drawing] = []
 
     def explain(constraint: Constraint) -> str:
-        if not made:
-            made.append(draw())
-        return made[0].explain(constraint) or made[0].restate(constraint, _FOUND_BY[extraction.method])
+        if not drawings:
+            drawings.append(draw())
+        return drawings[0].explain(constraint) or drawings[0].restate(constraint, _FOUND_BY[extraction.method])
 
     return Origins(extraction, explain)

@@ -1,6 +1,6 @@
-"""Joint occurrence of a few event types: for each small set of types, the subsets that some trace shows.
+"""Joint occurrence of event types: for each small set of types, the subsets that occur together in some trace.
 
-A *group* is a set of 1 to 3 event types. Its *family* contains a subset if some trace shows exactly this subset of the
+A *group* is a set of 1 to 3 event types. Its *family* contains a subset if some trace has exactly this subset of the
 group. A subset is a number with bit ``i`` for the member ``i``; a family is a number with bit ``s`` for the subset
 ``s``. Sequential or parallel blocks unite their subsets in every way; alternatives unite their families; repetition
 closes a family under union. Families of all groups are computed at once, by tables.
@@ -44,9 +44,9 @@ class GroupFamilies:
         self.members: Numbers = np.array(listed, np.intp).reshape(len(listed), size)
         self._size = size
         self._leaves = self._of_labels(labels)
-        found = self._of_blocks(outline)
+        tree_families = self._of_blocks(outline)
         self.families: Families = np.full(len(listed), NOTHING_SHOWN, np.uint8)
-        self.families[found.groups] = found.families
+        self.families[tree_families.groups] = tree_families.families
 
     def _of_labels(self, labels: tuple[str, ...]) -> dict[str, _BlockFamilies]:
         groups: list[list[Numbers]] = [[] for _ in labels]
@@ -57,12 +57,12 @@ class GroupFamilies:
             for label, (first, last) in enumerate(pairwise(bounds)):
                 groups[label].append(order[first:last])
                 alone[label].append(np.full(last - first, 1 << (1 << member), np.uint8))
-        found = {}
+        families = {}
         for label, name in enumerate(labels):
             joined = np.concatenate(groups[label])
             order = np.argsort(joined)
-            found[name] = _BlockFamilies(joined[order], np.concatenate(alone[label])[order])
-        return found
+            families[name] = _BlockFamilies(joined[order], np.concatenate(alone[label])[order])
+        return families
 
     def _of_blocks(self, outline: Outline) -> _BlockFamilies:
         """The families of all blocks bottom-up; returns those of the last block, the whole tree."""
@@ -105,8 +105,8 @@ class GroupFamilies:
         whole[:] = 0
         for part in parts:
             before, after = whole[part.groups], part.families
-            both = unions(self._size)[before, after] if is_inclusive else 0
-            whole[part.groups] = before | after | both
+            joint = unions(self._size)[before, after] if is_inclusive else 0
+            whole[part.groups] = before | after | joint
             touched[part.groups] += 1
         groups = np.flatnonzero(touched)
         others = np.where(touched[groups] < len(parts), NOTHING_SHOWN, 0).astype(np.uint8)
@@ -141,9 +141,9 @@ def unions(size: int) -> Families:
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)
-    for one in subsets:
-        for other in subsets:
-            has_both = ((families >> one) & 1)[:, None] & ((families >> other) & 1)[None, :]
-            table |= (has_both << (one | other)).astype(np.uint8)
+    for first in subsets:
+        for second in subsets:
+            has_both = ((families >> first) & 1)[:, None] & ((families >> second) & 1)[None, :]
+            table |= (has_both << (first | second)).astype(np.uint8)
     table.flags.writeable = False
     return table

@@ -11,7 +11,7 @@ from workflows.relations.outline import Block, Outline
 from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Instances, Loop, Parallel, Sequence, Silent
 
 MOST_NAMED = 3  # largest number of blocks named in one text
-_MOST_LOOKED_AT = 64  # the most pairs of places to examine; a repeated label has many
+_MOST_EXAMINED = 64  # the most pairs of places to examine; a repeated label has many
 
 
 class Origins(Mapping[Constraint, str]):
@@ -66,14 +66,16 @@ class TreeExplanation:
     def _meeting(self, names: list[str]) -> str:
         """The blocks in which the places of several types meet, each with the effect of the block."""
         pairs = (
-            pair for one, other in combinations(names, 2) for pair in product(self._leaves[one], self._leaves[other])
+            pair
+            for first, second in combinations(names, 2)
+            for pair in product(self._leaves[first], self._leaves[second])
         )
-        reasons = dict.fromkeys(self._between(*pair) for pair in islice(pairs, _MOST_LOOKED_AT))
+        reasons = dict.fromkeys(self._between(*pair) for pair in islice(pairs, _MOST_EXAMINED))
         return _listed(list(reasons))
 
-    def _between(self, one: int, other: int) -> str:
-        block = self._common(one, other)
-        first, second = self._outline.labels[min(one, other)], self._outline.labels[max(one, other)]
+    def _between(self, leaf: int, other_leaf: int) -> str:
+        block = self._common(leaf, other_leaf)
+        first, second = self._outline.labels[min(leaf, other_leaf)], self._outline.labels[max(leaf, other_leaf)]
         match block.node:
             case Sequence():
                 return f"{first} comes before {second} in {described(block)}"
@@ -82,11 +84,11 @@ class TreeExplanation:
             case _:
                 return f"{first} and {second} meet in {described(block)}"
 
-    def _common(self, one: int, other: int) -> Block:
+    def _common(self, leaf: int, other_leaf: int) -> Block:
         """The smallest block around two leaves."""
-        for place in self._outline.ancestors(one):
+        for place in self._outline.ancestors(leaf):
             block = self._outline.blocks[place]
-            if block.first <= other < block.last:
+            if block.first <= other_leaf < block.last:
                 return block
         raise ValueError("the whole tree has both")
 
@@ -101,16 +103,16 @@ class TreeExplanation:
         )
 
     def _meeting_places(self, leaves: list[int]) -> str:
-        pairs = ((one, other) for place, one in enumerate(leaves) for other in leaves[place + 1 :])
-        blocks = dict.fromkeys(described(self._common(*pair)) for pair in islice(pairs, _MOST_LOOKED_AT))
+        pairs = ((leaf, other_leaf) for place, leaf in enumerate(leaves) for other_leaf in leaves[place + 1 :])
+        blocks = dict.fromkeys(described(self._common(*pair)) for pair in islice(pairs, _MOST_EXAMINED))
         return f"the places of {self._outline.labels[leaves[0]]} are alternatives of {_listed(list(blocks))}"
 
     def _requirement(self, trigger: str, required: str) -> str:
-        reasons = dict.fromkeys(self._companion(leaf, required) for leaf in self._leaves[trigger][:_MOST_LOOKED_AT])
+        reasons = dict.fromkeys(self._companion(leaf, required) for leaf in self._leaves[trigger][:_MOST_EXAMINED])
         return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """The smallest block with a leaf that always shows a type."""
+        """The smallest block around a leaf in which a type always occurs, in words; empty without one."""
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):
                 label, block = self._outline.labels[leaf], self._outline.blocks[place]
@@ -118,7 +120,7 @@ class TreeExplanation:
         return ""
 
     def _certainty(self, name: str) -> str:
-        """The smallest block with all places of a type, which always shows the type."""
+        """The smallest block with all places of a type, in which the type always occurs, in words."""
         leaves = self._leaves[name]
         block = self._common(leaves[0], leaves[-1])
         if isinstance(block.node, Activity):

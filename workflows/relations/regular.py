@@ -154,9 +154,9 @@ def _long_clauses(edges: _Edges, table: RelationTable, forward: Bits, backward: 
     yield from _apart(table, together)
     meets_other = table.meets & ~np.eye(count, dtype=np.bool_)
     holds = ~without & meets_other[:, :, None] & table.lacks[:, None, :] & table.lacks[None, :, :]
-    for one, other, head in np.argwhere(holds).tolist():
-        if one < other:
-            yield Clause(frozenset({table.events[one], table.events[other]}), table.events[head])
+    for first, second, head in np.argwhere(holds).tolist():
+        if first < second:
+            yield Clause(frozenset({table.events[first], table.events[second]}), table.events[head])
 
 
 def _apart(table: RelationTable, together: Relation) -> Iterator[Clause]:

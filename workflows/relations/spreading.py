@@ -33,7 +33,7 @@ class Graph:
 
     @classmethod
     def of(cls, nodes: int, source: Numbers, target: Numbers) -> Graph:
-        """The graph of some edges, whose sources ascend."""
+        """The graph of the given edges, whose sources ascend."""
         first = np.searchsorted(source, np.arange(nodes + 1))
         return cls(source=source, target=target, first=first, level=_levels(first.tolist(), target.tolist()))
 

@@ -58,16 +58,16 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """For each step, the steps (bits) that may be concurrent with it; itself, if it may be taken twice at once."""
+    """For each step, the steps (bits) that may be concurrent with it; itself, if two firings may be concurrent."""
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
     everything = (1 << len(net.places)) - 1
     inputs = {step: bits_of(net.transitions[step].inputs) for step in steps}
-    found = {}
+    steps_beside = {}
     for step in steps:
         free = common(places, net.transitions[step].inputs, everything)
-        found[step] = bits_of(other for other in steps if not inputs[other] & ~free)
-    return found
+        steps_beside[step] = bits_of(other for other in steps if not inputs[other] & ~free)
+    return steps_beside
 
 
 def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) -> tuple[Relation, Relation]:
@@ -75,8 +75,8 @@ def _absences(net: WorkflowNet, steps: frozenset[int], groups: list[list[int]]) 
     lacks = np.zeros((len(groups), len(groups)), np.bool_)
     optional = np.zeros(len(groups), np.bool_)
     for number, group in enumerate(groups):
-        rest = useful(net, steps.difference(group))
-        if rest is not None:
+        remaining_steps = useful(net, steps.difference(group))
+        if remaining_steps is not None:
             optional[number] = True
-            lacks[:, number] = [not rest.isdisjoint(other) for other in groups]
+            lacks[:, number] = [not remaining_steps.isdisjoint(other) for other in groups]
     return lacks, optional

@@ -68,7 +68,7 @@ class RelationTable:
         )
 
     def _pairs(self, holds: Relation) -> Iterator[Pair]:
-        return ((self.events[one], self.events[other]) for one, other in np.argwhere(holds).tolist())
+        return ((self.events[first], self.events[second]) for first, second in np.argwhere(holds).tolist())
 
     def to_extraction(self, method: Method, warnings: Iterable[str] = ()) -> Extraction:
         """The relations as constraints, sorted."""
@@ -85,9 +85,9 @@ class RelationTable:
 
     def with_long_clauses(self, clauses: Iterable[Clause]) -> tuple[RelationTable, tuple[str, ...]]:
         """The table with long clauses; if there are more than ``MOST_LONG``, the table without them, and a warning."""
-        found = tuple(islice(clauses, MOST_LONG + 1))
-        if len(found) <= MOST_LONG:
-            return replace(self, long_clauses=found), ()
+        long_clauses = tuple(islice(clauses, MOST_LONG + 1))
+        if len(long_clauses) <= MOST_LONG:
+            return replace(self, long_clauses=long_clauses), ()
         warning = (
             f"more than {MOST_LONG} constraints of three event types together hold, and were left out; "
             "orders, exclusions, requirements and ends are complete"

@@ -24,13 +24,13 @@ def useful(net: WorkflowNet, allowed: Collection[int]) -> frozenset[int] | None:
         drained, emptied = _closure(
             net, steps, lambda step: step.outputs, lambda step: step.inputs + step.resets, endings
         )
-        kept = fed & drained
+        remaining = fed & drained
         can_end = any(marked.issuperset(final) for final in net.finals)
         if not can_end or not emptied.issuperset(net.initial):
             return None
-        if kept == steps:
-            return kept
-        steps = kept
+        if remaining == steps:
+            return remaining
+        steps = remaining
 
 
 def _closure(
@@ -40,31 +40,31 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps whose needs are provided initially or by other such steps, and the provided places."""
+    """The steps whose needs are met by ``begin`` or by other such steps, and the places that these provide."""
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():
         for place in places:
             waiting_for.setdefault(place, []).append(step)
-    given: set[int] = set()
-    found: set[int] = set()
+    provided_places: set[int] = set()
+    closed_steps: set[int] = set()
     new: deque[int] = deque(begin)
     ready = [step for step, places in missing.items() if not places]
     while ready or new:
         for step in ready:
-            found.add(step)
+            closed_steps.add(step)
             new.extend(gives(net.transitions[step]))
         ready = []
         while new:
             place = new.popleft()
-            if place in given:
+            if place in provided_places:
                 continue
-            given.add(place)
+            provided_places.add(place)
             for step in waiting_for.get(place, ()):
                 missing[step].discard(place)
                 if not missing[step]:
                     ready.append(step)
-    return frozenset(found), frozenset(given)
+    return frozenset(closed_steps), frozenset(provided_places)
 
 
 def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
@@ -73,7 +73,7 @@ def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
     for step in steps:
         for place in set(net.transitions[step].inputs):
             readers.setdefault(place, []).append(step)
-    found: dict[int, int] = {}
+    steps_ahead: dict[int, int] = {}
     for step in steps:
         reached: set[int] = set()
         waiting = [step]
@@ -83,5 +83,5 @@ def ways_ahead(net: WorkflowNet, steps: Sequence[int]) -> dict[int, int]:
                     if other not in reached:
                         reached.add(other)
                         waiting.append(other)
-        found[step] = bits_of(reached)
-    return found
+        steps_ahead[step] = bits_of(reached)
+    return steps_ahead

@@ -102,9 +102,9 @@ class Noise:
         return max(newest_us, event.time_us)
 
     def _thin(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        kept = [step for step in trace if self._rng.random() >= self._settings.missing]
-        self._missing += len(trace) - len(kept)
-        return kept
+        remaining = [step for step in trace if self._rng.random() >= self._settings.missing]
+        self._missing += len(trace) - len(remaining)
+        return remaining
 
     def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
         """Swap activities of neighbours; the times stay."""

@@ -83,7 +83,7 @@ class _Sampling:
             done += 1
 
     def _chosen(self, branches: tuple[ProcessTree, ...], probabilities: tuple[float, ...]) -> ProcessTree:
-        """One branch, by its probability; never one of probability 0, not even by rounding."""
+        """A branch drawn by its probability; never a branch of probability 0, not even by rounding."""
         point = self.rng.random()
         if not probabilities:
             return branches[int(point * len(branches))]
@@ -95,10 +95,10 @@ class _Sampling:
 
     def _some(self, branches: tuple[ProcessTree, ...], shares: tuple[float, ...]) -> list[ProcessTree]:
         """At least one branch, each by its probability."""
-        chosen: list[ProcessTree] = []
-        while not chosen:
-            chosen = [branch for branch, share in zip(branches, shares, strict=True) if self.rng.random() < share]
-        return chosen
+        selection: list[ProcessTree] = []
+        while not selection:
+            selection = [branch for branch, share in zip(branches, shares, strict=True) if self.rng.random() < share]
+        return selection
 
     def _in_turn(self, parts: Iterable[ProcessTree], start_us: int) -> _Sampled:
         trace: TimedTrace = []

@@ -1,4 +1,4 @@
-"""Conditions that read other rows of the match: a stack interpreter with two lanes, integers and floats.
+"""Conditions of MATCH_RECOGNIZE that read other rows of the match: a stack interpreter with integers and floats apart.
 
 Booleans, ranks of texts, and times in microseconds are integers. Logic is three-valued.
 """
@@ -67,61 +67,61 @@ from streams.kernels.compiling import inlined, routine
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
     """Update the data that conditions read up to a row with a label; ``begin`` is the first row of the attempt."""
     place = row - base
-    for one in range(plan.members.shape[0]):
-        is_member = plan.members[one, label] != 0
+    for label_set in range(plan.members.shape[0]):
+        is_member = plan.members[label_set, label] != 0
         first, last = np.int32(NIL), np.int32(NIL)
         if row > begin:
-            first, last = search.first[one, place - 1], search.last[one, place - 1]
+            first, last = search.first[label_set, place - 1], search.last[label_set, place - 1]
         if is_member:
             last = np.int32(place)
             if first == NIL:
                 first = np.int32(place)
-        search.first[one, place], search.last[one, place] = first, last
-    for one in range(plan.aggregates.shape[0]):
-        carry(search, one, place, bool(row > begin))
-        if plan.members[plan.aggregates[one, OF_SET], label] != 0:
-            add_row(plan, rows, search, one, label, row, place)
+        search.first[label_set, place], search.last[label_set, place] = first, last
+    for aggregate in range(plan.aggregates.shape[0]):
+        carry(search, aggregate, place, bool(row > begin))
+        if plan.members[plan.aggregates[aggregate, OF_SET], label] != 0:
+            add_row(plan, rows, search, aggregate, label, row, place)
 
 
 @inlined
-def carry(search: Search, one: Int, place: Int, has_before: bool) -> None:
+def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
     """Copy the value of an aggregate at the previous place of the match to a place."""
-    search.counts[one, place] = search.counts[one, place - 1] if has_before else 0
-    search.sums[one, place] = search.sums[one, place - 1] if has_before else 0
-    search.totals[one, place] = search.totals[one, place - 1] if has_before else 0.0
+    search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
+    search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
+    search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
 
 
 @inlined
-def add_row(plan: Plan, rows: Rows, search: Search, one: Int, label: Int, row: Int, place: Int) -> None:
+def add_row(plan: Plan, rows: Rows, search: Search, aggregate: Int, label: Int, row: Int, place: Int) -> None:
     """Add the value of a row to an aggregate."""
-    function, lane = plan.aggregates[one, FUNCTION], plan.aggregates[one, OF_LANE]
-    column = plan.aggregates[one, OF_COLUMN]
+    function, lane = plan.aggregates[aggregate, FUNCTION], plan.aggregates[aggregate, OF_LANE]
+    column = plan.aggregates[aggregate, OF_COLUMN]
     if column != NIL:
-        if plan.aggregates[one, OF_LABELS] != 0:
+        if plan.aggregates[aggregate, OF_LABELS] != 0:
             column += label
         known = rows.integers_known[column, row] if lane == INTEGERS else rows.floats_known[column, row]
         if known == 0:
             return
-    search.counts[one, place] += 1
-    is_new = search.counts[one, place] == 1
+    search.counts[aggregate, place] += 1
+    is_new = search.counts[aggregate, place] == 1
     if function == COUNT or (function == ANY_VALUE and not is_new):
         return
     if lane == INTEGERS:
         value = rows.integers[column, row]
-        before = search.sums[one, place]
+        before = search.sums[aggregate, place]
         if function in (SUM, AVERAGE):
             value += before
         elif not is_new and ((function == MINIMUM and before < value) or (function == MAXIMUM and before > value)):
             value = before
-        search.sums[one, place] = value
+        search.sums[aggregate, place] = value
     else:
         number = rows.floats[column, row]
-        total = search.totals[one, place]
+        total = search.totals[aggregate, place]
         if function in (SUM, AVERAGE):
             number += total
         elif not is_new and ((function == MINIMUM and total < number) or (function == MAXIMUM and total > number)):
             number = total
-        search.totals[one, place] = number
+        search.totals[aggregate, place] = number
 
 
 @routine
@@ -219,19 +219,21 @@ def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin:
 
 
 @inlined
-def push_aggregate(plan: Plan, search: Search, one: Int, top: Int, place: Int) -> None:
+def push_aggregate(plan: Plan, search: Search, aggregate: Int, top: Int, place: Int) -> None:
     """Push the value of an aggregate at a row."""
-    function = plan.aggregates[one, FUNCTION]
-    count = search.counts[one, place]
+    function = plan.aggregates[aggregate, FUNCTION]
+    count = search.counts[aggregate, place]
     if function == COUNT:
         search.integers[top] = count
     elif count == 0:
         search.known[top] = 0
     elif function == AVERAGE:
-        is_whole = plan.aggregates[one, OF_LANE] == INTEGERS
-        search.floats[top] = (float(search.sums[one, place]) if is_whole else search.totals[one, place]) / count
+        is_whole = plan.aggregates[aggregate, OF_LANE] == INTEGERS
+        search.floats[top] = (
+            float(search.sums[aggregate, place]) if is_whole else search.totals[aggregate, place]
+        ) / count
     else:
-        search.integers[top], search.floats[top] = search.sums[one, place], search.totals[one, place]
+        search.integers[top], search.floats[top] = search.sums[aggregate, place], search.totals[aggregate, place]
 
 
 @inlined

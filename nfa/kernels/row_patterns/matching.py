@@ -51,9 +51,9 @@ from nfa.kernels.row_patterns.tables import (
     UNMATCHED,
     WHAT,
     WITHIN,
-    Found,
     Int,
     Plan,
+    RowMatches,
     Rows,
     Search,
 )
@@ -157,15 +157,15 @@ def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: 
 
 
 @inlined
-def write(found: Found, search: Search, what: Int, row: Int, length: Int, base: Int) -> bool:
+def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int, base: Int) -> bool:
     """Write a result; false if there is no room."""
     record, line = search.state[RECORDS], search.state[LINES]
-    if record >= found.records.shape[0] or line + length > found.labels.shape[0]:
+    if record >= matches.records.shape[0] or line + length > matches.labels.shape[0]:
         return False
-    found.records[record, WHAT], found.records[record, FIRST_ROW] = what, row
-    found.records[record, LENGTH], found.records[record, ORDINAL] = length, search.state[NEXT_NUMBER]
+    matches.records[record, WHAT], matches.records[record, FIRST_ROW] = what, row
+    matches.records[record, LENGTH], matches.records[record, ORDINAL] = length, search.state[NEXT_NUMBER]
     for place in range(length):
-        found.labels[line + place] = search.labels[row - base + place]
+        matches.labels[line + place] = search.labels[row - base + place]
     search.state[RECORDS] += 1
     search.state[LINES] += length
     return True
@@ -189,7 +189,9 @@ def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> In
 
 
 @inlined
-def advance(plan: Plan, rows: Rows, search: Search, found: Found, base: Int, end: Int, row: Int) -> tuple[Int, Int]:
+def advance(
+    plan: Plan, rows: Rows, search: Search, matches: RowMatches, base: Int, end: Int, row: Int
+) -> tuple[Int, Int]:
     """Search from a row on and write the results; returns (status, next row)."""
     steps = search.state[STEPS]
     length = attempt(plan, rows, search, base, row, end)
@@ -200,15 +202,15 @@ def advance(plan: Plan, rows: Rows, search: Search, found: Found, base: Int, end
         search.state[STAMP] += 1
         return STACK_FULL, row
     if plan.settings[WITHIN] != LONGEST or length > 0:
-        search.state[STAMP] += 1  # discards what is known of branches: with another first row they may lead to a match
+        search.state[STAMP] += 1  # forgets visited branches: from another first row they may lead to a match
     if length < 0:
         shows = plan.settings[SHOWS_UNMATCHED] != 0 and row > search.state[LAST_MATCHED]
-        if shows and not write(found, search, UNMATCHED, row, 0, base):
+        if shows and not write(matches, search, UNMATCHED, row, 0, base):
             search.state[STEPS] = steps
             search.state[STAMP] += 1
             return FOUND_FULL, row
         return DONE, row + 1
-    if (length > 0 or plan.settings[SHOWS_EMPTY] != 0) and not write(found, search, MATCH, row, length, base):
+    if (length > 0 or plan.settings[SHOWS_EMPTY] != 0) and not write(matches, search, MATCH, row, length, base):
         search.state[STEPS] = steps
         search.state[STAMP] += 1
         return FOUND_FULL, row
@@ -224,15 +226,15 @@ def advance(plan: Plan, rows: Rows, search: Search, found: Found, base: Int, end
 
 
 @kernel
-def find_matches(plan: Plan, rows: Rows, search: Search, found: Found) -> Int:
+def find_matches(plan: Plan, rows: Rows, search: Search, matches: RowMatches) -> Int:
     """Search all partitions from the position in ``search.state``; the status is ``DONE``, or why it stopped."""
-    lent_plan, lent_rows, lent, lent_found = borrowed(plan), borrowed(rows), borrowed(search), borrowed(found)
+    lent_plan, lent_rows, lent, lent_matches = borrowed(plan), borrowed(rows), borrowed(search), borrowed(matches)
     state = search.state
     while state[PARTITION] < rows.bounds.shape[0] - 1:
         base, end = rows.bounds[state[PARTITION]], rows.bounds[state[PARTITION] + 1]
         row: Int = np.int64(max(state[AT_ROW], base))
         while row < end:
-            status, row = advance(lent_plan, lent_rows, lent, lent_found, base, end, row)
+            status, row = advance(lent_plan, lent_rows, lent, lent_matches, base, end, row)
             state[AT_ROW] = row
             if status != DONE:
                 return status

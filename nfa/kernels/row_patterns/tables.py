@@ -48,7 +48,7 @@ COUNT, SUM, AVERAGE, MINIMUM, MAXIMUM, ANY_VALUE = range(6)  # functions
 
 INTEGERS, FLOATS = range(2)  # lanes
 
-# Rows of ``Found.records``: kind, first row, number of rows, number of the match in the partition.
+# Rows of ``RowMatches.records``: kind, first row, number of rows, number of the match in the partition.
 WHAT, FIRST_ROW, LENGTH, ORDINAL = range(4)
 MATCH, UNMATCHED = range(2)
 
@@ -120,8 +120,8 @@ class Search(NamedTuple):
     floats: NDArray[np.float64]
 
 
-class Found(NamedTuple):
-    """Results: matches and unmatched rows in the order of the output, and the labels of the rows of all matches."""
+class RowMatches(NamedTuple):
+    """Matches and unmatched rows in the order of the output, and the labels of the rows of all matches."""
 
     records: NDArray[np.int64]  # (records, 4)
     labels: NDArray[np.int32]

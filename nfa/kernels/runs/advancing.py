@@ -67,9 +67,9 @@ from nfa.kernels.runs.tables import (
     UNTIL,
     VETO,
     Conditions,
-    Found,
     Int,
     RunBatch,
+    RunMatches,
     RunProgram,
     RunState,
 )
@@ -89,8 +89,8 @@ from nfa.kernels.traces import BY_QUERY, FAILED
 from streams.kernels.compiling import routine
 
 # Outcomes of testing a step. PASSES: its types or condition reject the event. FORBIDDEN: by the gap, a limit or UNTIL.
-# TOO_EARLY: the event is not after the beginning of the gap. TAKEN: the event may be bound.
-PASSES, FORBIDDEN, TOO_EARLY, TAKEN = range(4)
+# TOO_EARLY: the event is not after the beginning of the gap. BINDABLE: the event may be bound.
+PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 
 @routine
@@ -133,7 +133,7 @@ def complete(
     s: RunState,
     x: RunBatch,
     c: Conditions,
-    found: Found,
+    matches: RunMatches,
     node: Int,
     run: Int,
     step: Int,
@@ -153,7 +153,7 @@ def complete(
         if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
             continue  # the forbidden event is certain to come
         if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
-            emit(s, found, node, limit)
+            emit(s, matches, node, limit)
         elif s.now[BUDGET] <= 0:
             s.now[LOST] += 1
         elif not has_trail and greedy == NOTHING:
@@ -168,7 +168,7 @@ def complete(
             waiting = grow(p, s, x, c, node, PENDING, run, step, NOTHING)
             s.run_bits[waiting, GREEDY] = greedy
             s.run_finish[waiting] = finish - p.finish_from[state]
-            hasten(p, s, x, found, waiting)
+            hasten(p, s, x, matches, waiting)
 
 
 @routine
@@ -177,7 +177,7 @@ def bind(
     s: RunState,
     x: RunBatch,
     c: Conditions,
-    found: Found,
+    matches: RunMatches,
     run: Int,
     step: Int,
     lead: Int,
@@ -206,7 +206,7 @@ def bind(
         s.node_direct[node] = (s.run_bits[run, PASSED] & p.slot[step]) == NOTHING
     s.node_references[node] = 1
     if p.accepts[target]:
-        complete(p, s, x, c, found, node, run, step, lead, limit)
+        complete(p, s, x, c, matches, node, run, step, lead, limit)
     if goes_on and s.now[BUDGET] <= 0:
         s.now[LOST] += 1
     elif goes_on:
@@ -224,7 +224,7 @@ def is_too_old(p: RunProgram, s: RunState) -> bool:
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """The outcome of testing a step of a run with the current event: ``PASSES`` to ``TAKEN``."""
+    """The outcome of testing a step of a run with the current event: ``PASSES`` to ``BINDABLE``."""
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
@@ -234,7 +234,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
         return FORBIDDEN
     if meets_until(p, s, x, c, head, p.inside[step]) != NOTHING:
         return FORBIDDEN
-    return TAKEN if is_after(p, s, head, p.slot[step], s.now[ORDER]) else TOO_EARLY
+    return BINDABLE if is_after(p, s, head, p.slot[step], s.now[ORDER]) else TOO_EARLY
 
 
 @routine
@@ -260,7 +260,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 
 @routine
-def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int, limit: Int) -> bool:
+def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, run: Int, limit: Int) -> bool:
     """Let an active run take the current event in every way, and also skip it; false if the run has no future."""
     if s.now[STEPS] > s.now[CEILING]:
         return True
@@ -272,14 +272,14 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found
     for step in range(first, last):
         s.scratch[step - first] = test_step(p, s, x, c, run, step)
         is_taken |= s.scratch[step - first] >= TOO_EARLY
-        if p.is_greedy[step] and s.scratch[step - first] == TAKEN:
+        if p.is_greedy[step] and s.scratch[step - first] == BINDABLE:
             forced |= note_greed(p, s, run, step)
     if is_taken:
         barred = forced | bits[run, GREEDY]
         for step in range(first, last):
-            may = s.scratch[step - first] == TAKEN or (s.scratch[step - first] == TOO_EARLY and p.is_measured[step])
+            may = s.scratch[step - first] == BINDABLE or (s.scratch[step - first] == TOO_EARLY and p.is_measured[step])
             if may and (barred & p.leaves[step]) == NOTHING and not is_barred(p, s, x, c, run, step):
-                bind(p, s, x, c, found, run, step, s.run_lead[run], forced, limit)
+                bind(p, s, x, c, matches, run, step, s.run_lead[run], forced, limit)
     note_modes(p, s, run)
     close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
     count_conditions(s, c, before)
@@ -318,7 +318,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
         if (p.slot[step] & slots) == NOTHING or not p.is_greedy[step]:
             continue
         outcome = test_step(p, s, x, c, run, step)
-        if outcome == TAKEN:
+        if outcome == BINDABLE:
             return False
         if p.mode[step] == STRICT:
             decided |= p.slot[step]
@@ -326,15 +326,15 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
             s.run_bits[run, MODE + 1] |= p.slot[step]
     close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
     if slots != NOTHING and (slots & ~decided) == NOTHING and s.run_lead[run] == EARLIEST:
-        rest = open_deadline(p, s, x, run, NOTHING)
-        s.run_due[run] = max(rest, s.now[TIME])
-        if rest <= s.now[TIME]:
+        due = open_deadline(p, s, x, run, NOTHING)
+        s.run_due[run] = max(due, s.now[TIME])
+        if due <= s.now[TIME]:
             s.run_lead[run] = s.now[TIME]
     return True
 
 
 @routine
-def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, run: Int) -> bool:
     """Let a waiting or decided run meet the current event; false if nothing of the run must be retained."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
@@ -346,27 +346,29 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
             is_kept = wait(p, s, x, c, run)
             count_conditions(s, c, before)
             return is_kept
-        if not decide(p, s, found, run):
+        if not decide(p, s, matches, run):
             return False
-    return meet_complete(p, s, x, c, found, run)
+    return meet_complete(p, s, x, c, matches, run)
 
 
 @routine
-def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, run: Int) -> bool:
+def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, run: Int) -> bool:
     """Let a decided match meet the current event, which may retract it; false if nothing of it must be retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
     is_over = s.now[CLOCK] >= s.run_due[run]
     if not is_over and is_in_reach(s, run) and is_refuted(p, s, x, c, run):
-        hand_out(s, found, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
+        hand_out(s, matches, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
         s.run_due[run] = EARLIEST
         is_over = True
     return kind == SPENT or not is_over
 
 
 @routine
-def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+def process_pair(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, pair: Int, limit: Int
+) -> None:
     """Let every run of a pair meet the current event."""
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL
@@ -377,9 +379,9 @@ def process_pair(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: 
             is_kept = False
         elif s.run_kind[run] == ACTIVE:
             settle(s, run)
-            is_kept = keeps if is_past(s, run, s.now[CLOCK]) else advance(p, s, x, c, found, run, limit) or keeps
+            is_kept = keeps if is_past(s, run, s.now[CLOCK]) else advance(p, s, x, c, matches, run, limit) or keeps
         else:
-            is_kept = meet_waiting(p, s, x, c, found, run)
+            is_kept = meet_waiting(p, s, x, c, matches, run)
         if is_kept:
             before = run
         else:
@@ -442,7 +444,9 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 
 
 @routine
-def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+def begin_runs(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, pair: Int, limit: Int
+) -> None:
     """Begin matches with the current event."""
     pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
@@ -455,7 +459,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Fo
             continue
         lead = newest_lead(p, s, x, pair, step)
         if lead == EARLIEST or (p.within[pattern] != LATEST and lead < s.now[TIME]):
-            bind(p, s, x, c, found, np.int32(NIL), step, lead, NOTHING, limit)
+            bind(p, s, x, c, matches, np.int32(NIL), step, lead, NOTHING, limit)
     count_conditions(s, c, before)
 
 
@@ -474,7 +478,9 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 
 
 @routine
-def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found: Found, pair: Int, limit: Int) -> None:
+def process_parked(
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, pair: Int, limit: Int
+) -> None:
     """Let the parked runs of a pair that wait for the current event take their steps."""
     event, mask = np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
@@ -497,6 +503,6 @@ def process_parked(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, found
                     s.now[STEPS] += 1
                     before = c.stack.values[WORK]
                     if holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
-                        bind(p, s, x, c, found, run, step, s.run_lead[run], NOTHING, limit)
+                        bind(p, s, x, c, matches, run, step, s.run_lead[run], NOTHING, limit)
                     count_conditions(s, c, before)
             run = following

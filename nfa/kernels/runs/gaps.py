@@ -70,7 +70,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
-    """The node that began the current instance of a repetition with UNTIL."""
+    """The node with which a repetition with UNTIL that is still under way began."""
     node = head
     while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
         node = s.node_parent[node]
@@ -79,15 +79,15 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """Those of some repetitions whose current instance began before the current event."""
-    found, number = NOTHING, 0
+    """The repetitions under way, as bits, that began before the current event."""
+    bits, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
         is_asked = repetitions & bit != NOTHING
         if is_asked and s.now[ORDER] > s.event_order[s.node_event[group_start(p, s, head, bit)]]:
-            found |= bit
+            bits |= bit
         number += 1
-    return found
+    return bits
 
 
 @routine
@@ -124,8 +124,8 @@ def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> b
 
 @routine
 def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, repetitions: np.uint64) -> np.uint64:
-    """Those of some repetitions whose UNTIL the current event satisfies."""
-    found = NOTHING
+    """The repetitions, as bits, whose UNTIL the current event satisfies."""
+    bits = NOTHING
     first = p.until_from[s.now[PATTERN]]
     number = 0
     while repetitions >> np.uint64(number) != NOTHING:
@@ -133,9 +133,9 @@ def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: In
         if repetitions & bit != NOTHING:
             symbol, condition = p.until_symbol[first + number], p.until_condition[first + number]
             if x.taken[symbol, s.now[ROW]] and holds(c, condition, head, s.now[EVENT], NOTHING):
-                found |= bit
+                bits |= bit
         number += 1
-    return found
+    return bits
 
 
 @routine
@@ -205,28 +205,28 @@ def settle(s: RunState, run: Int) -> None:
 
 
 @routine
-def pass_strict(p: RunProgram, s: RunState, run: Int, kept: np.uint64) -> None:
+def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
     """Mark the gaps of STRICT NOTs whose beginning the current event follows, directly or later."""
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]
-        if p.watch_strict[watch] and (slot & kept) != NOTHING and is_after(p, s, head, slot, s.now[ORDER]):
+        if p.watch_strict[watch] and (slot & slots) != NOTHING and is_after(p, s, head, slot, s.now[ORDER]):
             s.run_bits[run, PASSED + 1] |= slot
 
 
 @routine
 def close_gaps(
-    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, kept: np.uint64, ignored: np.uint64
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, slots: np.uint64, ignored: np.uint64
 ) -> None:
     """Close the NOT gaps and UNTIL groups that the current event ends for a run.
 
-    ``kept`` are the slots whose gap began before the event, ``ignored`` the repetitions that do not contain the event.
+    ``slots`` are the slots whose gap began before the event, ``ignored`` the repetitions that do not contain the event.
     """
     state, head = s.run_state[run], s.run_node[run]
     bits = s.run_bits
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]
-        if (slot & kept) == NOTHING or (slot & bits[run, NOT]) != NOTHING:
+        if (slot & slots) == NOTHING or (slot & bits[run, NOT]) != NOTHING:
             continue
         if p.watch_strict[watch] and (bits[run, PASSED] & slot) != NOTHING:
             continue
@@ -234,7 +234,7 @@ def close_gaps(
             bits[run, NOT + 1] |= slot
             if p.watch_strict[watch]:
                 bits[run, VETO] |= slot
-    pass_strict(p, s, run, kept)
+    pass_strict(p, s, run, slots)
     met = meets_until(p, s, x, c, head, p.until[state] & ignored)
     if met != NOTHING and s.now[ORDER] <= s.event_order[s.node_event[head]]:
         met = begun_before(p, s, head, met)

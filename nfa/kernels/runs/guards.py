@@ -42,9 +42,9 @@ from nfa.kernels.runs.tables import (
     UNASKED,
     WRITTEN,
     Ended,
-    Found,
     Int,
     RunBatch,
+    RunMatches,
     RunProgram,
     RunState,
 )
@@ -56,14 +56,14 @@ from streams.kernels.compiling import routine
 @routine
 def mark_chain(s: RunState, run: Int) -> Int:
     """Mark the bound events of a run back to the first marked node; returns the number of newly marked events."""
-    mark, node, found = s.counters[MARK], s.run_node[run], np.int64(0)
+    mark, node, count = s.counters[MARK], s.run_node[run], np.int64(0)
     while node != NIL and s.node_mark[node] != mark:
         s.node_mark[node] = mark
         event = s.node_event[node]
-        found += s.event_mark[event] != mark
+        count += s.event_mark[event] != mark
         s.event_mark[event] = mark
         node = s.node_parent[node]
-    return found
+    return count
 
 
 @routine
@@ -111,7 +111,7 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 @routine
 def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
-    """Whether a pair can find nothing more: its only match was found, or the pair was given up for its work."""
+    """Whether a pair emits nothing more: its only match was emitted, or the pair was given up for its work."""
     is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
     return bool(is_finished or s.pair_work[pair] == LATEST)
 
@@ -158,7 +158,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 
 @routine
-def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: Int) -> None:
+def make_certain(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, pair: Int) -> None:
     """Update the waiting matches of a pair by what the guard excludes after the current event."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
@@ -166,7 +166,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
     while run != NIL:
         following = s.run_next[run]
         is_waiting = s.run_kind[run] == PENDING and can_end(p, s, run) and s.run_due[run] > s.now[CLOCK]
-        if is_waiting and not hasten(p, s, x, found, run):
+        if is_waiting and not hasten(p, s, x, matches, run):
             if previous == NIL:
                 s.pair_runs[pair] = following
             else:
@@ -181,12 +181,12 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, found: Found, pair: In
 
 
 @routine
-def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
+def catch_up(p: RunProgram, s: RunState, matches: RunMatches, pair: Int) -> Int:
     """Let time pass up to the current event for a pair, before the event or instead of it.
 
     Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
     """
-    if s.counters[FILLED] + s.pair_count[pair] > found.node.shape[0]:
+    if s.counters[FILLED] + s.pair_count[pair] > matches.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
         return NO_ROOM
     if s.pair_due[pair] > s.now[CLOCK]:
@@ -194,12 +194,12 @@ def catch_up(p: RunProgram, s: RunState, found: Found, pair: Int) -> Int:
     if has_to_rank(p, s, pair):
         s.counters[STOP_PAIR] = pair
         return FLUSH
-    expire(p, s, found, pair, s.now[CLOCK])
+    expire(p, s, matches, pair, s.now[CLOCK])
     return DONE
 
 
 @routine
-def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
+def catch_up_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
     """Let time pass for the pairs of the trace, before an event that is out of order.
 
     Otherwise an old event could change decisions that were already made where a batch ended earlier. Returns as
@@ -211,7 +211,7 @@ def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
     while pair != NIL:
         following = s.pair_next[pair]
         if s.pair_due[pair] <= s.now[CLOCK]:
-            status = catch_up(p, s, found, pair)
+            status = catch_up(p, s, matches, pair)
             if status != DONE:
                 return status
         pair = following
@@ -219,17 +219,17 @@ def catch_up_trace(p: RunProgram, s: RunState, found: Found) -> Int:
 
 
 @routine
-def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, number: Int) -> Int:
+def kill(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, ended: Ended, number: Int) -> Int:
     """Process a list of kills: first NOTs whose event can no longer come, then dead states.
 
     ``counters[KILLED]`` is the progress.
     """
-    gates, known = x.gates, p.pattern_at.shape[0]
+    gates, n_columns = x.gates, p.pattern_at.shape[0]
     first, size = gates.kill_from[number], gates.kill_from[number + 1] - gates.kill_from[number]
     for place in range(s.counters[KILLED], 2 * size):
         s.counters[KILLED] = place
         column = gates.kills[first + place % size]
-        if column >= known:
+        if column >= n_columns:
             continue
         is_certain = place < size
         pattern = p.waits_at[column] if is_certain else p.pattern_at[column]
@@ -238,31 +238,31 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, found: Found, ended: Ended, nu
             continue
         pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
         if pair != NIL:
-            status = catch_up(p, s, found, pair)
+            status = catch_up(p, s, matches, pair)
             if status != DONE:
                 return status
             pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
         if not is_certain:
             prune(p, s, x, ended, pair, pattern)
         elif pair != NIL:
-            make_certain(p, s, x, found, pair)
+            make_certain(p, s, x, matches, pair)
     s.counters[KILLED] = 0
     return DONE
 
 
 @routine
-def reopen(p: RunProgram, s: RunState, x: RunBatch, found: Found) -> None:
+def reopen(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches) -> None:
     """Undo early certainty in a trace that is no longer pruned, because the current event broke a constraint."""
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:
         following = s.pair_next[pair]
         s.pair_told[pair] = UNASKED
-        make_certain(p, s, x, found, pair)
+        make_certain(p, s, x, matches, pair)
         pair = following
 
 
 @routine
-def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
+def fail_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
     """Give up a trace, because the current event broke a constraint.
 
     Emits the matches decided earlier; returns ``FAIL`` for each pair whose matches the caller must rank.
@@ -274,6 +274,6 @@ def fail_trace(p: RunProgram, s: RunState, found: Found) -> Int:
             return FAIL
         if s.pair_due[pair] > s.now[CLOCK]:
             close_pair(s, pair)
-        elif catch_up(p, s, found, pair) != DONE:
+        elif catch_up(p, s, matches, pair) != DONE:
             return NO_ROOM
     return DONE

@@ -1,4 +1,4 @@
-"""Ranking at the event that completes matches: their order, what each kept match rules out, how many are emitted.
+"""Ranking at the event that completes matches: their order, the matches that each kept match excludes, the limit.
 
 Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
 event completes are ranked here and emitted with the event. Decisions that wait for time to pass are ranked outside the
@@ -39,8 +39,8 @@ from nfa.kernels.runs.tables import (
     TIMEOUTS,
     WAS_MATCH,
     WRITTEN,
-    Found,
     Int,
+    RunMatches,
     RunProgram,
     RunState,
 )
@@ -58,9 +58,9 @@ def set_aside(s: RunState, run: Int) -> None:
 
 
 @routine
-def compare_events(s: RunState, one: Int, other: Int) -> Int:
+def compare_events(s: RunState, run: Int, other: Int) -> Int:
     """Compare two chains of equal length, oldest events first: -1, 0 or 1."""
-    left, right, order = s.run_node[one], s.run_node[other], np.int64(0)
+    left, right, order = s.run_node[run], s.run_node[other], np.int64(0)
     while left != right:
         a, b = s.event_sequence[s.node_event[left]], s.event_sequence[s.node_event[right]]
         if a != b:
@@ -70,10 +70,10 @@ def compare_events(s: RunState, one: Int, other: Int) -> Int:
 
 
 @routine
-def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) -> Int:
+def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) -> Int:
     """Compare two chains over the same events by the events of one alias: -1, 0 or 1; a missing alias is greater."""
     first = p.alias_from[s.now[PATTERN]]
-    left, right = s.run_node[one], s.run_node[other]
+    left, right = s.run_node[run], s.run_node[other]
     order, n_left, n_right = np.int64(0), 0, 0  # the result so far, from the newest event back
     while left != NIL:
         is_left = p.alias_rank[first + s.node_atom[left]] == alias
@@ -91,19 +91,19 @@ def compare_alias(p: RunProgram, s: RunState, one: Int, other: Int, alias: Int) 
 
 
 @routine
-def compare(p: RunProgram, s: RunState, one: Int, other: Int) -> Int:
+def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
     """Compare two matches that one event completed, by their order of emission: -1, 0 or 1; 0 for equal bindings."""
-    if s.run_start[one] != s.run_start[other]:
-        return np.int64(-1) if s.run_start[one] < s.run_start[other] else np.int64(1)
-    if s.run_first[one] != s.run_first[other]:
-        return np.int64(-1) if s.run_first[one] < s.run_first[other] else np.int64(1)
-    size, other_size = s.node_length[s.run_node[one]], s.node_length[s.run_node[other]]
+    if s.run_start[run] != s.run_start[other]:
+        return np.int64(-1) if s.run_start[run] < s.run_start[other] else np.int64(1)
+    if s.run_first[run] != s.run_first[other]:
+        return np.int64(-1) if s.run_first[run] < s.run_first[other] else np.int64(1)
+    size, other_size = s.node_length[s.run_node[run]], s.node_length[s.run_node[other]]
     if size != other_size:
         return np.int64(-1) if size > other_size else np.int64(1)
-    order = compare_events(s, one, other)
+    order = compare_events(s, run, other)
     alias = np.int64(0)
     while order == 0 and alias < p.alias_count[s.now[PATTERN]]:
-        order = compare_alias(p, s, one, other, alias)
+        order = compare_alias(p, s, run, other, alias)
         alias += 1
     return order
 
@@ -114,16 +114,16 @@ def merged(p: RunProgram, s: RunState, left: Int, right: Int) -> np.int64:
     first, last = np.int64(NIL), np.int64(NIL)
     while left != NIL or right != NIL:
         if right == NIL or (left != NIL and compare(p, s, left, right) <= 0):
-            taken = np.int64(left)
+            head = np.int64(left)
             left = np.int64(s.run_next[left])
         else:
-            taken = np.int64(right)
+            head = np.int64(right)
             right = np.int64(s.run_next[right])
         if last == NIL:
-            first = taken
+            first = head
         else:
-            s.run_next[last] = taken
-        last = taken
+            s.run_next[last] = head
+        last = head
     if last != NIL:
         s.run_next[last] = NIL
     return first
@@ -255,7 +255,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 
 @routine
-def emit_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) -> None:
+def emit_ready(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, limit: Int) -> None:
     """Rank the matches of a pair that the current event completed, and emit them unless they are excluded."""
     if s.now[READY] == NIL:
         return
@@ -270,7 +270,7 @@ def emit_ready(p: RunProgram, s: RunState, found: Found, pair: Int, limit: Int) 
         is_out = s.run_muted[run] or s.pair_finished[pair] or (before != NIL and compare(p, s, before, run) == 0)
         if not is_out and s.now[WRITTEN] < limit:
             s.now[WRITTEN] += 1
-            hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), MATCH)
+            hand_out(s, matches, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), MATCH)
         elif not is_out:
             s.now[CAPPED] += 1
         if not is_out:

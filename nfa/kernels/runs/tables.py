@@ -41,7 +41,7 @@ NO_RULE, ONCE_PER_KEY, SKIP_TO_NEXT, SKIP_PAST_LAST, SKIP_TO_FIRST, SKIP_TO_LAST
 # RunState.run_lead of a spent run. LIVES, only during the search for timeouts: a partial match not yet ruled out.
 WAS_PART, WAS_MATCH, LIVES = range(3)
 
-# Found.what: a match; the retraction of an emitted match; a partial match that WITHIN ended.
+# RunMatches.what: a match; the retraction of an emitted match; a partial match that WITHIN ended.
 MATCH, CORRECTION, TIMEOUT = np.arange(3)
 
 # Why a pattern is suspended (column of Ended.lost): given up in too many traces; too much work in all of them.
@@ -264,7 +264,7 @@ class Ended(NamedTuple):
     """Pairs that a guard ended, and losses; ``filled`` has both numbers.
 
     A row of a pair has visit, pattern, monitor before and after, and state. A row of a loss has visit, pattern,
-    matches, runs, the work for which the pair was given up, and why this suspends the pattern, or 0.
+    matches, runs, the work for which the pair was given up, and why this suspends the pattern (0: it does not).
     """
 
     rows: NDArray[np.int64]
@@ -272,8 +272,8 @@ class Ended(NamedTuple):
     filled: NDArray[np.int64]
 
 
-class Found(NamedTuple):
-    """Matches and timeouts; their chains stay referenced until they are unrolled."""
+class RunMatches(NamedTuple):
+    """Emitted matches, retractions and timeouts; their chains stay referenced until they are unrolled."""
 
     node: NDArray[np.int32]
     pattern: NDArray[np.int32]

@@ -35,8 +35,8 @@ from nfa.kernels.runs.tables import (
     VETO,
     WAS_MATCH,
     WAS_PART,
-    Found,
     Int,
+    RunMatches,
     RunProgram,
     RunState,
 )
@@ -64,20 +64,20 @@ def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 
 @routine
-def is_beginning(p: RunProgram, s: RunState, one: Int, other: Int) -> bool:
-    """Whether a chain extends another or has the same bindings; both end with the same event."""
+def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool:
+    """Whether ``chain`` extends ``beginning`` or has the same bindings; both end with the same event."""
     seen = NOTHING  # aliases of the events that both chains bind, from the newest back
-    while other != NIL:
-        alias = alias_of(p, s, other)
-        if one != NIL and s.node_event[one] == s.node_event[other]:
-            if alias_of(p, s, one) != alias:
+    while chain != NIL:
+        alias = alias_of(p, s, chain)
+        if beginning != NIL and s.node_event[beginning] == s.node_event[chain]:
+            if alias_of(p, s, beginning) != alias:
                 return False
             seen |= ONE << alias
-            one = s.node_parent[one]
+            beginning = s.node_parent[beginning]
         elif (seen >> alias) & ONE != NOTHING:
-            return False  # the other list has an event before one that both chains bind
-        other = s.node_parent[other]
-    return bool(one == NIL)
+            return False  # of this alias, the chain binds an earlier event that the beginning lacks
+        chain = s.node_parent[chain]
+    return bool(beginning == NIL)
 
 
 @routine
@@ -147,7 +147,7 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 
 
 @routine
-def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> None:
+def report(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, first: Int) -> None:
     """Emit the remaining candidates without duplicates, and return all candidates to their pair."""
     run, emitted = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
@@ -155,7 +155,7 @@ def report(p: RunProgram, s: RunState, found: Found, pair: Int, first: Int) -> N
         if s.run_lead[run] == LIVES:
             leave_bucket(s, np.int32(run))
             if emitted == NIL or compare(p, s, emitted, run) != 0:
-                hand_out(s, found, s.run_node[run], s.run_end[run], np.int64(s.run_how[run]), TIMEOUT)
+                hand_out(s, matches, s.run_node[run], s.run_end[run], np.int64(s.run_how[run]), TIMEOUT)
                 emitted = np.int64(run)
         s.run_lead[run] = WAS_PART
         s.run_next[run] = s.pair_runs[pair]
@@ -183,7 +183,7 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 
 @apart
-def time_out(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> None:
+def time_out(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, time: Int) -> None:
     """Report the timeouts of a pair up to a time before which all events have been seen; there must be room."""
     s.counters[MARK] += 1
     first = take_candidates(p, s, pair, time)
@@ -194,5 +194,5 @@ def time_out(p: RunProgram, s: RunState, found: Found, pair: Int, time: Int) -> 
                 if s.run_kind[run] != PENDING:
                     rule_out_along(p, s, pair, run)
                 run = np.int64(s.run_next[run])
-        report(p, s, found, pair, first)
+        report(p, s, matches, pair, first)
     drop_spent(p, s, pair, time)

@@ -39,12 +39,12 @@ def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> 
 
 
 @kernel
-def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, found: NDArray[np.int64]) -> Int:
+def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, entries: NDArray[np.int64]) -> Int:
     """List the pairs with partial matches that have not expired; returns their number.
 
-    ``found`` gets (trace, pattern, state of the furthest run, its newest node, number of runs).
+    ``entries`` gets (trace, pattern, state of the furthest run, its newest node, number of runs).
     """
-    p, s, depths, found = borrowed(p), borrowed(s), borrowed(depths), borrowed(found)
+    p, s, depths, entries = borrowed(p), borrowed(s), borrowed(depths), borrowed(entries)
     count = np.int64(0)
     for pair in range(s.pair_pattern.shape[0]):
         pattern = s.pair_pattern[pair]
@@ -60,8 +60,8 @@ def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, 
                         best = run
                 run = np.int64(s.run_next[run])
         if best != NIL:
-            found[count, 0], found[count, 1] = s.pair_trace[pair], pattern
-            found[count, 2] = s.run_state[best] - p.state_from[pattern]
-            found[count, 3], found[count, 4] = s.run_node[best], ways
+            entries[count, 0], entries[count, 1] = s.pair_trace[pair], pattern
+            entries[count, 2] = s.run_state[best] - p.state_from[pattern]
+            entries[count, 3], entries[count, 4] = s.run_node[best], ways
             count += 1
     return count

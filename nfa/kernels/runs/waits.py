@@ -1,4 +1,4 @@
-"""Waiting complete matches: their deadlines, what decides them, what contradicts them.
+"""Complete matches that wait for trailing conditions: their deadlines, their decision, their retraction.
 
 A match with a trailing NOT waits until its deadline, or until a guard knows that the forbidden event can no longer come
 (early certainty: constraint-aware CEP, section 6.3). A match that was emitted early is retained until the deadline,
@@ -36,9 +36,9 @@ from nfa.kernels.runs.tables import (
     TRACE,
     WRITTEN,
     Conditions,
-    Found,
     Int,
     RunBatch,
+    RunMatches,
     RunProgram,
     RunState,
 )
@@ -53,28 +53,28 @@ def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
 
 
 @routine
-def hand_out(s: RunState, found: Found, node: Int, detected: Int, how: Int, what: Int) -> None:
+def hand_out(s: RunState, matches: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
     """Write a match or a timeout; its chain stays referenced until the wrapper has unrolled it."""
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
     s.node_references[node] += 1
-    found.node[place] = node
-    found.pattern[place] = s.now[PATTERN]
-    found.row[place] = s.now[ROW]
-    found.trace[place] = s.now[TRACE]
-    found.detected[place] = detected
-    found.how[place] = how
-    found.what[place] = what
+    matches.node[place] = node
+    matches.pattern[place] = s.now[PATTERN]
+    matches.row[place] = s.now[ROW]
+    matches.trace[place] = s.now[TRACE]
+    matches.detected[place] = detected
+    matches.how[place] = how
+    matches.what[place] = what
 
 
 @routine
-def emit(s: RunState, found: Found, node: Int, limit: Int) -> None:
+def emit(s: RunState, matches: RunMatches, node: Int, limit: Int) -> None:
     """Emit a match without trailing conditions, unless the limit is reached."""
     if s.now[WRITTEN] >= limit:
         s.now[CAPPED] += 1
         return
     s.now[WRITTEN] += 1
-    hand_out(s, found, node, s.now[TIME], np.int64(NOT_WAITED), MATCH)
+    hand_out(s, matches, node, s.now[TIME], np.int64(NOT_WAITED), MATCH)
 
 
 @routine
@@ -103,8 +103,8 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
         latest = np.int64(at_end if whole == LATEST else whole)
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
-        own = min(own_deadline(p, s, s.run_node[run], trail), whole)
-        latest = max(latest, np.int64(at_end if own == LATEST else own))
+        trail_deadline = min(own_deadline(p, s, s.run_node[run], trail), whole)
+        latest = max(latest, np.int64(at_end if trail_deadline == LATEST else trail_deadline))
     return latest
 
 
@@ -117,8 +117,8 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
         column = p.trail_column[trail]
         if column == NIL or may_complete(x, s.now[AFTER], column):
-            own = min(own_deadline(p, s, s.run_node[run], trail), whole)
-            latest = max(latest, np.int64(own))
+            trail_deadline = min(own_deadline(p, s, s.run_node[run], trail), whole)
+            latest = max(latest, np.int64(trail_deadline))
     return latest
 
 
@@ -134,7 +134,7 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 
 @routine
-def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
+def decide(p: RunProgram, s: RunState, matches: RunMatches, run: Int) -> bool:
     """Emit or rank a complete match that no longer waits; false if nothing of the match must be retained.
 
     A match that is emitted before its deadline is retained until then.
@@ -144,7 +144,7 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
     if p.flags[s.now[PATTERN]] != 0:
         s.run_kind[run] = DECIDED
         return True
-    hand_out(s, found, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), MATCH)
+    hand_out(s, matches, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), MATCH)
     latest = deadline(p, s, run, NOTHING, LATEST)
     is_early = latest > s.run_due[run]
     s.run_kind[run], s.run_due[run] = REPORTED, latest
@@ -152,8 +152,8 @@ def decide(p: RunProgram, s: RunState, found: Found, run: Int) -> bool:
 
 
 @routine
-def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> bool:
-    """Update a waiting match by the events that can no longer come; returns whether the match is retained.
+def hasten(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, run: Int) -> bool:
+    """Shorten the wait of a match by events that can no longer come; returns whether the match is retained.
 
     A match that STRICT decided at this very time still waits for other events of the same time.
     """
@@ -167,7 +167,7 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, found: Found, run: Int) -> b
     if (s.run_bits[run, MODE + 1] & s.run_bits[run, GREEDY]) != NOTHING:
         s.run_lead[run] = s.now[TIME]
         return True
-    return decide(p, s, found, run)
+    return decide(p, s, matches, run)
 
 
 @routine

@@ -45,10 +45,10 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
             memo[top, 2] = before
             top += 1
         else:
-            found = memo[below, 0] if is_open and below != NIL else np.int64(0)
+            paths = memo[below, 0] if is_open and below != NIL else np.int64(0)
             if is_own:
-                found += memo[before, 0] if before != NIL else np.int64(1)
-            memo[node, 0] = min(found, MOST_COUNTED)
+                paths += memo[before, 0] if before != NIL else np.int64(1)
+            memo[node, 0] = min(paths, MOST_COUNTED)
             memo[node, 1] = stamp
             top -= 1
     ways: np.int64 = memo[head, 0]
@@ -164,5 +164,5 @@ def complete(
         return DONE, written, state.nodes[head, MEASURE] - written
     if output.memo.shape[0] < state.nodes.shape[0]:
         return MEMO_FULL, written, np.int64(0)
-    found = count_paths(state, output, np.int64(head), clock, within)
-    return DONE, written, max(found - written, np.int64(0))
+    paths = count_paths(state, output, np.int64(head), clock, within)
+    return DONE, written, max(paths - written, np.int64(0))

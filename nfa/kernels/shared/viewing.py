@@ -24,13 +24,13 @@ from streams.kernels.compiling import kernel
 
 
 @kernel
-def held_pairs(program: Program, state: SharedState, output: Output, now: Int, found: NDArray[np.int64]) -> Int:
+def held_pairs(program: Program, state: SharedState, output: Output, now: Int, entries: NDArray[np.int64]) -> Int:
     """List the pairs with partial matches that have not expired; returns the number of pairs.
 
-    ``found`` gets (trace, pattern, furthest state, newest node of this state, number of partial matches). The memo of
+    ``entries`` gets (trace, pattern, furthest state, newest node of this state, number of partial matches). The memo of
     ``output`` is scratch; if some pattern has a window, it must have room for all nodes.
     """
-    program, state, lent, found = borrowed(program), borrowed(state), borrowed(output), borrowed(found)
+    program, state, lent, entries = borrowed(program), borrowed(state), borrowed(output), borrowed(entries)
     blocks, nodes, trace_first, state_range = state.blocks, state.nodes, state.trace_first, program.state_range
     count = np.int64(0)
     for trace in range(trace_first.shape[0]):
@@ -43,14 +43,14 @@ def held_pairs(program: Program, state: SharedState, output: Output, now: Int, f
                 head = np.int64(blocks[pair + HEADER + place - 1])
                 if head == NIL or (within != 0 and nodes[head, MEASURE] <= now):
                     continue
-                own = nodes[head, MEASURE] if within == 0 else count_paths(state, lent, head, now, within)
-                ways = min(ways + own, np.int64(MOST_COUNTED))
+                paths = nodes[head, MEASURE] if within == 0 else count_paths(state, lent, head, now, within)
+                ways = min(ways + paths, np.int64(MOST_COUNTED))
                 further = np.int64(program.depth[base + place]) - np.int64(program.depth[base + farthest])
                 if best == NIL or further > 0 or (further == 0 and nodes[head, EVENT] > nodes[best, EVENT]):
                     best, farthest = head, np.int64(place)
             if best != NIL:
-                found[count, 0], found[count, 1], found[count, 2] = trace, pattern, farthest
-                found[count, 3], found[count, 4] = best, ways
+                entries[count, 0], entries[count, 1], entries[count, 2] = trace, pattern, farthest
+                entries[count, 3], entries[count, 4] = best, ways
                 count += 1
             pair = np.int64(blocks[pair + NEXT])
     return count

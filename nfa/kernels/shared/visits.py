@@ -235,10 +235,10 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
     """Under NEXT, empty the states whose partial matches an event extends; the caller takes over their references."""
-    blocks, sources, taken = matching.state.blocks, matching.program.source, matching.output.taken
+    blocks, sources, transitions = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
-        if taken[place, 1] != NIL:
-            blocks[pair + HEADER + sources[taken[place, 0]] - 1] = NIL
+        if transitions[place, 1] != NIL:
+            blocks[pair + HEADER + sources[transitions[place, 0]] - 1] = NIL
             blocks[pair + OCCUPIED] -= 1
 
 
@@ -255,7 +255,7 @@ def bind(
     row: Int,
 ) -> None:
     """Bind an event by some transitions, which extend partial matches; under NEXT these leave their source states."""
-    program, state, taken, live = matching.program, matching.state, matching.output.taken, matching.tables.live
+    program, state, transitions, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
         state.links,
@@ -263,7 +263,7 @@ def bind(
         program.target,
         program.state_terms,
     )
-    pattern = program.pattern[taken[0, 0]]
+    pattern = program.pattern[transitions[0, 0]]
     base, is_next, within = program.state_range[pattern], program.is_next[pattern], program.within[pattern]
     states, now, clock = (
         program.state_range[pattern + 1] - base,
@@ -275,8 +275,8 @@ def bind(
         leave_sources(matching, n_taken, pair)
     last = np.int32(NIL)
     for place in range(n_taken):
-        transition, head = taken[place, 0], taken[place, 1]
-        named = event | (np.int64(program.alias[transition]) << 1)
+        transition, head = transitions[place, 0], transitions[place, 1]
+        word = event | (np.int64(program.alias[transition]) << 1)
         target = targets[transition]
         is_over = is_too_old and head != NIL  # the event is too old to extend events bound before
         is_dead = live[gate, base + target] == 0 or terms[base + target] & alive == 0
@@ -290,7 +290,7 @@ def bind(
         blocks[pair + OCCUPIED] += below == NIL
         if head != NIL and not is_next:
             links[head, REFERENCES] += 1
-        node = push(state, lent.state, below, head, named, now, clock, within)
+        node = push(state, lent.state, below, head, word, now, clock, within)
         blocks[pair + HEADER + target - 1] = node
         counters[HELD] += last == NIL
         links[node, SIBLING] = node
@@ -370,7 +370,7 @@ def take(
         matching.visited,
         matching.output,
     )
-    passed, taken, filled = visited.passed, output.taken, output.filled
+    passed, transitions, filled = visited.passed, output.taken, output.filled
     pattern = program.pattern[first]
     base, within, is_next = program.state_range[pattern], program.within[pattern], program.is_next[pattern]
     budget, clock, states = program.limit[pattern], visited.clocks[row], program.state_range[pattern + 1] - base
@@ -389,16 +389,18 @@ def take(
         if not can_take:
             continue
         if program.accepts[transition]:
-            named = event | (np.int64(program.alias[transition]) << 1)
-            left = budget - (filled[0] - matches)
-            status, _, more = complete(lent.state, lent.output, head, named, visited.times[row], clock, within, left)
+            word = event | (np.int64(program.alias[transition]) << 1)
+            remaining = budget - (filled[0] - matches)
+            status, _, more = complete(
+                lent.state, lent.output, head, word, visited.times[row], clock, within, remaining
+            )
             if status != DONE:
                 filled[0], filled[1] = matches, bound
                 return status
             dropped = min(dropped + more, np.int64(MOST_COUNTED))
             note_match(matching, starting, pair, program.state_terms[base + program.target[transition]])
         if program.goes_on[transition] or (is_next and head != NIL):
-            taken[n_taken, 0], taken[n_taken, 1] = transition, head
+            transitions[n_taken, 0], transitions[n_taken, 1] = transition, head
             n_taken += 1
     state.counters[MATCHES] += filled[0] - matches
     sign(output, matches, row, trace, pattern)
@@ -449,7 +451,7 @@ def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.in
 
 @inlined
 def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
-    """The first of some transitions whose predicate accepts the event; ``last`` if there is none."""
+    """The first transition in a range whose predicate accepts the event; ``last`` if none does."""
     passed, predicates = matching.visited.passed, matching.program.predicate
     place = first
     while place < last and not passed[predicates[place], row]:
@@ -506,7 +508,7 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 
 @kernel
 def match_visits(
-    given: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
+    arrays: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
     """Process visits from ``first_visit`` on, the first one from ``first_transition`` on unless it is ``NIL``.
 
@@ -515,7 +517,7 @@ def match_visits(
     visits. The tables are borrowed twice: ``matching`` is dissolved into machine registers, because all its readers are
     inlined; ``lent`` stays in memory for the routines that are called.
     """
-    matching, lent, picked = borrowed(given), borrowed(given), borrowed(picked)
+    matching, lent, picked = borrowed(arrays), borrowed(arrays), borrowed(picked)
     program, visited = matching.program, matching.visited
     rows, listen = visited.rows, program.listen
     is_large = matching.state.nodes.shape[0] > LARGE

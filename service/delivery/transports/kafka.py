@@ -39,9 +39,11 @@ class KafkaSink:
     def check(self, sending: Sending) -> None:
         """Check names and options, and that the brokers may be called."""
         _client()
-        if strange := sorted(set(self.options) - _OPTIONS):
-            known = ", ".join(sorted(_OPTIONS))
-            raise WebhookRefused(f"the option {strange[0][:100]!r} cannot be set; there are {known}", field="options")
+        if unknown := sorted(set(self.options) - _OPTIONS):
+            permitted = ", ".join(sorted(_OPTIONS))
+            raise WebhookRefused(
+                f"the option {unknown[0][:100]!r} cannot be set; there are {permitted}", field="options"
+            )
         if not _TOPIC.fullmatch(self.topic):
             raise WebhookRefused(f"{self.topic[:100]!r} is not the name of a topic", field="topic")
         for server in self.servers.split(","):
@@ -56,7 +58,7 @@ class KafkaSink:
         """Produce a record, and wait until all replicas that are in sync have it."""
         self.check(sending)
         client = _client()
-        failed: list[str] = []
+        failures: list[str] = []
         try:
             producer = self._producer(client, item, sending)
             for broker in producer.list_topics(self.topic, timeout=sending.timeout_s).brokers.values():
@@ -65,31 +67,31 @@ class KafkaSink:
                 self.topic,
                 key=item.id.encode(),
                 value=item.body if item.filled is None else item.filled,
-                on_delivery=lambda error, _: failed.append(error.str()) if error is not None else None,
+                on_delivery=lambda error, _: failures.append(error.str()) if error is not None else None,
             )
-            left = producer.flush(sending.timeout_s)
+            unsent = producer.flush(sending.timeout_s)
         except (client.KafkaException, BufferError) as error:
-            why = error.args[0].str() if isinstance(error, client.KafkaException) else str(error)
-            raise SendFailed(f"the brokers did not take it: {why}") from error
-        if failed or left:
-            raise SendFailed(f"the brokers did not take it: {failed[0] if failed else 'no answer in time'}")
+            reason = error.args[0].str() if isinstance(error, client.KafkaException) else str(error)
+            raise SendFailed(f"the brokers did not take it: {reason}") from error
+        if failures or unsent:
+            raise SendFailed(f"the brokers did not take it: {failures[0] if failures else 'no answer in time'}")
 
     def _producer(self, client: Any, item: Item, sending: Sending) -> Any:
-        """The producer of the sink; another one after its members have changed."""
+        """The producer of the sink; a new one is made after the sink's members have changed."""
         settings = self._settings(item, sending.timeout_s)
-        name = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
-        found = sending.clients.get(name)
-        if found is None:
-            for old in [one for one in list(sending.clients) if one[0] == item.sink]:
-                sending.clients.pop(old, None)
-            found = sending.clients.setdefault(name, client.Producer(settings))
-        return found
+        producer_key = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
+        producer = sending.clients.get(producer_key)
+        if producer is None:
+            for stale in [client_key for client_key in list(sending.clients) if client_key[0] == item.sink]:
+                sending.clients.pop(stale, None)
+            producer = sending.clients.setdefault(producer_key, client.Producer(settings))
+        return producer
 
     def _settings(self, item: Item, timeout_s: float) -> dict[str, Any]:
-        own = {"sasl.password": item.secret} if item.secret else {}
+        credentials = {"sasl.password": item.secret} if item.secret else {}
         return {
             **self.options,
-            **own,
+            **credentials,
             "bootstrap.servers": self.servers,
             "enable.idempotence": True,
             "message.timeout.ms": round(timeout_s * 1000),

@@ -50,12 +50,12 @@ class MailSink:
         return f"smtp://{self.host}:{self.port}/{','.join(self.recipients)}"
 
     def check(self, sending: Sending) -> None:
-        """Check addresses of mail, and that the server may be called."""
+        """Check the recipients and the sender, and that the server is a permitted target."""
         if not 1 <= len(self.recipients) <= _MOST_RECIPIENTS:
             raise WebhookRefused(f"e-mail goes to 1 to {_MOST_RECIPIENTS} recipients", field="recipients")
-        for name, some in (("recipients", self.recipients), ("sender", [self.sender])):
-            if strange := [one for one in some if not _ADDRESS.fullmatch(one)]:
-                raise WebhookRefused(f"{strange[0][:100]!r} is not an address such as ann@example.org", field=name)
+        for name, addresses in (("recipients", self.recipients), ("sender", [self.sender])):
+            if invalid := [address for address in addresses if not _ADDRESS.fullmatch(address)]:
+                raise WebhookRefused(f"{invalid[0][:100]!r} is not an address such as ann@example.org", field=name)
         if not _HOST.fullmatch(self.host) or not 1 <= self.port <= 65_535:
             raise WebhookRefused(f"{self.host[:100]!r}:{self.port} is not a mail server", field="host")
         sending.addresses(self.host, self.port)
@@ -74,8 +74,8 @@ class MailSink:
                 f"the mail server answered {error.smtp_code} {_text(error.smtp_error)}", error.smtp_code
             ) from error
         except smtplib.SMTPRecipientsRefused as error:
-            code, why = next(iter(error.recipients.values()))
-            raise SendFailed(f"the mail server refuses all recipients: {code} {_text(why)}", code) from error
+            code, reason = next(iter(error.recipients.values()))
+            raise SendFailed(f"the mail server refuses all recipients: {code} {_text(reason)}", code) from error
         except (smtplib.SMTPException, OSError) as error:
             raise SendFailed(f"{type(error).__name__}: {error}") from error
         if refused:
@@ -93,20 +93,20 @@ class MailSink:
 
     def _message(self, item: Item) -> EmailMessage:
         body: dict[str, Any] = orjson.loads(item.body)
-        own = {} if item.filled is None else orjson.loads(item.filled)
+        parts = {} if item.filled is None else orjson.loads(item.filled)
         message = EmailMessage()
-        message["Subject"] = " ".join((as_text(own.get("subject")) or _subject(body)).split())[:_MOST_SUBJECT]
+        message["Subject"] = " ".join((as_text(parts.get("subject")) or _subject(body)).split())[:_MOST_SUBJECT]
         message["From"], message["To"] = self.sender, ", ".join(self.recipients)
         message["Date"] = formatdate()
         message["Message-ID"] = f"<{item.id}@{self.sender.rpartition('@')[2]}>"
         message["X-Forestall-Id"] = item.id
-        message.set_content(as_text(own["text"]) if "text" in own else _content(body))
+        message.set_content(as_text(parts["text"]) if "text" in parts else _content(body))
         return message
 
 
 def check_mail_template(template: Mapping[str, Any]) -> None:
     """Check that a template has the parts of a message."""
-    if not template.keys() <= _TEMPLATE or not all(isinstance(one, str) for one in template.values()):
+    if not template.keys() <= _TEMPLATE or not all(isinstance(text, str) for text in template.values()):
         raise WebhookRefused(
             "the template of e-mail has texts for 'subject' and 'text', and nothing else", field="template"
         )
@@ -115,12 +115,12 @@ def check_mail_template(template: Mapping[str, Any]) -> None:
 def _subject(body: dict[str, Any]) -> str:
     if body["type"] == "digest":
         return "Forestall: " + ", ".join(f"{number} {kind}" for kind, number in body["counts"].items())
-    about = [body.get(name) for name in ("severity", "pattern", "key")]
-    return f"Forestall {body['type']}: {' '.join(str(one) for one in about if one)}"
+    members = [body.get(name) for name in ("severity", "pattern", "key")]
+    return f"Forestall {body['type']}: {' '.join(str(member) for member in members if member)}"
 
 
 def _content(body: dict[str, Any]) -> str:
-    """A result as text: why, if it has a sentence, and all members as JSON."""
+    """A result as text: its reason, if it has one, and all members as JSON."""
     words = [str(body[name]) for name in ("why", "reason") if body.get(name)]
     return "\n\n".join([*words, orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()]) + "\n"
 

@@ -41,7 +41,7 @@ _TIMES = ("detected_at", "updated_at", "time")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetSink:
-    """A folder below the one that the settings name; ``path`` is relative to it."""
+    """A folder below the settings' folder of sinks; ``path`` is relative to that folder."""
 
     is_bulk: ClassVar[bool] = True
 
@@ -53,17 +53,17 @@ class ParquetSink:
         return f"parquet:{self.path}"
 
     def check(self, sending: Sending) -> None:
-        """Check that the folder is inside the permitted one."""
+        """Check that the folder is inside the settings' folder of sinks."""
         self._root(sending)
 
     def send(self, item: Item, sending: Sending) -> None:
         """Write the files of a delivery."""
         root, body = self._root(sending), orjson.loads(item.body)
         parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for kind, one in _results(body):
-            time = next((one[name] for name in _TIMES if one.get(name)), body.get("until"))
-            row = {name: one.get(name) for name in SCHEMA.names}
-            row |= {"kind": kind, "time": parse_time(time) if time else None, "body": orjson.dumps(one).decode()}
+        for kind, result in _results(body):
+            time = next((result[name] for name in _TIMES if result.get(name)), body.get("until"))
+            row = {name: result.get(name) for name in SCHEMA.names}
+            row |= {"kind": kind, "time": parse_time(time) if time else None, "body": orjson.dumps(result).decode()}
             parts.setdefault((kind, time[:10] if time else "unknown"), []).append(row)
         try:
             for (kind, day), rows in parts.items():
@@ -102,13 +102,13 @@ def _results(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def _written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
     """Write a file that appears only when it is complete and synced to disk."""
-    passing, found = folder / f".{name}.{uuid4().hex}", folder / name
+    draft, path = folder / f".{name}.{uuid4().hex}", folder / name
     try:
-        with passing.open("wb") as file:
+        with draft.open("wb") as file:
             pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
             file.flush()
             os.fsync(file.fileno())
-        passing.replace(found)
+        draft.replace(path)
     finally:
-        passing.unlink(missing_ok=True)
-    return found
+        draft.unlink(missing_ok=True)
+    return path

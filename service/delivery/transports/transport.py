@@ -29,7 +29,7 @@ from service.targets import Resolver, resolve
 from streams import listed
 
 SERVER_MEMBERS = frozenset(["host", "port", "security", "servers", "options"])
-"""Members that say which server gets the password of a sink, and how."""
+"""Members that determine which server receives the password of a sink, and how."""
 
 _LONGEST_ERROR = 300
 
@@ -47,17 +47,20 @@ SINK_KINDS: Mapping[str, type[Sink]] = {"parquet": ParquetSink, "email": MailSin
 
 def read_sink(members: Mapping[str, Any]) -> Sink:
     """The sink of stored members; ``WebhookRefused`` if a member is unknown, or missing."""
-    kind, known = SINK_KINDS[members["kind"]], fields(SINK_KINDS[members["kind"]])
-    own, names = {name: value for name, value in members.items() if name != "kind"}, [one.name for one in known]
-    for name in own:
+    kind, sink_fields = SINK_KINDS[members["kind"]], fields(SINK_KINDS[members["kind"]])
+    values, names = (
+        {name: value for name, value in members.items() if name != "kind"},
+        [field.name for field in sink_fields],
+    )
+    for name in values:
         if name not in names:
             raise WebhookRefused(
                 f"a sink of the kind {members['kind']!r} has no member {name!r}; it has {listed(names)}", field=name
             )
-    for one in known:
-        if one.name not in own and one.default is MISSING and one.default_factory is MISSING:
-            raise WebhookRefused(f"a sink of the kind {members['kind']!r} needs {one.name!r}", field=one.name)
-    return kind(**own)
+    for field in sink_fields:
+        if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise WebhookRefused(f"a sink of the kind {members['kind']!r} needs {field.name!r}", field=field.name)
+    return kind(**values)
 
 
 def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: Resolver = resolve) -> None:
@@ -112,5 +115,5 @@ class SinkSender:
     def _send(self, sink: RegisteredWebhook, item: str, body: bytes) -> None:
         members = sink.sink or {}
         filled = None if sink.template is None else fill(sink.template, orjson.loads(body))
-        one = Item(id=item, sink=sink.id, body=body, filled=filled, secret=sink.secret)
-        read_sink(members).send(one, self._sending)
+        delivery = Item(id=item, sink=sink.id, body=body, filled=filled, secret=sink.secret)
+        read_sink(members).send(delivery, self._sending)

@@ -44,20 +44,20 @@ class Delivery:
 
     def record(self, attempts: int) -> bytes:
         """The stored form after a number of failed attempts."""
-        carried = {"body": self.body, "traceparent": self.traceparent}
+        optional = {"body": self.body, "traceparent": self.traceparent}
         return encode(
             webhook=self.webhook,
             alert=self.alert,
             kind=self.kind,
             attempts=attempts,
             queued_us=self.queued_us,
-            **{name: value for name, value in carried.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOutcome:
-    """The outcome of an attempt; ``dead``: the delivery is abandoned, ``dropped``: it is no longer wanted.
+    """The outcome of an attempt; ``dead``: the delivery is abandoned, ``dropped``: its webhook or result is gone.
 
     ``rest_us``: the receiver asked for no further attempt before this time.
     """
@@ -75,9 +75,9 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
     """Read a stored delivery."""
     fields = decode(record, f"the delivery {delivery_id}")
     kind = fields.get("kind") or _kind_of(fields.get("body"))
-    known = {name: fields[name] for name in ("webhook", "alert", "attempts", "queued_us")}
-    known |= {name: fields.get(name) for name in ("body", "traceparent")}
-    return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, **known)
+    members = {name: fields[name] for name in ("webhook", "alert", "attempts", "queued_us")}
+    members |= {name: fields.get(name) for name in ("body", "traceparent")}
+    return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, **members)
 
 
 def _kind_of(body: str | None) -> Any:

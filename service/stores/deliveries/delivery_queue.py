@@ -56,7 +56,7 @@ _KEYS = {
     "webhooks": WEBHOOKS_KEY,
     "digests": DIGESTS_KEY,
 }
-_OF_EACH = {  # prefixes of keys, completed by a webhook's id
+_WEBHOOK_KEYS = {  # prefixes of keys, completed by a webhook's id
     "waiting": WAITING_KEY,
     "sending": SENDING_KEY,
     "circuit": CIRCUIT_KEY,
@@ -100,7 +100,7 @@ class Circuit:
 
 
 class DeliveryStore:
-    """The queue, and the log of attempts; the settings say how webhooks share the deliverer.
+    """The queue, and the log of attempts; the settings determine how webhooks share the deliverer.
 
     For each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
     """
@@ -109,8 +109,8 @@ class DeliveryStore:
         self._client = client
         self._settings = settings
         self._given_up_kept = given_up_kept
-        beginnings = {f"{name}_key": key for name, key in _OF_EACH.items()}
-        self._claim = register(client, "deliveries/claim", **_KEYS, **beginnings)
+        prefixes = {f"{name}_key": key for name, key in _WEBHOOK_KEYS.items()}
+        self._claim = register(client, "deliveries/claim", **_KEYS, **prefixes)
         self._settle = register(client, "deliveries/settle", **_KEYS)
         self._again = register(client, "deliveries/send_again", **_KEYS)
         self._close = register(client, "deliveries/close_digest", **_KEYS)
@@ -125,7 +125,7 @@ class DeliveryStore:
         """
         end_us = now_us + lease_us
         settings = self._settings
-        found, due = cast(
+        claimed, due = cast(
             "tuple[list[tuple[bytes, bytes]], list[bytes]]",
             self._claim(
                 now_us=now_us,
@@ -139,14 +139,14 @@ class DeliveryStore:
         )
         for webhook in due:
             close(webhook.decode())
-        return [read_delivery(id_.decode(), record, end_us) for id_, record in found]
+        return [read_delivery(id_.decode(), record, end_us) for id_, record in claimed]
 
     def collected(self, webhook_id: str, limit: int) -> list[Delivery]:
         """The results that a webhook has collected, the oldest first."""
-        found = self._read(RECORDS_KEY, self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
-        if gone := [id_ for id_, one in found if one is None]:  # sent again at a user's request
-            self._client.zrem(COLLECTED_KEY + webhook_id, *gone)
-        return [one for _, one in found if one is not None]
+        entries = self._read(RECORDS_KEY, self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
+        if missing := [id_ for id_, delivery in entries if delivery is None]:  # sent again at a user's request
+            self._client.zrem(COLLECTED_KEY + webhook_id, *missing)
+        return [delivery for _, delivery in entries if delivery is not None]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
         """Turn collected results into a digest, or drop them (no ``body``); False if another process took some."""
@@ -183,15 +183,15 @@ class DeliveryStore:
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
-        one, settings = delivery.webhook, self._settings
+        webhook_id, settings = delivery.webhook, self._settings
         is_counted = self._settle(
-            **_keys_of(one, "waiting sending stats circuit log given_up given_up_records"),
+            **_keys_of(webhook_id, "waiting sending stats circuit log given_up given_up_records"),
             id=delivery.id,
             lease_us=delivery.lease_us,
             verdict=outcome.verdict,
             next_us=outcome.next_us or 0,
             record=delivery.record(attempts),
-            webhook=one,
+            webhook=webhook_id,
             status="" if outcome.status is None else outcome.status,
             reason=outcome.error or "",
             now_us=outcome.at_us,
@@ -247,8 +247,8 @@ class DeliveryStore:
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
         """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else ``UnknownDelivery``."""
-        mine = delivery_id.startswith(webhook_id + ":")
-        for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if mine else ():
+        is_of_webhook = delivery_id.startswith(webhook_id + ":")
+        for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if is_of_webhook else ():
             record = cast("bytes | None", self._client.hget(key, delivery_id))
             if record is not None:
                 return read_delivery(delivery_id, record, 0)
@@ -257,7 +257,7 @@ class DeliveryStore:
             for _, fields in page:
                 attempt = _attempt(fields)
                 if attempt.delivery == delivery_id and attempt.verdict != "retry":
-                    return _ended(webhook_id, attempt, fields.get(b"body", b"").decode() or None)
+                    return _logged_delivery(webhook_id, attempt, fields.get(b"body", b"").decode() or None)
             until = "(" + page[-1][0].decode()
         raise UnknownDelivery(
             f"the webhook {webhook_id!r} has no delivery {delivery_id!r} in its queue or its log", delivery=delivery_id
@@ -265,8 +265,8 @@ class DeliveryStore:
 
     def given_up(self, webhook_id: str, since_us: int, limit: int) -> list[Delivery]:
         """Deliveries abandoned since a time, oldest first."""
-        found = self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=0, num=limit)
-        return [one for _, one in self._read(GIVEN_UP_RECORDS_KEY + webhook_id, found) if one is not None]
+        ids = self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=0, num=limit)
+        return [delivery for _, delivery in self._read(GIVEN_UP_RECORDS_KEY + webhook_id, ids) if delivery is not None]
 
     def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
         """The number of deliveries abandoned since a time and not sent again."""
@@ -275,16 +275,16 @@ class DeliveryStore:
     def _read(self, key: str, ids: Any) -> list[tuple[bytes, Delivery | None]]:
         """Deliveries by their ids; None for an id without a record."""
         records = cast("list[bytes | None]", self._client.hmget(key, ids)) if ids else []
-        found = zip(cast("list[bytes]", ids), records, strict=True)
-        return [(id_, None if body is None else read_delivery(id_.decode(), body, 0)) for id_, body in found]
+        entries = zip(cast("list[bytes]", ids), records, strict=True)
+        return [(id_, None if body is None else read_delivery(id_.decode(), body, 0)) for id_, body in entries]
 
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
-        found = self._client.xrevrange(LOG_KEY + webhook_id, max=until, count=limit)
-        return cast("list[tuple[bytes, dict[bytes, bytes]]]", found)
+        rows = self._client.xrevrange(LOG_KEY + webhook_id, max=until, count=limit)
+        return cast("list[tuple[bytes, dict[bytes, bytes]]]", rows)
 
 
 def _keys_of(webhook_id: str, names: str) -> dict[str, str]:
-    return {name: _OF_EACH[name] + webhook_id for name in names.split()}
+    return {name: _WEBHOOK_KEYS[name] + webhook_id for name in names.split()}
 
 
 def _attempt_of(delivery: Delivery, outcome: DeliveryOutcome) -> Attempt:
@@ -307,7 +307,7 @@ def _attempt(fields: dict[bytes, bytes]) -> Attempt:
     return Attempt(**entry)
 
 
-def _ended(webhook_id: str, attempt: Attempt, body: str | None) -> Delivery:
+def _logged_delivery(webhook_id: str, attempt: Attempt, body: str | None) -> Delivery:
     return Delivery(
         id=attempt.delivery,
         webhook=webhook_id,

@@ -34,7 +34,7 @@ _FORMER_KINDS = ("alert", "correction")  # kinds of records without this member
 
 _READ_AGAIN_S = 60
 _UNREAD = ("DEL", WEBHOOKS_READ_KEY)
-_OF_EACH = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
+_WEBHOOK_KEYS = (STATS_KEY, CIRCUIT_KEY, LOG_KEY, GIVEN_UP_KEY, GIVEN_UP_RECORDS_KEY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +88,21 @@ class RegisteredWebhook:
         return self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
 
     def collects(self, pattern: str | None, severity: str) -> bool:
-        """Whether a wanted result waits for the next digest; a deviation belongs to no pattern."""
+        """Whether a selected result waits for the next digest; a deviation belongs to no pattern."""
         if self.digest is None or self.digest.at_once is None:
             return self.digest is not None
         return pattern is None or not is_as_grave(severity, self.digest.at_once)
 
     def secrets_at(self, now_us: int) -> list[str]:
-        """The secrets with which a message is signed now: the current one, then those that are being retired."""
-        return [self.secret, *(old.secret for old in self.retiring if now_us < old.until_us)]
+        """The secrets with which a message is signed at a time: the current one, then the retiring ones."""
+        return [
+            self.secret,
+            *(retiring_secret.secret for retiring_secret in self.retiring if now_us < retiring_secret.until_us),
+        ]
 
 
 class Webhooks(list[RegisteredWebhook]):
-    """Registered webhooks, oldest first, with an index: a result costs work only for webhooks that may want it."""
+    """Registered webhooks, oldest first, with an index, so that a result is compared with few webhooks only."""
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
@@ -109,7 +112,7 @@ class Webhooks(list[RegisteredWebhook]):
     def wanting(
         self, kind: str, stream: str, pattern: str | None, severity: str, body: bytes
     ) -> Iterator[RegisteredWebhook]:
-        """The webhooks that want a result of a kind, stream and pattern; a deviation belongs to no pattern."""
+        """The webhooks that select a result of a kind, stream and pattern; a deviation belongs to no pattern."""
         key = orjson.loads(body).get("key") if kind in self._kinds_by_key else None
         places = product((kind,), (stream, None), {pattern, None}, {key, None})
         numbers = sorted(number for place in places for number in self._index.get(place, ()))
@@ -118,11 +121,11 @@ class Webhooks(list[RegisteredWebhook]):
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
         """The places of enabled webhooks by kind, stream, pattern and key; None: any."""
-        found: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
+        numbers: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():
-                found[kind, webhook.stream, webhook.pattern, webhook.key].append(number)
-        return dict(found)
+                numbers[kind, webhook.stream, webhook.pattern, webhook.key].append(number)
+        return dict(numbers)
 
     @cached_property
     def _kinds_by_key(self) -> frozenset[str]:
@@ -151,9 +154,9 @@ class WebhookStore(Records[RegisteredWebhook]):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._put = register(client, "registry/put_webhook")
-        self._known: tuple[str, Webhooks] | None = None  # the webhooks, with the mark under which they were read
+        self._cached: tuple[str, Webhooks] | None = None  # the webhooks, with the mark under which they were read
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWebhook:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownWebhook:
         """The error for an unknown id."""
         return UnknownWebhook(f"there is no webhook {name!r}", webhook=name)
 
@@ -180,31 +183,31 @@ class WebhookStore(Records[RegisteredWebhook]):
         if mark is None:  # set before reading, so that a change in between is noticed
             self._client.set(WEBHOOKS_READ_KEY, uuid.uuid4().hex, nx=True, ex=_READ_AGAIN_S)
             mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY)) or b""
-        if not mark or self._known is None or self._known[0] != mark.decode():
-            found = sorted(super().all(), key=lambda webhook: (webhook.registered_us, webhook.id))
-            self._known = mark.decode(), Webhooks(found)
-        return self._known[1]
+        if not mark or self._cached is None or self._cached[0] != mark.decode():
+            webhooks = sorted(super().all(), key=lambda webhook: (webhook.registered_us, webhook.id))
+            self._cached = mark.decode(), Webhooks(webhooks)
+        return self._cached[1]
 
     def apply(
         self, name: str, change: Callable[[RegisteredWebhook | None], Change | None]
     ) -> tuple[RegisteredWebhook, bool]:
         """Change a webhook, as ``Records.apply``."""
 
-        def changed(known: RegisteredWebhook | None) -> Change | None:
-            wanted = change(known)
-            return None if wanted is None else replace(wanted, commands=(*wanted.commands, _UNREAD))
+        def changed(registered: RegisteredWebhook | None) -> Change | None:
+            update = change(registered)
+            return None if update is None else replace(update, commands=(*update.commands, _UNREAD))
 
         return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
         """A webhook, or another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
-        found = self.find(webhook_id)
-        if found is None or (found.sink is not None) != is_sink:
+        webhook = self.find(webhook_id)
+        if webhook is None or (webhook.sink is not None) != is_sink:
             raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else self.unknown(webhook_id)
-        return found
+        return webhook
 
     def delete(self, webhook_id: str, condition: Condition = ANY) -> None:
-        """Delete a webhook, its statistics and its log; its queued deliveries are dropped when their turn comes."""
+        """Delete a webhook, its statistics and its log; its queued deliveries are dropped at its next turn."""
         dropped = ("DEL", *belongings_of(webhook_id))
         self.drop(webhook_id, condition, dropped, ("ZADD", TURNS_KEY, 0, webhook_id), _UNREAD)
 
@@ -221,7 +224,7 @@ class WebhookStore(Records[RegisteredWebhook]):
 
 def belongings_of(webhook_id: str) -> list[str]:
     """The Redis keys of a webhook's data other than its record."""
-    return [key + webhook_id for key in _OF_EACH]
+    return [key + webhook_id for key in _WEBHOOK_KEYS]
 
 
 def read_webhook(body: bytes, webhook_id: str) -> RegisteredWebhook:

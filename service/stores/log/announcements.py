@@ -1,6 +1,6 @@
-"""Control records that change nothing registered: announcements about event time and the end of traces, questions.
+"""Control records that change no registration: announcements about event time and ends of traces, and questions.
 
-Answers of the shards to questions are kept until the process that asked takes them.
+The shards' answers to questions are kept until the asking process takes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import orjson
 
 from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
-from service.stores.routes import require_there
+from service.stores.routes import require_not_removed
 from shards import OutputRow
 from streams import (
     Ask,
@@ -43,55 +43,55 @@ class Announcements:
         """Append a record to every shard or to the shard of a key, all or nothing; returns the number of shards."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
         body = encode_control(record)
-        _, reached = self._sent(
+        _, reached = self._call_script(
             self._append, stream, key, {"call": token, "call_ms": _TOKEN_MS, "kind": record.KIND.value, "body": body}
         )
         return reached
 
-    def ask(self, stream: str, asked: Sequence[Ask], life_s: float, key: str | None = None) -> int:
+    def ask(self, stream: str, questions: Sequence[Ask], life_s: float, key: str | None = None) -> int:
         """Ask every shard or the shard of a key some questions; returns the number of shards that will answer.
 
         Continuous tasks answer between two steps; if none run, the questions are appended to the log. Unanswered
         questions are dropped after ``life_s``.
         """
-        given: Mapping[str, ScriptInput] = {
+        arguments: Mapping[str, ScriptInput] = {
             "life_ms": round(1_000 * life_s),
-            "asked": [part for one in asked for part in (one.id, encode_control(one))],
+            "asked": [part for question in questions for part in (question.id, encode_control(question))],
         }
-        is_taken, reached = self._sent(self._ask, stream, key, given)
-        return reached if is_taken else [self.append(stream, one, key) for one in asked][-1]
+        is_accepted, reached = self._call_script(self._ask, stream, key, arguments)
+        return reached if is_accepted else [self.append(stream, question, key) for question in questions][-1]
 
-    def _sent(
-        self, script: Callable[..., Any], stream: str, key: str | None, given: Mapping[str, ScriptInput]
+    def _call_script(
+        self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
         """Call a script with every shard or the shard of a key; returns the reply, and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:
             nonlocal reached
-            chosen = range(shards) if key is None else [shard_of(key_hash(key), shards)]
-            reached = len(chosen)
+            targets = range(shards) if key is None else [shard_of(key_hash(key), shards)]
+            reached = len(targets)
             return script(
-                shards=[log_key(shard) for shard in chosen],
+                shards=[log_key(shard) for shard in targets],
                 stream=stream,
                 shard_count=shards,
-                **given,
+                **arguments,
             )
 
         reply = self._log.layout.fitted(send)
-        require_there(stream, reply)
+        require_not_removed(stream, reply)
         return reply, reached
 
 
 class QuestionStore:
-    """Keeps answers until the asking process takes them, for ``life_ms`` at most; an answer may come twice."""
+    """Keeps answers until the asking process takes them, for ``life_ms`` at most; an answer may be stored twice."""
 
     def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
         self._client = client
         self._life_ms = life_ms
 
     def keep(self, rows: Iterable[OutputRow]) -> None:
-        """Store answers that came through the log."""
+        """Store answers to questions that were appended to the log."""
         pipe = self._client.pipeline(transaction=False)
         for row in rows:
             key = answers_key(orjson.loads(row.body)["question"])
@@ -100,9 +100,9 @@ class QuestionStore:
         pipe.execute()
 
     def take(self, question: str, wait_s: float) -> list[Mapping[str, Any]]:
-        """Take the answers to all questions of the process that asked this question; waits for the first answer."""
-        found = cast(
+        """Take the answers to all questions of the process that asked ``question``; waits for the first answer."""
+        reply = cast(
             "tuple[bytes, list[bytes]] | None",
             self._client.blmpop(wait_s, 1, answers_key(question), direction="LEFT", count=_PAGE),
         )
-        return [] if found is None else [orjson.loads(body) for body in found[1]]
+        return [] if reply is None else [orjson.loads(body) for body in reply[1]]

@@ -32,7 +32,7 @@ LONGEST_RETRY_S = 60
 _UNKNOWN_RETRY_S = 10
 _FRESH_US = 60_000_000
 _SECOND_US = 1_000_000
-_WANTED_SHARE = 0.95  # share of the limit; at this level, most repeated requests are accepted
+_TARGET_SHARE = 0.95  # share of the limit; at this level, most repeated requests are accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,26 +83,26 @@ class BacklogStore:
 
     def drain_rate(self) -> Volume | None:
         """Events and bytes matched per second recently; None where the rate is unknown."""
-        (seconds, micros), found = self._read_marks(marks=MARKS_KEY)
+        (seconds, micros), texts = self._read_marks(marks=MARKS_KEY)
         marks = []
-        for text in found:
+        for text in texts:
             time_us, *counts = orjson.loads(text)
             marks.append(DrainMark(time_us=time_us, matched=_volume(counts)))
         return drain_rate(marks, int(seconds) * 1_000_000 + int(micros))
 
-    def refusal(self, what: str, wanted: int, waiting: int, limit: int) -> LogFull:
-        """The error for events or bytes (``what``) that would exceed a limit of the backlog.
+    def refusal(self, unit: str, total: int, waiting: int, limit: int) -> LogFull:
+        """The error for events or bytes (``unit``) that would exceed a limit of the backlog.
 
-        ``wanted`` is the backlog including them, ``waiting`` the backlog without them.
+        ``total`` is the backlog including them, ``waiting`` the backlog without them.
         """
         rate = self.drain_rate()
-        pause_s = retry_after_s(wanted, limit, None if rate is None else getattr(rate, what))
-        setting = {"events": "FORESTALL_LIMITS__MAX_BACKLOG_EVENTS", "bytes": "FORESTALL_LIMITS__MAX_LOG_BYTES"}[what]
+        pause_s = retry_after_s(total, limit, None if rate is None else getattr(rate, unit))
+        setting = {"events": "FORESTALL_LIMITS__MAX_BACKLOG_EVENTS", "bytes": "FORESTALL_LIMITS__MAX_LOG_BYTES"}[unit]
         return LogFull(
-            f"the log is full: {waiting:,} {what} wait to be matched and with this request it would be {wanted:,}, of "
+            f"the log is full: {waiting:,} {unit} wait to be matched and with this request it would be {total:,}, of "
             f"at most {limit:,}; nothing of the request was accepted; send it again in {pause_s} s, with the same "
             f"Idempotency-Key if it had one; if this lasts, give the pipeline more cores or raise {setting}",
-            full=what,
+            full=unit,
             backlog=waiting,
             limit=limit,
             retry_after_s=pause_s,
@@ -116,11 +116,11 @@ def _volume(values: Sequence[bytes | int | None]) -> Volume:
 
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
     """The volume matched per second in the last minute, by marks (newest first); None if there are fewer than two."""
-    fresh = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
-    if len(fresh) < 2 or fresh[0].time_us <= fresh[-1].time_us:
+    recent = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
+    if len(recent) < 2 or recent[0].time_us <= recent[-1].time_us:
         return None
-    seconds = (max(now_us, fresh[0].time_us) - fresh[-1].time_us) / _SECOND_US
-    done = fresh[:-1]
+    seconds = (max(now_us, recent[0].time_us) - recent[-1].time_us) / _SECOND_US
+    done = recent[:-1]
     return Volume(
         entries=round(sum(mark.matched.entries for mark in done) / seconds),
         events=round(sum(mark.matched.events for mark in done) / seconds),
@@ -128,10 +128,10 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
     )
 
 
-def retry_after_s(wanted: int, limit: int, rate: int | None) -> int:
+def retry_after_s(total: int, limit: int, rate: int | None) -> int:
     """Seconds, 1 to 60, until backlog and request together are likely to fit; 10 if the rate is unknown."""
     if rate is None:
         return _UNKNOWN_RETRY_S
-    excess = max(0.0, wanted - _WANTED_SHARE * limit)
+    excess = max(0.0, total - _TARGET_SHARE * limit)
     seconds = math.ceil(excess / rate) if rate > 0 else LONGEST_RETRY_S
     return min(LONGEST_RETRY_S, max(SHORTEST_RETRY_S, seconds))

@@ -33,16 +33,16 @@ class DeadLetterStore(RecentStore):
         super().__init__(client, DEAD_LETTER, kept=kept)
         self._note_outcome = register(client, "results/note_outcome")
 
-    def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """Count dead letters with some values since the store began: one object per stream and code, in this order."""
+    def counts(self, **criteria: str) -> list[dict[str, Any]]:
+        """Count dead letters with some values since the store began, by stream and code, in this order."""
         sums: Counter[tuple[str, str]] = Counter()
-        for found in super().counts(**chosen):
-            sums[found["stream"], found["code"]] += found["count"]
+        for counter in super().counts(**criteria):
+            sums[counter["stream"], counter["code"]] += counter["count"]
         return [{"stream": stream, "code": code, "count": count} for (stream, code), count in sums.items()]
 
     def counts_by_pattern(self) -> list[dict[str, Any]]:
         """Count the dead letters that are about a pattern: one object per stream, code and pattern."""
-        return [found for found in super().counts() if found["pattern"]]
+        return [counter for counter in super().counts() if counter["pattern"]]
 
     def get(self, letter_id: str) -> dict[str, Any]:
         """A dead letter that is kept; else raises ``UnknownDeadLetter``."""
@@ -73,8 +73,8 @@ class DeadLetterStore(RecentStore):
         """The result of each letter's last resending; None for letters that were not resent."""
         if not letter_ids:
             return []
-        found = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))
-        return [None if body is None else ReplayOutcome(**decode(body, "a replay")) for body in found]
+        bodies = cast("list[bytes | None]", self._client.hmget(self.key + ":replayed", letter_ids))
+        return [None if body is None else ReplayOutcome(**decode(body, "a replay")) for body in bodies]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,9 @@ class DeciderRecord:
     stored: bytes = b""
     since: str = ""
 
-    def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decided: Decision | None) -> DeciderRecord:
+    def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decision: Decision | None) -> DeciderRecord:
         """The record after more observations, with the new positions of the observed shards."""
-        new = () if decided is None else (decided,)
+        new = () if decision is None else (decision,)
         return DeciderRecord(
             state=state,
             positions={**self.positions, **positions},
@@ -77,9 +77,13 @@ class DeciderStore:
 
     def totals(self, name: str) -> dict[str, int]:
         """The number of decisions of all deciders with a name, by stream."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
-        pairs = [(field.decode().partition(" "), stored) for field, stored in found.items()]
-        return {stream: _read(stored, stream, own).total for (stream, _, own), stored in sorted(pairs) if own == name}
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
+        pairs = [(field.decode().partition(" "), stored) for field, stored in fields.items()]
+        return {
+            stream: _read(stored, stream, decider).total
+            for (stream, _, decider), stored in sorted(pairs)
+            if decider == name
+        }
 
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
@@ -89,7 +93,7 @@ class DeciderStore:
             state=after.state,
             positions=after.positions,
             total=after.total,
-            decisions=[asdict(one) for one in after.decisions],
+            decisions=[asdict(decision) for decision in after.decisions],
         )
 
         reply = self._layout.append(

@@ -62,7 +62,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _StreamState:
     """The time of a derived stream's declaration, and the stream's marks by shard."""
 
     since: str
@@ -128,11 +128,11 @@ class DerivedEventStore:
     def promises(self, stream: str) -> list[int | None]:
         """The latest promise of each shard to a derived stream; None where it promises nothing yet."""
         since = since_of(self._client, stream)
-        found = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
-        return [_promised((body or b"").decode(), since) for body in found]
+        bodies = cast("list[bytes | None]", self._client.hmget(DERIVED_PROMISES_KEY, self._fields(stream)))
+        return [_promised((body or b"").decode(), since) for body in bodies]
 
     def forget(self, stream: str) -> None:
-        """Drop the promises to a deleted stream; its marks stay, as positions of the log never come again."""
+        """Drop the promises to a deleted stream; its marks stay, as positions of the log are never reused."""
         self._client.hdel(DERIVED_PROMISES_KEY, *self._fields(stream))
 
     def _fields(self, stream: str) -> list[str]:
@@ -140,22 +140,26 @@ class DerivedEventStore:
 
     def _next_chunks(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[dict[str, _Chunk], bool]:
         """The next chunk of each stream, and whether these are the last; at most ``CHUNK_EVENTS`` events in all."""
-        known, matched = self._state(parts)
+        states, matched = self._state(parts)
         chunks: dict[str, _Chunk] = {}
-        room, is_whole = CHUNK_EVENTS, True
-        for stream, of in parts.items():
-            unmatched = [part for part in of if position_order(part.until) > position_order(matched[part.shard])]
-            chunk = _chunk(stream, known[stream], unmatched, room)
-            room -= chunk.size
+        events_left, is_whole = CHUNK_EVENTS, True
+        for stream, stream_parts in parts.items():
+            unmatched = [
+                part for part in stream_parts if position_order(part.until) > position_order(matched[part.shard])
+            ]
+            chunk = _chunk(stream, states[stream], unmatched, events_left)
+            events_left -= chunk.size
             is_whole &= chunk.is_last
             if chunk.moves:
                 chunks[stream] = chunk
         return chunks, is_whole
 
-    def _state(self, parts: Mapping[str, Sequence[DerivedPart]]) -> tuple[Mapping[str, _Known], Mapping[int, str]]:
+    def _state(
+        self, parts: Mapping[str, Sequence[DerivedPart]]
+    ) -> tuple[Mapping[str, _StreamState], Mapping[int, str]]:
         """The state of the derived streams, and the position up to which each shard is matched."""
-        shards = sorted({part.shard for of in parts.values() for part in of})
-        found = cast(
+        shards = sorted({part.shard for stream_parts in parts.values() for part in stream_parts})
+        reply = cast(
             "list[Any]",
             self._read(
                 marks=DERIVED_MARKS_KEY,
@@ -164,11 +168,11 @@ class DerivedEventStore:
                 names=list(parts),
             ),
         )
-        read = {
-            stream: _Known(since.decode(), dict(zip(shards, (mark.decode() for mark in marks), strict=True)))
-            for stream, (since, *marks) in zip(parts, found[: len(parts)], strict=True)
+        states = {
+            stream: _StreamState(since.decode(), dict(zip(shards, (mark.decode() for mark in marks), strict=True)))
+            for stream, (since, *marks) in zip(parts, reply[: len(parts)], strict=True)
         }
-        return read, dict(zip(shards, (one.decode() for one in found[len(parts) :]), strict=True))
+        return states, dict(zip(shards, (position.decode() for position in reply[len(parts) :]), strict=True))
 
     def _send(self, chunks: Mapping[str, _Chunk], promised: Sequence[_Promised]) -> tuple[list[int], int]:
         """Append chunks and store promises; returns whether each chunk was appended, and the number of ticks."""
@@ -177,11 +181,17 @@ class DerivedEventStore:
         for stream, chunk in chunks.items():
             by_shard = chunk.events.split_by_shard(shards)
             newest_us = str(int(chunk.events.time_us.max())) if len(chunk.events) else ""
-            of = [(shard, len(events)) for shard, events in by_shard.items()]
+            event_counts = [(shard, len(events)) for shard, events in by_shard.items()]
             bodies += [events.to_bytes() for events in by_shard.values()]
             moves = [(_field(stream, shard), *move) for shard, move in chunk.moves.items()]
-            one = {"stream": stream, "since": chunk.since, "newest_us": newest_us, "moves": moves, "parts": of}
-            appends.append(one)
+            entry = {
+                "stream": stream,
+                "since": chunk.since,
+                "newest_us": newest_us,
+                "moves": moves,
+                "parts": event_counts,
+            }
+            appends.append(entry)
         reply = self._append(
             marks=DERIVED_MARKS_KEY,
             shards=[log_key(shard) for shard in range(shards)],
@@ -198,22 +208,22 @@ class DerivedEventStore:
         return done, ticks
 
 
-def _chunk(stream: str, known: _Known, parts: Sequence[DerivedPart], room: int) -> _Chunk:
+def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
     """The next events of a stream, by shard, with the moves of the marks, which also count events left out."""
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
-    since = known.since
+    since = state.since
     for part in parts if since else ():
-        mark = known.marks[part.shard]
+        mark = state.marks[part.shard]
         done = _done(mark, part)
-        events = part.events.slice(done, min(room - size, len(part.events) - done))
+        events = part.events.slice(done, min(events_left - size, len(part.events) - done))
         is_last &= done + len(events) == len(part.events)
         if len(events):
             moves[part.shard] = mark, f"{part.after} {done + len(events)}"
             size += len(events)
-            if old := [one for one in set(part.positions) if is_older(one, since)]:
-                events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], old)))
+            if stale := [position for position in set(part.positions) if is_older(position, since)]:
+                events = events.take(np.flatnonzero(~np.isin(part.positions[done : done + len(events)], stale)))
             batches.append(events)
     return _Chunk(since=since, moves=moves, events=EventBatch.joined(batches), size=size, is_last=is_last)
 

@@ -35,10 +35,10 @@ class DerivedEventPages:
         self._client = client
         self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
-    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> Page:
+    def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
         """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest."""
         if after is None:
-            return self._newest(wanted, limit)
+            return self._newest(event_filter, limit)
         if after not in (_BEGINNING, _FIRST):
             require_cursor(after, ROW_PLACE)
         items: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ class DerivedEventPages:
         begin = place = after if after != _BEGINNING else _FIRST
         has_more = False
         for examined, (place, record) in enumerate(self._listed.oldest_first(begin), start=1):
-            if _is_wanted(place, record, wanted):
+            if _is_selected(place, record, event_filter):
                 items.append(_event(record))
                 cursors.append(place)
             if len(items) == limit or examined == _EXAMINED:
@@ -57,22 +57,26 @@ class DerivedEventPages:
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
         """The listed events of a stream that was declared at this time by Redis' clock; costs a pass over the list."""
-        wanted = EventFilter(stream=stream, since_ms=since_ms)
-        found = [(place, record) for place, record in self._listed.newest_first() if _is_wanted(place, record, wanted)]
+        event_filter = EventFilter(stream=stream, since_ms=since_ms)
+        records = [
+            (place, record)
+            for place, record in self._listed.newest_first()
+            if _is_selected(place, record, event_filter)
+        ]
         trimmed_us = self._trimmed_us(_FIRST)
-        return ListedEvents(records=found[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
+        return ListedEvents(records=records[::-1], is_whole=trimmed_us is None or trimmed_us <= since_ms * 1_000)
 
-    def _newest(self, wanted: EventFilter, limit: int) -> Page:
-        found: list[tuple[str, dict[str, Any]]] = []
+    def _newest(self, event_filter: EventFilter, limit: int) -> Page:
+        records: list[tuple[str, dict[str, Any]]] = []
         end: str | None = None
         for examined, (place, record) in enumerate(self._listed.newest_first(), start=1):
             end = end or place
-            if _is_wanted(place, record, wanted):
-                found.append((place, _event(record)))
-            if len(found) == limit or examined == _EXAMINED:
+            if _is_selected(place, record, event_filter):
+                records.append((place, _event(record)))
+            if len(records) == limit or examined == _EXAMINED:
                 break
-        found.reverse()
-        return Page(items=[one for _, one in found], cursors=[place for place, _ in found], after=end or _FIRST)
+        records.reverse()
+        return Page(items=[event for _, event in records], cursors=[place for place, _ in records], after=end or _FIRST)
 
     def _trimmed_us(self, begin: str) -> int | None:
         """Arrival time of the oldest kept event, if events after the place ``begin`` were trimmed; else None."""
@@ -88,18 +92,18 @@ def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str]
     """The pages of any stream, whether its events are posted or derived."""
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
-    def pages(wanted: EventFilter, after: str | None, limit: int) -> Page:
-        return (derived if is_derived(wanted.stream) else posted)(wanted, after, limit)
+    def pages(event_filter: EventFilter, after: str | None, limit: int) -> Page:
+        return (derived if is_derived(event_filter.stream) else posted)(event_filter, after, limit)
 
     return pages
 
 
-def _is_wanted(place: str, record: Mapping[str, Any], wanted: EventFilter) -> bool:
+def _is_selected(place: str, record: Mapping[str, Any], event_filter: EventFilter) -> bool:
     return (
-        record["into"] == wanted.stream
-        and wanted.key in (None, record["key"])
-        and wanted.event_type in (None, record["type"])
-        and _milliseconds(place) >= wanted.since_ms
+        record["into"] == event_filter.stream
+        and event_filter.key in (None, record["key"])
+        and event_filter.event_type in (None, record["type"])
+        and _milliseconds(place) >= event_filter.since_ms
     )
 
 

@@ -69,15 +69,15 @@ class Submission:
 
     def without(self, numbers: Sequence[int]) -> Submission:
         """The submission without some events, given by the numbers of their digests (None is not counted)."""
-        gone = set(known_rows(self.ids, numbers))
-        rest = [row for row in range(len(self.batch)) if row not in gone]
-        dropped = self.dropped + len(gone)
+        known_events = set(known_rows(self.ids, numbers))
+        rows = [row for row in range(len(self.batch)) if row not in known_events]
+        dropped = self.dropped + len(known_events)
         return replace(
             self,
-            batch=self.batch.take(np.array(rest, np.int64)),
-            ids=[self.ids[row] for row in rest],
+            batch=self.batch.take(np.array(rows, np.int64)),
+            ids=[self.ids[row] for row in rows],
             dropped=dropped,
-            answer={**self.answer, "accepted": len(rest), "duplicates": dropped},
+            answer={**self.answer, "accepted": len(rows), "duplicates": dropped},
         )
 
 
@@ -130,13 +130,13 @@ class EventLog:
 
     def routed(self) -> frozenset[str]:
         """The streams with patterns or other operators on further keys."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
-        return frozenset(stream.decode() for stream, routes in found.items() if routes not in (b"", GONE))
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
+        return frozenset(stream.decode() for stream, routes in fields.items() if routes not in (b"", GONE))
 
     def duplicates(self) -> dict[str, int]:
         """The number of dropped repetitions of events, by stream with any."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
-        return {stream.decode(): int(count) for stream, count in sorted(found.items())}
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
+        return {stream.decode(): int(count) for stream, count in sorted(fields.items())}
 
     def append_events(self, submission: Submission) -> Receipt:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
@@ -150,9 +150,9 @@ class EventLog:
         ``RegistryContended`` if the routes in use keep changing. Then nothing was appended.
         """
         for _ in range(_ATTEMPTS):
-            parts, reply = self._sent(submission)
+            parts, reply = self._send(submission)
             if reply[0] is not None:
-                return _taken_before(submission, reply[0])
+                return _earlier_receipt(submission, reply[0])
             if len(reply) == 2:
                 positions = {part.shard: position.decode() for part, position in zip(parts, reply[1], strict=True)}
                 return Receipt(
@@ -161,21 +161,21 @@ class EventLog:
                     fingerprint=submission.fingerprint,
                     dropped=submission.dropped,
                 )
-            what, *found = reply[2]
-            if what == b"known":
-                submission = submission.without(found[0])
-            elif what == b"routes" and found[0] == GONE:
+            obstacle, *details = reply[2]
+            if obstacle == b"known":
+                submission = submission.without(details[0])
+            elif obstacle == b"routes" and details[0] == GONE:
                 raise UnknownStream.named(submission.stream)
-            elif what == b"routes":
-                self._routes[submission.stream] = from_text(found[0])
+            elif obstacle == b"routes":
+                self._routes[submission.stream] = from_text(details[0])
             else:
                 raise self._refusal(*reply[2])
         raise RegistryContended(
             f"the routes of the stream {submission.stream!r}, or its known ids, are being changed; try again"
         )
 
-    def _sent(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
-        """The parts of a submission, and the script's reply to them."""
+    def _send(self, submission: Submission) -> tuple[Sequence[_Part], Any]:
+        """Send a submission; returns its parts, and the script's reply to them."""
         routes = self._routes.get(submission.stream, ())
         parts: list[_Part] = []
 
@@ -213,7 +213,7 @@ class EventLog:
             known_routes=as_text(routes),
             newest_us=int(submission.batch.time_us.max()) if len(submission.batch) else b"",
             shard_count=shards,
-            context=self._remembered(submission, parts),
+            context=self._context_argument(submission, parts),
             digests=packed(submission.ids),
             digest_bytes=DIGEST_BYTES,
             ids_kept=self._limits.event_ids_kept,
@@ -225,15 +225,15 @@ class EventLog:
             ],
         )
 
-    def _remembered(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
+    def _context_argument(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
         """The context of the request and its events, in the form for the script; empty for most requests."""
         if submission.context is None or not parts:
             return b""
         return packed_context(submission.context, [(part.shard, part.seen) for part in parts], self._tracing)
 
-    def _refusal(self, what: bytes, wanted: int, waiting: int) -> LogFull:
+    def _refusal(self, unit: bytes, total: int, waiting: int) -> LogFull:
         limits = {b"events": self._limits.max_backlog_events, b"bytes": self._limits.max_log_bytes}
-        return self._backlog.refusal(what.decode(), wanted, waiting, limits[what])
+        return self._backlog.refusal(unit.decode(), total, waiting, limits[unit])
 
     def _answer_key(self, submission: Submission) -> tuple[str, int]:
         if submission.step is not None:
@@ -262,14 +262,14 @@ class EventLog:
     def is_whole(self, shard: int) -> bool:
         """Whether no entry of a shard has been trimmed; also False if the server does not report it."""
         try:
-            found = self._client.xinfo_stream(log_key(shard))
+            facts = self._client.xinfo_stream(log_key(shard))
         except ResponseError:  # the shard has no entries yet
             return True
-        return bool(found.get("entries-added") == found["length"])
+        return bool(facts.get("entries-added") == facts["length"])
 
     def _read_page(self, shard: int, after: str, until: str) -> list[LogEntry]:
-        found = cast(_Entries, self._client.xrange(log_key(shard), f"({after}", until, count=_PAGE_ENTRIES))
-        return [log_entry(position, fields) for position, fields in found]
+        rows = cast(_Entries, self._client.xrange(log_key(shard), f"({after}", until, count=_PAGE_ENTRIES))
+        return [log_entry(position, fields) for position, fields in rows]
 
 
 def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
@@ -285,9 +285,9 @@ def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
 
 def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
     """The parts of each shard: first by correlation key, then by the keys of the routes."""
-    if strangers := sorted(set(routes) - set(submission.keys)):
+    if undeclared := sorted(set(routes) - set(submission.keys)):
         raise RecordFormatError(
-            f"patterns of the stream {submission.stream!r} use the further keys {', '.join(strangers)}, which its "
+            f"patterns of the stream {submission.stream!r} use the further keys {', '.join(undeclared)}, which its "
             "declaration does not have"
         )
     batches = {"": submission.batch, **{name: submission.batch.keyed_by(submission.keys[name]) for name in routes}}
@@ -304,21 +304,21 @@ def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list
     ]
 
 
-def _taken_before(submission: Submission, found: bytes) -> Receipt:
+def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
     """The receipt of a batch that was appended before."""
     if submission.step is not None:
-        _require_taken(submission.step, found)
+        _require_taken(submission.step, body)
         return Receipt(positions={}, earlier=submission.answer, fingerprint=submission.fingerprint)
-    stored = decode(found, "a batch's answer")
+    stored = decode(body, "a batch's answer")
     return Receipt(positions={}, earlier=stored["answer"], fingerprint=stored["fingerprint"])
 
 
-def _require_taken(step: FeedStep, found: bytes) -> None:
+def _require_taken(step: FeedStep, body: bytes) -> None:
     """Check that a feed's step was appended before, and sent again because Redis' reply was lost."""
-    if found != step.after.to_bytes():
+    if body != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "
-            f"but the log has it elsewhere ({found.decode() or 'nowhere'}): another process runs a feed of that "
+            f"but the log has it elsewhere ({body.decode() or 'nowhere'}): another process runs a feed of that "
             f"name, or the log was restored to an earlier state; nothing was appended",
             feed=step.feed,
         )

@@ -37,8 +37,8 @@ _MOST_ENTRIES = 5_000
 _MOST_BYTES = 16_000_000
 _ENTRIES_AT_ONCE = 128
 _PLACE = r"[0-9]{1,19}-[0-9]{1,19}(?:\.[0-9]{1,9})?"
-_OF_SHARDS = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
-_OF_LOG = re.compile("e[A-Za-z0-9_-]{30}")
+_SHARDS_CURSOR = re.compile(rf"0|{_PLACE}(?:_{_PLACE}){{0,4095}}")
+_LOG_CURSOR = re.compile("e[A-Za-z0-9_-]{30}")
 _FORM = struct.Struct(">QQHI")  # milliseconds, number, shard, rows
 _WHOLE = 2**32 - 1  # as a number of rows: all
 _LAST_SHARD = 2**16 - 1
@@ -127,14 +127,14 @@ class _Entry:
     shard: int
     fields: Mapping[bytes, bytes]
 
-    def events(self, wanted: EventFilter) -> EventBatch | None:
-        """The events of the wanted stream in this entry, keyed by the correlation key; None without such events."""
-        is_wanted = (
+    def events(self, event_filter: EventFilter) -> EventBatch | None:
+        """The events of the filter's stream in this entry, keyed by the correlation key; None without such events."""
+        is_selected = (
             self.fields[b"kind"] == RecordKind.EVENTS.value.encode()
-            and self.fields[b"stream"] == wanted.stream.encode()
+            and self.fields[b"stream"] == event_filter.stream.encode()
             and not self.fields.get(b"route")
         )
-        return EventBatch.from_bytes(self.fields[b"body"]) if is_wanted else None
+        return EventBatch.from_bytes(self.fields[b"body"]) if is_selected else None
 
 
 @dataclass(slots=True)
@@ -167,18 +167,18 @@ class _Page:
         self.places[shard] = place
         self.cursor = str(_Cursor(place, shard))
 
-    def take(self, entry: _Entry, wanted: EventFilter, limit: int) -> None:
+    def take(self, entry: _Entry, event_filter: EventFilter, limit: int) -> None:
         """Add events of an entry to the page, up to its limit."""
-        place, batch = self.places[entry.shard], entry.events(wanted)
+        place, batch = self.places[entry.shard], entry.events(event_filter)
         if batch is not None:
-            rows = _rows(batch, wanted, (place.rows or 0) if place.order == entry.order else 0)
-            taken = rows[: limit - len(self.events)]
-            for row, event in zip(taken.tolist(), batch.take(taken).to_events(), strict=True):
+            rows = _rows(batch, event_filter, (place.rows or 0) if place.order == entry.order else 0)
+            page_rows = rows[: limit - len(self.events)]
+            for row, event in zip(page_rows.tolist(), batch.take(page_rows).to_events(), strict=True):
                 self.reach(entry.shard, _Place(entry.order, row + 1))
-                if wanted.key in (None, event.key):
+                if event_filter.key in (None, event.key):
                     self.events.append(render_plain(event))
                     self.cursors.append(self.cursor)
-            if len(taken) < len(rows):
+            if len(page_rows) < len(rows):
                 return
         self.reach(entry.shard, _Place(entry.order))
 
@@ -191,68 +191,70 @@ class LogEventPages:
         self._layout = layout
         self._kept = register(client, "log/read_kept")
 
-    def __call__(self, wanted: EventFilter, after: str | None, limit: int) -> Page:
+    def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
         """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
 
         At most some thousand entries of the log, and some megabytes, are read for a page, so it may have fewer events
         than ``limit`` although more follow.
         """
         shards = self._layout.read().shards
-        kept, newest = self._kept(shards=[log_key(shard) for shard in range(shards)])
-        ends = [position_order(last.decode()) for _, last, _ in kept]
+        shard_ranges, newest = self._kept(shards=[log_key(shard) for shard in range(shards)])
+        ends = [position_order(last.decode()) for _, last, _ in shard_ranges]
         end = position_order(newest.decode()) if newest else max(ends)
         if after is None:
-            return self._newest(wanted, [min(last, end) for last in ends], end, limit)
-        page = _Page([_at_least(place, wanted.since_ms) for place in _places(after, shards)], after)
-        trimmed_us = _trimmed_us(page.places, kept)
-        has_more = self._forward(page, wanted, [min(last, end) for last in ends], limit)
+            return self._newest(event_filter, [min(last, end) for last in ends], end, limit)
+        page = _Page([_at_least(place, event_filter.since_ms) for place in _places(after, shards)], after)
+        trimmed_us = _trimmed_us(page.places, shard_ranges)
+        has_more = self._forward(page, event_filter, [min(last, end) for last in ends], limit)
         following = page.cursor if has_more else None
         return Page(items=page.events, cursors=page.cursors, after=page.cursor, next=following, trimmed_us=trimmed_us)
 
-    def _forward(self, page: _Page, wanted: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
+    def _forward(self, page: _Page, event_filter: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
         """Fill a page with the events after its places and up to the ends; returns whether more may follow."""
-        begun = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
-        open_shards = self._shards(wanted, begun)
+        unfinished = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
+        open_shards = self._shards(event_filter, unfinished)
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))
         firsts = self._first_pages(page, open_shards, at_once)
         sources = [
-            takewhile(lambda entry: entry.order <= ends[entry.shard], self._behind(shard, found, at_once))
-            for shard, found in zip(open_shards, firsts, strict=True)
+            takewhile(lambda entry: entry.order <= ends[entry.shard], self._after(shard, entries, at_once))
+            for shard, entries in zip(open_shards, firsts, strict=True)
         ]
         budget = _Budget()
         for entry in heapq.merge(*sources, key=lambda entry: (entry.order, entry.shard)):
-            page.take(entry, wanted, limit)
+            page.take(entry, event_filter, limit)
             budget.take(entry)
             if len(page.events) == limit or budget.is_spent:
                 return True
         return False
 
-    def _newest(self, wanted: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int) -> Page:
+    def _newest(
+        self, event_filter: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
+    ) -> Page:
         """A page of the newest events, each with the cursor of the end, as cursors of single events are unknown."""
-        budget, found = _Budget(), list[list[dict[str, Any]]]()
+        budget, groups = _Budget(), list[list[dict[str, Any]]]()
         count = 0
-        shards = self._shards(wanted, range(len(ends)))
+        shards = self._shards(event_filter, range(len(ends)))
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(shards)))
-        sources = [self._before(shard, _Place(ends[shard]), wanted.since_ms, at_once) for shard in shards]
+        sources = [self._before(shard, _Place(ends[shard]), event_filter.since_ms, at_once) for shard in shards]
         for entry in heapq.merge(*sources, key=lambda entry: (entry.order, entry.shard), reverse=True):
-            batch = entry.events(wanted)
+            batch = entry.events(event_filter)
             if batch is not None:
-                rows = _rows(batch, wanted, 0)[-limit:]
+                rows = _rows(batch, event_filter, 0)[-limit:]
                 events = batch.take(rows).to_events()
-                found.append([render_plain(event) for event in events if wanted.key in (None, event.key)])
-                count += len(found[-1])
+                groups.append([render_plain(event) for event in events if event_filter.key in (None, event.key)])
+                count += len(groups[-1])
             budget.take(entry)
             if count >= limit or budget.is_spent:
                 break
-        newest = [event for some in reversed(found) for event in some][-limit:]
+        newest = [event for group in reversed(groups) for event in group][-limit:]
         cursor = str(_Cursor(_Place(end), _LAST_SHARD))
         return Page(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
-    def _shards(self, wanted: EventFilter, shards: Sequence[int]) -> list[int]:
-        """The shards that may hold wanted events."""
-        if wanted.key is None:
+    def _shards(self, event_filter: EventFilter, shards: Sequence[int]) -> list[int]:
+        """The shards that may hold events of the filter's key."""
+        if event_filter.key is None:
             return list(shards)
-        homes = set(self._layout.known().homes(key_hash(wanted.key)))
+        homes = set(self._layout.known().homes(key_hash(event_filter.key)))
         return [shard for shard in shards if shard in homes]
 
     def _first_pages(self, page: _Page, shards: Sequence[int], count: int) -> list[_Read]:
@@ -262,29 +264,29 @@ class LogEventPages:
             pipe.xrange(log_key(shard), min=page.places[shard].next_id, count=count)
         return cast("list[_Read]", pipe.execute())
 
-    def _behind(self, shard: int, found: _Read, count: int) -> Iterator[_Entry]:
+    def _after(self, shard: int, entries: _Read, count: int) -> Iterator[_Entry]:
         """The entries of a shard, beginning with those already read."""
-        while found:
-            for position, fields in found:
+        while entries:
+            for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
-            after = f"({found[-1][0].decode()}"
-            found = cast("_Read", self._client.xrange(log_key(shard), min=after, count=count))
+            after = f"({entries[-1][0].decode()}"
+            entries = cast("_Read", self._client.xrange(log_key(shard), min=after, count=count))
 
     def _before(self, shard: int, end: _Place, since_ms: int, count: int) -> Iterator[_Entry]:
         """The entries of a shard, newest first."""
         until, oldest = f"{end.order[0]}-{end.order[1]}", str(since_ms)
-        while found := cast("_Read", self._client.xrevrange(log_key(shard), max=until, min=oldest, count=count)):
-            for position, fields in found:
+        while entries := cast("_Read", self._client.xrevrange(log_key(shard), max=until, min=oldest, count=count)):
+            for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
-            until = f"({found[-1][0].decode()}"
+            until = f"({entries[-1][0].decode()}"
 
 
 def _places(after: str, shards: int) -> list[_Place]:
     """The places of a cursor; shards that a cursor of an earlier release lacks are read from their beginning."""
-    if _OF_LOG.fullmatch(after):
+    if _LOG_CURSOR.fullmatch(after):
         cursor = _Cursor.read(after)
         return [cursor.place_of(shard) for shard in range(shards)]
-    require_cursor(after, _OF_SHARDS)
+    require_cursor(after, _SHARDS_CURSOR)
     places = [] if after == _BEGINNING else [_Place.read(text) for text in after.split("_")]
     if len(places) > shards:
         raise InvalidCursor("after is a cursor of a log with more shards; leave it out")
@@ -296,22 +298,22 @@ def _at_least(place: _Place, since_ms: int) -> _Place:
     return place if place.order >= (since_ms, 0) or not since_ms else _Place((since_ms - 1, 2**63 - 1))
 
 
-def _trimmed_us(places: Sequence[_Place], kept: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
+def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
     """The time of the oldest kept entry, if entries after the places have been removed; else None."""
-    found = [
+    positions = [
         position_order((first or last).decode())
-        for place, (first, last, is_trimmed) in zip(places, kept, strict=True)
+        for place, (first, last, is_trimmed) in zip(places, shard_ranges, strict=True)
         if is_trimmed == b"1" and place.order < position_order((first or last).decode())
     ]
-    return max(found)[0] * 1_000 if found else None
+    return max(positions)[0] * 1_000 if positions else None
 
 
-def _rows(batch: EventBatch, wanted: EventFilter, done: int) -> NDArray[np.int64]:
-    """The rows of a batch that a filter selects, from row ``done`` on."""
-    rows = np.arange(done, len(batch))
-    if wanted.key is not None:
-        rows = rows[batch.key_hashes[rows] == key_hash(wanted.key)]
-    if wanted.event_type is not None:
-        is_wanted = np.array([name == wanted.event_type for name in [*batch.type_names, ""]])
-        rows = rows[is_wanted[batch.type_codes[rows]]]
+def _rows(batch: EventBatch, event_filter: EventFilter, begin: int) -> NDArray[np.int64]:
+    """The rows of a batch that a filter selects, from row ``begin`` on."""
+    rows = np.arange(begin, len(batch))
+    if event_filter.key is not None:
+        rows = rows[batch.key_hashes[rows] == key_hash(event_filter.key)]
+    if event_filter.event_type is not None:
+        is_selected = np.array([name == event_filter.event_type for name in [*batch.type_names, ""]])
+        rows = rows[is_selected[batch.type_codes[rows]]]
     return rows

@@ -55,34 +55,34 @@ class LayoutStore:
     def __init__(self, client: Client, shards: int) -> None:
         self.token = ""
         self._client = client
-        self._wanted_shards = shards
+        self._initial_shards = shards
         self._open = register(client, "log/open_layout")
         self._release = register(client, "log/release_layout")
         self._switch = register(client, "log/switch_layout")
-        self._known: Layout | None = None
+        self._cached: Layout | None = None
 
     def known(self) -> Layout:
         """The cached layout, or that of ``read``, which creates a log that does not exist. Raises as ``read``."""
-        if self._known is None:
-            self._known = self.read()
-        return self._known
+        if self._cached is None:
+            self._cached = self.read()
+        return self._cached
 
     def read(self) -> Layout:
         """The present layout; raises ``RecordFormatError`` for a log in a format that this release does not know."""
-        found = self._open(format=FORMAT_VERSION, shards=self._wanted_shards, identity=uuid.uuid4().hex)
-        form, shards, identity, generation, former = found
+        reply = self._open(format=FORMAT_VERSION, shards=self._initial_shards, identity=uuid.uuid4().hex)
+        form, shards, identity, generation, former = reply
         if int(form) not in _FORMATS:
             raise RecordFormatError(
                 f"the event log has format {int(form)}; this release reads {' and '.join(map(str, _FORMATS))}",
                 found=int(form),
             )
-        self._known = Layout(
+        self._cached = Layout(
             shards=int(shards),
             identity=identity.decode(),
             generation=int(generation or 0),
             former=tuple(map(int, (former or b"").split())),
         )
-        return self._known
+        return self._cached
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
         """Call a script that appends with the present number of shards, and return its reply.
@@ -98,12 +98,12 @@ class LayoutStore:
             self.read()
         raise RegistryContended("the number of shards is being changed; try again")
 
-    def append(self, script: Callable[..., Any], **given: Any) -> Any:
+    def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
         """Call a script that appends to every shard, with its other keys and arguments; as ``fitted``."""
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
-            return script(shards=places, shard_count=shards, **given)
+            return script(shards=places, shard_count=shards, **arguments)
 
         return self.fitted(append)
 

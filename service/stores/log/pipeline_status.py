@@ -100,7 +100,7 @@ class PipelineStatus:
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
         """Count the matched events of a micro-batch, and store the reports of its shards, rows of the kind ``stats``.
 
-        Returns whether each row was counted, which it is not if the shard had reached the row's position before.
+        Returns whether each row was counted; rows whose position the shard had reached before are not.
         """
         if not rows:
             return []
@@ -109,7 +109,7 @@ class PipelineStatus:
         }
         if costs:
             self._client.hset(COSTS_KEY, mapping=costs)
-        fresh = self._note(
+        replies = self._note(
             matched=MATCHED_KEY,
             marks=MARKS_KEY,
             reports=SHARDS_KEY,
@@ -117,7 +117,7 @@ class PipelineStatus:
             marks_kept=MARKS_KEPT,
             shard_reports=[part for row in rows for part in (row.shard, row.position, report_of(row))],
         )
-        return [bool(one) for one in fresh]
+        return [bool(is_counted) for is_counted in replies]
 
     def begin(self, now_us: int) -> None:
         """Store that the pipeline starts now."""
@@ -125,8 +125,8 @@ class PipelineStatus:
 
     def started_us(self) -> int | None:
         """When the pipeline was last started, microseconds UTC; None if it never was."""
-        found = cast("bytes | None", self._client.get(STARTED_KEY))
-        return None if found is None else int(found)
+        time_us = cast("bytes | None", self._client.get(STARTED_KEY))
+        return None if time_us is None else int(time_us)
 
     def keep_executors(self, report: ExecutorReport) -> None:
         """Store the report of executors, which expires unless repeated within a minute."""
@@ -134,44 +134,49 @@ class PipelineStatus:
 
     def executors(self) -> ExecutorReport | None:
         """The report of executors; None if Spark is local, or the pipeline does not run."""
-        found = cast("bytes | None", self._client.get(EXECUTORS_KEY))
-        if found is None:
+        body = cast("bytes | None", self._client.get(EXECUTORS_KEY))
+        if body is None:
             return None
-        record = decode(found, "the executors of the pipeline")
+        record = decode(body, "the executors of the pipeline")
         return ExecutorReport(running=record["running"], missing=tuple(record["missing"]))
 
     def keep(self, progress: Mapping[str, Any]) -> None:
         """Store the progress of a micro-batch (``pipeline.BatchProgress`` as JSON), and add its times to the totals."""
-        raised = [(_field("batches"), 1)]
-        raised += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
+        increments = [(_field("batches"), 1)]
+        increments += [(_field("batch_us", part), round(ms * 1_000)) for part, ms in progress["parts_ms"].items()]
         self._keep(
             latest=LATEST_KEY,
             totals=TOTALS_KEY,
             record=encode(**progress),
-            rises=[item for pair in raised for item in pair],
+            rises=[item for pair in increments for item in pair],
         )
 
     def latest(self) -> dict[str, Any] | None:
         """Progress of the latest micro-batch; None before the first."""
-        found = cast("bytes | None", self._client.get(LATEST_KEY))
-        return None if found is None else decode(found, "the latest micro-batch")
+        body = cast("bytes | None", self._client.get(LATEST_KEY))
+        return None if body is None else decode(body, "the latest micro-batch")
 
     def totals(self) -> dict[tuple[str, ...], int]:
         """Totals over all micro-batches, by name and labels: ``("batches",)`` and ``("batch_us", part)``."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
-        return {tuple(orjson.loads(field)): int(count) for field, count in found.items()}
+        totals = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
+        return {tuple(orjson.loads(field)): int(count) for field, count in totals.items()}
 
     def costs(self) -> list[HostCost]:
         """The measured costs of operators, by shard, stream and kind."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(COSTS_KEY))
+        bodies = cast("dict[bytes, bytes]", self._client.hgetall(COSTS_KEY))
         return [
             HostCost(
-                shard=int(shard), stream=stream, kind=kind, at_us=record["at_us"], seconds=record["seconds"], **measured
+                shard=int(shard),
+                stream=stream,
+                kind=kind,
+                at_us=record["at_us"],
+                seconds=record["seconds"],
+                **measurements,
             )
-            for shard, body in sorted(found.items(), key=lambda pair: int(pair[0]))
+            for shard, body in sorted(bodies.items(), key=lambda pair: int(pair[0]))
             for record in (decode(body, f"the costs of shard {shard.decode()}"),)
             for stream, kinds in record["streams"].items()
-            for kind, measured in kinds.items()
+            for kind, measurements in kinds.items()
         ]
 
     def ends(self, shards: int) -> list[str]:
@@ -179,18 +184,20 @@ class PipelineStatus:
         pipe = self._client.pipeline(transaction=False)
         for shard in range(shards):
             pipe.xrevrange(log_key(shard), count=1)
-        return [found[0][0].decode() if found else "0-0" for found in pipe.execute()]
+        return [entries[0][0].decode() if entries else "0-0" for entries in pipe.execute()]
 
     def owners(self) -> dict[int, str]:
         """The name of the continuous task that holds each shard; empty if no such tasks run."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(TASKS_OWNERS_KEY))
+        owners = cast("dict[bytes, bytes]", self._client.hgetall(TASKS_OWNERS_KEY))
         is_running = self._client.exists(TASKS_JOB_KEY)
-        return {int(shard): task.decode() for shard, task in found.items()} if is_running else {}
+        return {int(shard): task.decode() for shard, task in owners.items()} if is_running else {}
 
     def shards(self) -> list[ShardReport]:
         """The latest report of each shard; shards that never reported are left out."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
-        reports = [_report(decode(record, f"the report of shard {shard.decode()}")) for shard, record in found.items()]
+        records = cast("dict[bytes, bytes]", self._client.hgetall(SHARDS_KEY))
+        reports = [
+            _report(decode(record, f"the report of shard {shard.decode()}")) for shard, record in records.items()
+        ]
         return sorted(reports, key=lambda report: report.shard)
 
 

@@ -30,7 +30,7 @@ class StreamTimes:
     @classmethod
     def read(cls, values: Sequence[bytes | int | None]) -> Self:
         """The times in the fields of ``TIME_PARTS``."""
-        newest_us, appended_us, ticked_us = (None if one is None else int(one) for one in values)
+        newest_us, appended_us, ticked_us = (None if time_us is None else int(time_us) for time_us in values)
         return cls(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
 
 
@@ -53,13 +53,15 @@ class StreamTimesStore:
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
         streams = {name.rpartition(":")[0] for name in values}
-        found = {stream: StreamTimes.read([values.get(one) for one in times_of(stream)]) for stream in streams}
-        return int(seconds) * 1_000_000 + int(micros), found
+        times = {
+            stream: StreamTimes.read([values.get(time_field) for time_field in times_of(stream)]) for stream in streams
+        }
+        return int(seconds) * 1_000_000 + int(micros), times
 
     def sinces(self) -> dict[str, str]:
         """The time of declaration of each stream (``since_of``), which must be read before the times of the streams."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
-        return {stream.decode(): _since(body, stream.decode()) for stream, body in found.items()}
+        bodies = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
+        return {stream.decode(): _since(body, stream.decode()) for stream, body in bodies.items()}
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
         """Append a tick to every shard if it is newer than the last tick; returns whether it was.

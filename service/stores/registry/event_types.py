@@ -50,8 +50,8 @@ class SchemaUse:
 
 def read_use(record: Mapping[str, Any]) -> SchemaUse:
     """The use of schemas in the decoded record of a stream."""
-    found = record.get("schemas")
-    return SchemaUse() if found is None else SchemaUse(**found)
+    use = record.get("schemas")
+    return SchemaUse() if use is None else SchemaUse(**use)
 
 
 class EventTypeStore:
@@ -69,13 +69,13 @@ class EventTypeStore:
 
         def written(version: int) -> bytes | None:
             nonlocal is_new
-            known = self.all(stream)
-            condition.check_record(known.get(name))
-            if name in known and orjson.dumps(known[name].schema) == orjson.dumps(schema):
+            types = self.all(stream)
+            condition.check_record(types.get(name))
+            if name in types and orjson.dumps(types[name].schema) == orjson.dumps(schema):
                 return None
-            if name not in known and len(known) >= _MOST_TYPES:
+            if name not in types and len(types) >= _MOST_TYPES:
                 raise TooManyEventTypes(f"{_MOST_TYPES} types of {stream!r} have schemas, the maximum")
-            is_new = name not in known
+            is_new = name not in types
             return encode(**asdict(EventType(name=name, schema=schema, version=version, registered_us=now_us)))
 
         self._apply(stream, name, written)
@@ -92,24 +92,24 @@ class EventTypeStore:
 
     def get(self, stream: str, name: str) -> EventType:
         """The schema of an event type; raises ``UnknownEventType`` if there is none."""
-        found = self.all(stream)
-        if name not in found:
+        types = self.all(stream)
+        if name not in types:
             raise UnknownEventType(f"the type {name[:200]!r} of {stream!r} has no schema", stream=stream)
-        return found[name]
+        return types[name]
 
     def all(self, stream: str) -> dict[str, EventType]:
         """The types that have schemas, by name."""
         if self._book.get(STREAMS_KEY, stream) is None:
             raise UnknownStream.named(stream)
-        found = self._book.all(TYPES_KEY + stream)
-        return {name: read_record(EventType, body, f"the type {name!r}") for name, body in found}
+        bodies = self._book.all(TYPES_KEY + stream)
+        return {name: read_record(EventType, body, f"the type {name!r}") for name, body in bodies}
 
     def versions(self, stream: str, name: str) -> list[EventType]:
         """The kept versions of a type's schema, newest last; at least the present one, if any."""
         current = self.get(stream, name)
-        found = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
-        kept = [read_record(EventType, body, f"a version of the type {name!r}") for body in found]
-        return [one for one in kept if one.name == name] or [current]
+        bodies = cast("list[bytes]", self._client.lrange(versions_key(stream), 0, -1))
+        versions = [read_record(EventType, body, f"a version of the type {name!r}") for body in bodies]
+        return [event_type for event_type in versions if event_type.name == name] or [current]
 
     def _apply(self, stream: str, name: str, written: Callable[[int], bytes | None]) -> None:
         """Change a stream's record and, in the same step, the schema of a type.
@@ -117,12 +117,12 @@ class EventTypeStore:
         ``written`` gets the next version of the schemas, and returns the record of the type: empty to remove the type,
         None to change nothing.
         """
-        what = f"the stream {stream!r}"
+        title = f"the stream {stream!r}"
 
         def changed(body: bytes | None) -> Change | None:
             if body is None:
                 raise UnknownStream.named(stream)
-            record = decode(body, what)
+            record = decode(body, title)
             use = read_use(record)
             if (new := written(use.version + 1)) is None:
                 return None

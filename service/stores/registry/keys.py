@@ -54,19 +54,19 @@ class KeyStore(Records[ApiKey]):
         super().__init__(client)
         self._kept = kept
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownKey:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownKey:
         """The error for an unknown id."""
         return UnknownKey(f"there is no API key {name!r}", key=name)
 
     def add(self, key: ApiKey) -> None:
         """Store a new key; raises ``TooManyKeys`` if the store is full and too few keys are no longer usable."""
-        known = self.all()
-        over = surplus(known, self._kept, lambda one: not one.is_usable(key.created_us))
-        if over is None:
-            raise TooManyKeys(f"there are {len(known)} API keys; revoke some (DELETE /v1/keys/ID)", limit=self._kept)
-        for old in over:
-            self._client.hdel(self.key, old.id)
-            self._client.hdel(USED_KEY, old.id)
+        keys = self.all()
+        surplus_keys = surplus(keys, self._kept, lambda api_key: not api_key.is_usable(key.created_us))
+        if surplus_keys is None:
+            raise TooManyKeys(f"there are {len(keys)} API keys; revoke some (DELETE /v1/keys/ID)", limit=self._kept)
+        for surplus_key in surplus_keys:
+            self._client.hdel(self.key, surplus_key.id)
+            self._client.hdel(USED_KEY, surplus_key.id)
         self.insert(key.id, key, ("INCR", CREATED_KEY))
 
     def all(self) -> list[ApiKey]:
@@ -83,5 +83,5 @@ class KeyStore(Records[ApiKey]):
 
     def last_used_us(self) -> dict[str, int]:
         """The time of each key's last noted use; keys that were never used are missing."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(USED_KEY))
-        return {key_id.decode(): int(used_us) for key_id, used_us in found.items()}
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(USED_KEY))
+        return {key_id.decode(): int(used_us) for key_id, used_us in fields.items()}

@@ -72,13 +72,13 @@ def require_writable(record: RegisteredOperator, *, is_draft: bool) -> None:
 
 
 def wrong_state(
-    record: RegisteredOperator, why: str, permitted: Sequence[str]
+    record: RegisteredOperator, reason: str, permitted: Sequence[str]
 ) -> WrongPatternState | WrongOperatorState:
     """The error for an action that an operator's state does not permit."""
-    can: list[Any] = [*permitted, "delete"]
-    sentence = f"{record.name!r} is {record.state}: {why}; possible actions: {', '.join(can)}"
+    actions: list[Any] = [*permitted, "delete"]
+    sentence = f"{record.name!r} is {record.state}: {reason}; possible actions: {', '.join(actions)}"
     if record.kind == PATTERN:
-        return WrongPatternState(f"the pattern {sentence}", pattern=record.name, state=record.state, permitted=can)
+        return WrongPatternState(f"the pattern {sentence}", pattern=record.name, state=record.state, permitted=actions)
     return WrongOperatorState(
-        f"the {record.kind} {sentence}", kind=record.kind, name=record.name, state=record.state, permitted=can
+        f"the {record.kind} {sentence}", kind=record.kind, name=record.name, state=record.state, permitted=actions
     )

@@ -74,32 +74,32 @@ class Operators(Records[RegisteredOperator]):
         to finish its partial matches but listens by another key.
         """
 
-        def change(known: RegisteredOperator | None) -> Change | None:
-            there = known if known is not None and known.is_active else None
-            draft.condition.check_record(there)
-            if there is not None:
-                self._check_same_stream(there, stream)
-                require_writable(there, is_draft=draft.is_draft)
-                is_same = draft.is_registered_as(there)
-                if draft.creates and not (is_same and draft.severity in (None, there.severity)):
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            current = stored if stored is not None and stored.is_active else None
+            draft.condition.check_record(current)
+            if current is not None:
+                self._check_same_stream(current, stream)
+                require_writable(current, is_draft=draft.is_draft)
+                is_same = draft.is_registered_as(current)
+                if draft.creates and not (is_same and draft.severity in (None, current.severity)):
                     raise OperatorExists(
-                        f"the {there.kind} {there.name!r} exists with other members; change it "
-                        f"(PUT /v1/{there.kind}s/{there.name}), or use another name",
-                        kind=there.kind,
-                        name=there.name,
-                        version=there.version,
+                        f"the {current.kind} {current.name!r} exists with other members; change it "
+                        f"(PUT /v1/{current.kind}s/{current.name}), or use another name",
+                        kind=current.kind,
+                        name=current.name,
+                        version=current.version,
                     )
                 if is_same:
-                    return self._same_change(there, draft)
-            fresh = replace(
-                draft.record(stream, 1 if known is None else known.version + 1, now_us),
-                severity=draft.severity or (USUAL_SEVERITY if there is None else there.severity),
+                    return self._same_change(current, draft)
+            record = replace(
+                draft.record(stream, 1 if stored is None else stored.version + 1, now_us),
+                severity=draft.severity or (USUAL_SEVERITY if current is None else current.severity),
                 stage="draft" if draft.is_draft else "running",
             )
-            running = there if there is not None and there.is_running else None
+            running = current if current is not None and current.is_running else None
             start = self._start(draft, running)
-            fresh = begun(fresh, running if start == "keep" else None)
-            return self._change(fresh, None if draft.is_draft else self._on(fresh, start), running)
+            record = begun(record, running if start == "keep" else None)
+            return self._change(record, None if draft.is_draft else self._on(record, start), running)
 
         return self.apply(draft.name, change)
 
@@ -119,21 +119,21 @@ class Operators(Records[RegisteredOperator]):
         after the call, and whether it changed.
         """
 
-        def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name, condition)
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            record = self.require(stored, name, condition)
             if stops and action == "pause":
-                paused = moved(known, action, now_us)
+                paused = moved(record, action, now_us)
                 return replace(self._change(paused, self._pause(name)), stops=True)
-            return self._moved_change(known, action, now_us)
+            return self._moved_change(record, action, now_us)
 
         return self.apply(name, change)
 
     def grade(self, name: str, severity: Severity, condition: Condition = ANY) -> RegisteredOperator:
         """Change the severity of an operator's new alerts; the operator continues."""
 
-        def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name, condition)
-            return None if known.severity == severity else self._change(replace(known, severity=severity), None)
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            record = self.require(stored, name, condition)
+            return None if record.severity == severity else self._change(replace(record, severity=severity), None)
 
         return self.apply(name, change)[0]
 
@@ -147,11 +147,11 @@ class Operators(Records[RegisteredOperator]):
         the operator has another version, is deleted, paused or retired.
         """
 
-        def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name)
-            if known.version != suspension["version"] or known.state != "active":
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            record = self.require(stored, name)
+            if record.version != suspension["version"] or record.state != "active":
                 return None
-            change = self._change(replace(known, suspension=suspension), self._pause(name))
+            change = self._change(replace(record, suspension=suspension), self._pause(name))
             return replace(change, stops=True, spared=suspension.get("shard"))
 
         try:
@@ -163,15 +163,15 @@ class Operators(Records[RegisteredOperator]):
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete an operator; its results are kept."""
 
-        def change(found: RegisteredOperator | None) -> Change | None:
-            known = self.require(found, name, condition)
-            return self._change(replace(known, is_active=False), self._off(name) if known.is_running else None)
+        def change(stored: RegisteredOperator | None) -> Change | None:
+            record = self.require(stored, name, condition)
+            return self._change(replace(record, is_active=False), self._off(name) if record.is_running else None)
 
         self.apply(name, change)
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
         """The error for an unknown operator, or version."""
-        return UnknownOperator(why or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)
+        return UnknownOperator(reason or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)
 
     def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
         """The control record by which an operator runs."""
@@ -184,8 +184,8 @@ class Operators(Records[RegisteredOperator]):
     def _off(self, name: str) -> ControlRecord:
         return OperatorOff(self._kind, name)
 
-    def _elsewhere(self, message: str, there: RegisteredOperator) -> ServiceError:
-        return OperatorOnOtherStream(message, kind=self._kind, name=there.name, stream=there.stream)
+    def _elsewhere(self, message: str, record: RegisteredOperator) -> ServiceError:
+        return OperatorOnOtherStream(message, kind=self._kind, name=record.name, stream=record.stream)
 
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
@@ -195,20 +195,27 @@ class Operators(Records[RegisteredOperator]):
         ``control`` is the operator's own control record.
         """
         is_seeing = record.is_active and record.state == "active"
-        kept = {(part.kind, part.name, part.stream) for part in record.parts}
-        gone = [] if before is None else [one for one in before.parts if (one.kind, one.name, one.stream) not in kept]
+        kept_parts = {(part.kind, part.name, part.stream) for part in record.parts}
+        removed_parts = (
+            []
+            if before is None
+            else [former for former in before.parts if (former.kind, former.name, former.stream) not in kept_parts]
+        )
         return [
-            *(_part_change(part, OperatorOff(part.kind, part.name), "") for part in gone),
-            *(_part_change(part, _like(control, part, record.version), part.key * is_seeing) for part in record.parts),
+            *(_part_change(part, OperatorOff(part.kind, part.name), "") for part in removed_parts),
+            *(
+                _part_change(part, _part_control(control, part, record.version), part.key * is_seeing)
+                for part in record.parts
+            ),
         ]
 
-    def _check_same_stream(self, there: RegisteredOperator, stream: str) -> None:
-        if there.stream != stream:
+    def _check_same_stream(self, record: RegisteredOperator, stream: str) -> None:
+        if record.stream != stream:
             message = (
-                f"{self.one} {there.name!r} is registered on the stream {there.stream!r}; delete it there "
+                f"{self.one} {record.name!r} is registered on the stream {record.stream!r}; delete it there "
                 "first, or give this one another name"
             )
-            raise self._elsewhere(message, there)
+            raise self._elsewhere(message, record)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
         """The effective start of a draft: ``fresh`` if there is no active version to continue."""
@@ -216,19 +223,19 @@ class Operators(Records[RegisteredOperator]):
             return "fresh"
         if start == "migrate" and running.route != draft.route:
             raise MigrationRefused(
-                f"{self.one} {draft.name!r} is matched by {_named(running.route)} and would be "
-                f"matched by {_named(draft.route)}, so its partial matches cannot be continued; register it with "
-                "'start': 'fresh'",
+                f"{self.one} {draft.name!r} is matched by {_key_in_words(running.route)} and would be "
+                f"matched by {_key_in_words(draft.route)}, so its partial matches cannot be continued; register it "
+                "with 'start': 'fresh'",
                 pattern=draft.name,
             )
         return start
 
-    def _same_change(self, there: RegisteredOperator, draft: OperatorDraft) -> Change | None:
+    def _same_change(self, record: RegisteredOperator, draft: OperatorDraft) -> Change | None:
         """The change for a draft that equals the operator: a new severity, or the activation; None: nothing changes."""
-        graded = replace(there, severity=draft.severity or there.severity)
-        if there.state == "draft" and not draft.is_draft:
+        graded = replace(record, severity=draft.severity or record.severity)
+        if record.state == "draft" and not draft.is_draft:
             return self._moved_change(graded, "activate")
-        return None if graded == there else self._change(graded, None)  # the log does not have the severity
+        return None if graded == record else self._change(graded, None)  # the log does not have the severity
 
     def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:
         """The change that an action causes; None if the operator is in the resulting state already."""
@@ -251,11 +258,11 @@ class Operators(Records[RegisteredOperator]):
         """The change of an operator's record; the operator uses its route only while it sees events."""
         is_seeing = record.is_active and record.state == "active"
         user, route = self.prefix + record.name, record.route if is_seeing else ""
-        own = LogChange(stream=record.stream, control=control, user=user, route=route)
+        log_change = LogChange(stream=record.stream, control=control, user=user, route=route)
         return Change(
             record=encode(**record.tagged()),
             version=record.version,
-            log=(own, *self._parts(record, before, control)),
+            log=(log_change, *self._parts(record, before, control)),
         )
 
 
@@ -274,9 +281,9 @@ class PatternOperators(Operators):
         """Read a stored pattern, whose record has another form."""
         return read_pattern(body, name)
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
         """The error for an unknown pattern, or version."""
-        message = why or f"there is no pattern {name!r}"
+        message = reason or f"there is no pattern {name!r}"
         return UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name)
 
     def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
@@ -297,8 +304,8 @@ class PatternOperators(Operators):
     def _off(self, name: str) -> ControlRecord:
         return PatternOff(name)
 
-    def _elsewhere(self, message: str, there: RegisteredOperator) -> ServiceError:
-        return PatternOnOtherStream(message, pattern=there.name, stream=there.stream)
+    def _elsewhere(self, message: str, record: RegisteredOperator) -> ServiceError:
+        return PatternOnOtherStream(message, pattern=record.name, stream=record.stream)
 
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
@@ -308,14 +315,14 @@ class PatternOperators(Operators):
         The next version continues open incidents, or closes them (ADR 75).
         """
         parts = record.parts if isinstance(control, PatternOn) else ()
-        return [_part_change(one, OperatorOn(one.definition(record.version), "keep"), "") for one in parts]
+        return [_part_change(part, OperatorOn(part.definition(record.version), "keep"), "") for part in parts]
 
 
 def _part_change(part: OperatorPart, control: ControlRecord | None, route: str) -> LogChange:
     return LogChange(stream=part.stream, control=control, user=f"{part.kind}/{part.name}", route=route)
 
 
-def _like(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
+def _part_control(control: ControlRecord | None, part: OperatorPart, version: int) -> ControlRecord | None:
     """The operator's control record, rewritten for one of its parts."""
     if isinstance(control, OperatorOn):
         return OperatorOn(part.definition(version), control.start)
@@ -324,5 +331,5 @@ def _like(control: ControlRecord | None, part: OperatorPart, version: int) -> Co
     return None
 
 
-def _named(route: str) -> str:
+def _key_in_words(route: str) -> str:
     return f"the further key {route!r}" if route else "the correlation key"

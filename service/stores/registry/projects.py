@@ -30,7 +30,7 @@ class ProjectStore(Records[ProjectRecord]):
     one = "the project"
     form = ProjectRecord
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownProject:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownProject:
         """The error for an unknown name."""
         return UnknownProject(f"no project {name[:200]!r} was applied", name=name)
 

@@ -121,15 +121,15 @@ class RegisteredOperator:
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
         """The operator and its parts, without those that feed no derived stream."""
-        own = OperatorPart(
+        whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
-        return tuple(one for one in (own, *self.parts) if one.into)
+        return tuple(part for part in (whole, *self.parts) if part.into)
 
     @property
     def listens_to(self) -> frozenset[str]:
         """The streams that the operator and its parts listen to."""
-        return frozenset([self.stream, *(source for source, _ in self.inputs), *(one.stream for one in self.parts)])
+        return frozenset([self.stream, *(source for source, _ in self.inputs), *(part.stream for part in self.parts)])
 
     @property
     def definition(self) -> Definition:
@@ -292,16 +292,16 @@ def read_stream(body: bytes, name: str) -> StreamRecord:
 def read_pattern(body: bytes, name: str) -> RegisteredOperator:
     """Read a stored pattern."""
     fields = decode(body, f"the pattern {name!r}")
-    own = {"text": fields.pop("text"), "is_guarded": fields.pop("is_guarded", True)}
-    own |= {SUPPRESSION: fields.pop(SUPPRESSION)} if SUPPRESSION in fields else {}
+    members = {"text": fields.pop("text"), "is_guarded": fields.pop("is_guarded", True)}
+    members |= {SUPPRESSION: fields.pop(SUPPRESSION)} if SUPPRESSION in fields else {}
     inputs = ((fields["stream"], fields.get("route", "")),)
-    record = RegisteredOperator(kind=PATTERN, inputs=inputs, body=own, **fields)
+    record = RegisteredOperator(kind=PATTERN, inputs=inputs, body=members, **fields)
     return replace(record, parts=pattern_parts(record.definition))
 
 
 def pattern_parts(definition: Definition) -> tuple[OperatorPart, ...]:
     """The parts of a pattern, which follow from its definition."""
     return tuple(
-        OperatorPart(kind=one.kind, name=one.name, stream=one.inputs[0].stream, key="", into="", body=one.body)
-        for one in PatternKind().parts(definition)
+        OperatorPart(kind=part.kind, name=part.name, stream=part.inputs[0].stream, key="", into="", body=part.body)
+        for part in PatternKind().parts(definition)
     )

@@ -37,7 +37,7 @@ from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import KINDS_BY_NAME
 from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
-_MOST_ASKED = 256  # operators whose records stay read for further questions
+_MOST_READ = 256  # operators whose parsed records are kept for further questions
 
 StreamChange: TypeAlias = Callable[
     [StreamDeclaration, RegisteredConstraints | None], tuple[StreamDeclaration, ConstraintsDraft | None]
@@ -50,8 +50,8 @@ class Registry:
 
     def __init__(self, client: Client, log: EventLog, budget: WorkBudget = USUAL_BUDGET) -> None:
         self._client = client
-        self._read_asked = register(client, "registry/read_asked", heartbeat=HEARTBEAT_KEY)
-        self._asked_records = lru_cache(maxsize=_MOST_ASKED)(self._read_records)
+        self._read_operator = register(client, "registry/read_asked", heartbeat=HEARTBEAT_KEY)
+        self._parsed_records = lru_cache(maxsize=_MOST_READ)(self._read_records)
         self._book = RecordBook(client, log.layout.append)
         self.removal = StreamRemoval(client, log)
         self.event_types = EventTypeStore(client)
@@ -70,14 +70,14 @@ class Registry:
         since_ms = server_time_us(self._client) // 1_000
 
         def change(current: bytes | None) -> Change | None:
-            known = None if current is None else read_stream(current, declaration.name)
-            condition.check_record(known)
-            if known is None:
+            stored = None if current is None else read_stream(current, declaration.name)
+            condition.check_record(stored)
+            if stored is None:
                 schemas = {"schemas": asdict(SchemaUse(version=1, is_checked=True))} if is_checked else {}
                 record = encode(declaration=declaration.to_json(), since_ms=since_ms, **schemas)
                 declared = LogChange(stream=declaration.name, control=StreamOn(declaration), user=declaration.name)
                 return Change(record=record, version=1, log=(declared,))
-            if known.declaration != declaration or is_checked not in (None, known.schemas.is_checked):
+            if stored.declaration != declaration or is_checked not in (None, stored.schemas.is_checked):
                 raise StreamExists(
                     f"the stream {declaration.name!r} exists with another declaration; use another name, send the "
                     f"existing declaration, or change it (PATCH /v1/streams/{declaration.name})",
@@ -85,8 +85,8 @@ class Registry:
                 )
             return None
 
-        what = f"the stream {declaration.name!r}"
-        return self._book.apply(STREAMS_KEY, declaration.name, change, what, STREAM_VERSIONS_KEY)[1]
+        title = f"the stream {declaration.name!r}"
+        return self._book.apply(STREAMS_KEY, declaration.name, change, title, STREAM_VERSIONS_KEY)[1]
 
     def change_stream(
         self,
@@ -102,7 +102,7 @@ class Registry:
         ``change`` makes the new declaration; it is called again if another writer intervenes, and may raise.
         ``is_checked``: whether events are checked against schemas; None: as before. Returns the stream after the call.
         """
-        what = f"the stream {name!r}"
+        title = f"the stream {name!r}"
 
         def changed(current: bytes | None) -> Change | None:
             if current is None:
@@ -110,24 +110,24 @@ class Registry:
             before = read_stream(current, name)
             condition.check_record(before)
             rules = self._book.get(CONSTRAINTS_KEY, name) or b""
-            known = self.constraints.read(rules, name) if rules else None
-            wanted, draft = change(before.declaration, known)
+            constraints = self.constraints.read(rules, name) if rules else None
+            declaration, draft = change(before.declaration, constraints)
             use = before.schemas
             if is_checked not in (None, use.is_checked):
                 use = SchemaUse(version=use.version + 1, is_checked=not use.is_checked)
-            if (wanted, use) == before:
+            if (declaration, use) == before:
                 return None
-            members = {"declaration": wanted.to_json(), "schemas": asdict(use)}
-            record = encode(**{**decode(current, what), **members})
-            log = () if wanted == before.declaration else (LogChange(stream=name, control=StreamOn(wanted)),)
-            made = Change(record=record, log=log, checks=((CONSTRAINTS_KEY, name, rules),))
-            if draft is None or (other := _next_constraints(name, known, draft, now_us)) is None:
-                return made
-            places = (CONSTRAINTS_KEY, name), (CONSTRAINT_VERSIONS_KEY, version_of(name, other.version))
-            commands = tuple(("HSET", *place, other.record) for place in places)
-            return replace(made, log=(*log, *other.log), commands=commands)
+            members = {"declaration": declaration.to_json(), "schemas": asdict(use)}
+            record = encode(**{**decode(current, title), **members})
+            log = () if declaration == before.declaration else (LogChange(stream=name, control=StreamOn(declaration)),)
+            stream_change = Change(record=record, log=log, checks=((CONSTRAINTS_KEY, name, rules),))
+            if draft is None or (constraints_change := _next_constraints(name, constraints, draft, now_us)) is None:
+                return stream_change
+            places = (CONSTRAINTS_KEY, name), (CONSTRAINT_VERSIONS_KEY, version_of(name, constraints_change.version))
+            commands = tuple(("HSET", *place, constraints_change.record) for place in places)
+            return replace(stream_change, log=(*log, *constraints_change.log), commands=commands)
 
-        return read_stream(self._book.apply(STREAMS_KEY, name, changed, what)[0], name)
+        return read_stream(self._book.apply(STREAMS_KEY, name, changed, title)[0], name)
 
     def stream(self, name: str) -> StreamDeclaration:
         """The declaration of a stream; raises ``UnknownStream``."""
@@ -135,9 +135,9 @@ class Registry:
 
     def stream_with_schemas(self, name: str) -> StreamRecord:
         """The declaration of a stream, and its use of schemas."""
-        if (found := self.find_stream(name)) is None:
+        if (record := self.find_stream(name)) is None:
             raise UnknownStream.named(name)
-        return found
+        return record
 
     def find_stream(self, name: str) -> StreamRecord | None:
         """The declaration of a stream, and its use of schemas; None if it is not declared."""
@@ -178,27 +178,27 @@ class Registry:
 
     def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
         """All patterns that are not deleted, in any state, by name."""
-        return [one for one in self.pattern_operators.all() if stream in (None, one.stream)]
+        return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
         """The patterns that feed derived streams, or only ``into``, by name, including paused and suspended ones."""
-        found = [one for one in self.patterns() if one.is_running and one.into and not one.parts]
-        return [one for one in found if into in (None, one.into)]
+        patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
+        return [pattern for pattern in patterns if into in (None, pattern.into)]
 
     def feeders(self) -> list[OperatorPart]:
         """All producers of derived streams, including paused and suspended ones."""
-        return [feeder for one in self.every_operator() if one.is_running for feeder in one.feeders]
+        return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def severities(self, names: Collection[str]) -> dict[str, Severity]:
-        """The severities of named operators (at least one), even if deleted, as their last alerts may still come."""
-        others = [(kind, name) for kind in KINDS_BY_NAME for name in names]
-        reading = self._client.pipeline(transaction=False)
-        reading.hmget(OPERATORS_KEY, ["/".join(one) for one in others])
-        reading.hmget(PATTERNS_KEY, list(names))
-        read = [body for bodies in reading.execute() for body in bodies]
+        """The severities of named operators (at least one), even if deleted, as their last alerts may still arrive."""
+        identities = [(kind, name) for kind in KINDS_BY_NAME for name in names]
+        pipe = self._client.pipeline(transaction=False)
+        pipe.hmget(OPERATORS_KEY, ["/".join(identity) for identity in identities])
+        pipe.hmget(PATTERNS_KEY, list(names))
+        records = [body for bodies in pipe.execute() for body in bodies]
         return {
             name: decode(body, f"the {kind} {name!r}").get("severity", USUAL_SEVERITY)
-            for (kind, name), body in zip([*others, *((PATTERN, name) for name in names)], read, strict=True)
+            for (kind, name), body in zip([*identities, *((PATTERN, name) for name in names)], records, strict=True)
             if body is not None
         }
 
@@ -212,31 +212,33 @@ class Registry:
         """The operators of a kind; with an empty name, of all kinds but patterns, for reading only."""
         return self.pattern_operators if kind == PATTERN else Operators(self._book, kind)
 
-    def asked(self, kind: str, name: str) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
+    def operator_with_times(
+        self, kind: str, name: str
+    ) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
         """An operator that is not deleted, its stream, the stream's times, and the pipeline's last heartbeat.
 
         They are read atomically. The heartbeat is in microseconds UTC; None before the first.
         """
-        asked = self.operators(kind)
-        found = self._read_asked(operators=asked.key, field=asked.prefix + name, parts=TIME_PARTS)
-        body, stream, times, beat = found or (None, None, (), None)
-        record, declaration = self._asked_records(kind, name, body, stream)
+        operators = self.operators(kind)
+        reply = self._read_operator(operators=operators.key, field=operators.prefix + name, parts=TIME_PARTS)
+        body, stream, times, beat = reply or (None, None, (), None)
+        record, declaration = self._parsed_records(kind, name, body, stream)
         return record, declaration, StreamTimes.read(times), None if beat is None else int(beat)
 
     def _read_records(
         self, kind: str, name: str, body: bytes | None, stream: bytes | None
     ) -> tuple[RegisteredOperator, StreamDeclaration]:
         """Read the stored records of an operator that is not deleted, and of its stream."""
-        asked = self.operators(kind)
-        record = asked.require(None if body is None else asked.read(body, name), name)
+        operators = self.operators(kind)
+        record = operators.require(None if body is None else operators.read(body, name), name)
         if stream is None:
             raise UnknownStream.named(record.stream)
         return record, read_stream(stream, record.stream)[0]
 
     def operator(self, name: str) -> RegisteredOperator:
         """The operator with a name: a pattern, or an operator of another kind."""
-        others = [operator for operator in self.operators("").all() if operator.name == name]
-        return others[0] if others else self.pattern(name)
+        operators = [operator for operator in self.operators("").all() if operator.name == name]
+        return operators[0] if operators else self.pattern(name)
 
 
 class ConstraintSets(Records[RegisteredConstraints]):
@@ -247,10 +249,10 @@ class ConstraintSets(Records[RegisteredConstraints]):
     one = "the constraint set of"
     form = RegisteredConstraints
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> NotFound:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
         """The error for a stream without a constraint set."""
         return UnknownConstraints(
-            why or f"the stream {name!r} has no constraint set; upload one (POST /v1/constraints)", stream=name
+            reason or f"the stream {name!r} has no constraint set; upload one (POST /v1/constraints)", stream=name
         )
 
     def put(
@@ -262,20 +264,20 @@ class ConstraintSets(Records[RegisteredConstraints]):
     ) -> tuple[RegisteredConstraints, bool]:
         """Change the constraint set of a stream, if different; ``change`` may be called again, and may raise."""
 
-        def changed(known: RegisteredConstraints | None) -> Change | None:
-            condition.check_record(known)
-            return _next_constraints(stream, known, change(known), now_us)
+        def changed(registered: RegisteredConstraints | None) -> Change | None:
+            condition.check_record(registered)
+            return _next_constraints(stream, registered, change(registered), now_us)
 
         return self.apply(stream, changed)
 
 
 def _next_constraints(
-    stream: str, known: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
+    stream: str, registered: RegisteredConstraints | None, draft: ConstraintsDraft, now_us: int
 ) -> Change | None:
     """The next version of a constraint set; None if it is unchanged."""
-    if known is not None and known.equals(draft):
+    if registered is not None and registered.equals(draft):
         return None
-    version = 1 if known is None else known.version + 1
+    version = 1 if registered is None else registered.version + 1
     record = encode(stream=stream, version=version, uploaded_us=now_us, **asdict(draft))
     control = ConstraintsOn(name=stream, version=version, document=draft.document)
     return Change(record=record, version=version, log=(LogChange(stream=stream, control=control),))

@@ -98,19 +98,19 @@ class StreamRemoval:
         for _ in range(_ATTEMPTS):
             before = self._checked(stream, condition)
             mentions = self._mentions(stream)
-            planned = self._planned(stream, mentions)
-            blocking = [use for use in planned.uses if use.is_in_the_way]
+            plan = self._planned(stream, mentions)
+            blocking = [use for use in plan.uses if use.is_in_the_way]
             feeding = [use for use in blocking if use.feeds]
             _require_none(stream, feeding, "; events of this stream come from there")
             if not is_cascading:
                 _require_none(stream, blocking, ", or let an admin key remove all of it with ?cascade=true")
-            if self._committed(token, stream, before, mentions, planned):
+            if self._committed(token, stream, before, mentions, plan):
                 self._forget_answers(stream)
-                return planned.uses
+                return plan.uses
         raise RegistryContended.over(f"the stream {stream!r}")
 
     def _checked(self, stream: str, condition: Condition) -> bytes:
-        """The record of a stream."""
+        """The stored record of a stream, which must meet the caller's condition."""
         body = cast("bytes | None", self._client.hget(STREAMS_KEY, stream))
         if body is None:
             raise UnknownStream.named(stream)
@@ -119,45 +119,47 @@ class StreamRemoval:
 
     def _mentions(self, stream: str) -> _Records:
         """Every record that may be about a stream."""
-        found: dict[tuple[str, str], bytes] = {}
+        mentions: dict[tuple[str, str], bytes] = {}
         for key in _EXAMINED:
             records = cast("dict[bytes, bytes]", self._client.hgetall(key))
-            found |= {(key, field.decode()): body for field, body in records.items() if _mention(stream) in body}
-        return found
+            mentions |= {(key, field.decode()): body for field, body in records.items() if _mention(stream) in body}
+        return mentions
 
     def _deciders(self, stream: str) -> list[str]:
         """The fields of a stream's deciders."""
-        found = cast("list[bytes]", self._client.hkeys(DECIDERS_KEY))
-        return decider_fields(stream, [field.decode() for field in found])
+        fields = cast("list[bytes]", self._client.hkeys(DECIDERS_KEY))
+        return decider_fields(stream, [field.decode() for field in fields])
 
     def _planned(self, stream: str, mentions: _Records) -> _Removal:
         """The plan of a removal, from the records that were read."""
-        gone = [
+        removed = [
             (STREAM_VERSIONS_KEY, version_of(stream, 1)),
             (DUPLICATES_KEY, stream),
             *((STREAM_TIMES_KEY, field) for field in times_of(stream)),
             *((DECIDERS_KEY, field) for field in self._deciders(stream)),
         ]
         dropped = [users_key(stream), TYPES_KEY + stream, versions_key(stream), WEBHOOKS_READ_KEY]
-        planned = _Removal([], dict.fromkeys(gone, b""), dropped)
-        planned.changes[ROUTES_KEY, stream] = GONE
+        plan = _Removal([], dict.fromkeys(removed, b""), dropped)
+        plan.changes[ROUTES_KEY, stream] = GONE
         for (key, field), body in sorted(mentions.items()):
-            _PLANNERS[key](planned, stream, field, body)
+            _PLANNERS[key](plan, stream, field, body)
         types = cast("list[bytes]", self._client.hkeys(TYPES_KEY + stream))
-        planned.uses.extend(StreamUse(kind="event-type", name=name) for name in sorted(one.decode() for one in types))
-        return planned
+        plan.uses.extend(
+            StreamUse(kind="event-type", name=name) for name in sorted(type_name.decode() for type_name in types)
+        )
+        return plan
 
-    def _committed(self, token: str, stream: str, before: bytes, mentions: _Records, planned: _Removal) -> bool:
+    def _committed(self, token: str, stream: str, before: bytes, mentions: _Records, plan: _Removal) -> bool:
         control = StreamOff(stream)
-        known = [(*place, sha1(body, usedforsecurity=False).hexdigest()) for place, body in mentions.items()]
-        changes = [(*place, body) for place, body in planned.changes.items()]
+        digests = [(*place, sha1(body, usedforsecurity=False).hexdigest()) for place, body in mentions.items()]
+        changes = [(*place, body) for place, body in plan.changes.items()]
 
         def remove(shards: int) -> Any:
             return self._remove(
                 call=token,
                 event_ids=EVENT_IDS_KEY + stream,
                 turns=TURNS_KEY,
-                places=[*(log_key(shard) for shard in range(shards)), *_HASHES, *planned.dropped],
+                places=[*(log_key(shard) for shard in range(shards)), *_HASHES, *plan.dropped],
                 call_ms=_CALL_MS,
                 stream=stream,
                 before=before,
@@ -166,10 +168,12 @@ class StreamRemoval:
                 shard_count=shards,
                 hashes=len(_HASHES),
                 examined=len(_EXAMINED),
-                known=len(known),
+                known=len(digests),
                 mention=_mention(stream),
                 webhooks=1 + _HASHES.index(WEBHOOKS_KEY),
-                changes=[part for key, *rest in (*known, *changes) for part in (1 + _HASHES.index(key), *rest)],
+                changes=[
+                    part for key, *arguments in (*digests, *changes) for part in (1 + _HASHES.index(key), *arguments)
+                ],
             )
 
         return bool(self._log.layout.fitted(remove))
@@ -185,63 +189,63 @@ def _mention(stream: str) -> bytes:
     return b'"%b"' % stream.encode()
 
 
-def _require_none(stream: str, found: Sequence[StreamUse], more_advice: str) -> None:
+def _require_none(stream: str, uses: Sequence[StreamUse], more_advice: str) -> None:
     """Check that no resource prevents the removal of the stream."""
-    if not found:
+    if not uses:
         return
-    listed = ", ".join(f"the {use.kind} {use.name}" for use in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    listed = ", ".join(f"the {use.kind} {use.name}" for use in uses[:_SHOWN])
+    more = f" and {len(uses) - _SHOWN} more" if len(uses) > _SHOWN else ""
     raise StreamInUse(
         f"the stream {stream!r} is in use: delete {listed}{more} first{more_advice}",
         stream=stream,
-        uses=[{"kind": use.kind, "name": use.name, "state": use.state} for use in found],
+        uses=[{"kind": use.kind, "name": use.name, "state": use.state} for use in uses],
     )
 
 
-def _plan_pattern(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+def _plan_pattern(plan: _Removal, stream: str, field: str, body: bytes) -> None:
     record = read_pattern(body, field)
     if record.is_active and record.stream == stream:
-        planned.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state))
-        planned.changes[PATTERNS_KEY, field] = encode(**replace(record, is_active=False).tagged())
+        plan.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state))
+        plan.changes[PATTERNS_KEY, field] = encode(**replace(record, is_active=False).tagged())
     elif record.is_active and record.into == stream:
-        planned.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state, feeds=True))
+        plan.uses.append(StreamUse(kind="pattern", name=record.name, state=record.state, feeds=True))
 
 
-def _plan_operator(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+def _plan_operator(plan: _Removal, stream: str, field: str, body: bytes) -> None:
     record = read_record(RegisteredOperator, body, f"the operator {field!r}")
     fed = {feeder.into for feeder in record.feeders}
     if record.is_active and stream in record.listens_to | fed:
         is_elsewhere = bool(fed)  # removing the stream would remove only a part of the resource
-        planned.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state, feeds=is_elsewhere))
-        planned.changes[OPERATORS_KEY, field] = encode(**replace(record, is_active=False).tagged())
+        plan.uses.append(StreamUse(kind=record.kind, name=record.name, state=record.state, feeds=is_elsewhere))
+        plan.changes[OPERATORS_KEY, field] = encode(**replace(record, is_active=False).tagged())
 
 
-def _plan_webhook(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+def _plan_webhook(plan: _Removal, stream: str, field: str, body: bytes) -> None:
     webhook = read_webhook(body, field)
     if webhook.stream == stream:
-        planned.uses.append(StreamUse(kind="webhook", name=webhook.name or webhook.id))
-        planned.changes[WEBHOOKS_KEY, field] = b""
-        planned.dropped.extend(belongings_of(webhook.id))
+        plan.uses.append(StreamUse(kind="webhook", name=webhook.name or webhook.id))
+        plan.changes[WEBHOOKS_KEY, field] = b""
+        plan.dropped.extend(belongings_of(webhook.id))
 
 
-def _plan_constraints(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+def _plan_constraints(plan: _Removal, stream: str, field: str, body: bytes) -> None:
     if field != stream:
         return
     record = read_record(RegisteredConstraints, body, f"the constraint set of {field!r}")
     if any(record.written.values()):
-        planned.uses.append(StreamUse(kind="constraints", name=field))
+        plan.uses.append(StreamUse(kind="constraints", name=field))
     if record.following is not None:
-        planned.uses.append(StreamUse(kind="workflow", name=record.following.workflow))
-    planned.changes[CONSTRAINTS_KEY, field] = b""
+        plan.uses.append(StreamUse(kind="workflow", name=record.following.workflow))
+    plan.changes[CONSTRAINTS_KEY, field] = b""
     versions = (version_of(field, version) for version in range(1, record.version + 1))
-    planned.changes.update({(CONSTRAINT_VERSIONS_KEY, version): b"" for version in versions})
+    plan.changes.update({(CONSTRAINT_VERSIONS_KEY, version): b"" for version in versions})
 
 
-def _plan_feed(planned: _Removal, stream: str, field: str, body: bytes) -> None:
+def _plan_feed(plan: _Removal, stream: str, field: str, body: bytes) -> None:
     if decode(body, f"the feed {field!r}")["stream"] == stream:
-        planned.uses.append(StreamUse(kind="feed", name=field))
-        planned.changes[FEED_STREAMS_KEY, field] = b""
-        planned.dropped.append(mark_key(field))
+        plan.uses.append(StreamUse(kind="feed", name=field))
+        plan.changes[FEED_STREAMS_KEY, field] = b""
+        plan.dropped.append(mark_key(field))
 
 
 _PLANNERS = {

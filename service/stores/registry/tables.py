@@ -74,7 +74,7 @@ class TableStore(Records[RegisteredTable]):
         self._log = log
         self.files = TableFiles(fetching(self._piece))
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownTable:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownTable:
         """The error for an unknown table or calendar."""
         title = title_of(name)
         return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)
@@ -85,14 +85,14 @@ class TableStore(Records[RegisteredTable]):
         """Register the rows of a file as the next version, if they differ; returns the version and if it is new."""
         self._keep(version.digest, path)
 
-        def changed(known: RegisteredTable | None) -> Change | None:
-            present = known if known is not None and known.is_active else None
+        def changed(stored: RegisteredTable | None) -> Change | None:
+            present = stored if stored is not None and stored.is_active else None
             condition.check_record(present)
             if present is not None and (present.digest, present.changes) == (version.digest, 0):
                 return None
-            made = RegisteredTable(
+            record = RegisteredTable(
                 name=version.name,
-                version=1 if known is None else known.version + 1,
+                version=1 if stored is None else stored.version + 1,
                 is_active=True,
                 registered_us=now_us,
                 key=version.form.key,
@@ -102,7 +102,7 @@ class TableStore(Records[RegisteredTable]):
                 size_bytes=path.stat().st_size,
                 since_ms=server_time_us(self._client) // 1_000,
             )
-            return _change(made, TableOn(made.table), version=made.version)
+            return _change(record, TableOn(record.table), version=record.version)
 
         record, is_new = self.apply(version.name, changed)
         self._client.persist(STORED + version.digest)
@@ -112,21 +112,21 @@ class TableStore(Records[RegisteredTable]):
     def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
         """Change one row, or remove it (None); ``key`` is in the form of ``streams.tables.key_texts``."""
 
-        def changed(found: RegisteredTable | None) -> Change:
-            known = self.require(found, name, condition)
-            control = TableRow(name=name, version=known.version, key=key, row=row)
-            made = _change(replace(known, changes=known.changes + 1), control)
-            return replace(made, commands=(("HSET", _changes_key(known), key, orjson.dumps(row)),))
+        def changed(stored: RegisteredTable | None) -> Change:
+            record = self.require(stored, name, condition)
+            control = TableRow(name=name, version=record.version, key=key, row=row)
+            change = _change(replace(record, changes=record.changes + 1), control)
+            return replace(change, commands=(("HSET", _changes_key(record), key, orjson.dumps(row)),))
 
         return self.apply(name, changed)[0]
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a table; its version numbers are not reused."""
 
-        def changed(found: RegisteredTable | None) -> Change:
-            known = self.require(found, name, condition)
-            gone = replace(known, is_active=False, since_ms=server_time_us(self._client) // 1_000)
-            return _change(gone, TableOff(name), version=known.version)
+        def changed(stored: RegisteredTable | None) -> Change:
+            record = self.require(stored, name, condition)
+            deleted = replace(record, is_active=False, since_ms=server_time_us(self._client) // 1_000)
+            return _change(deleted, TableOff(name), version=record.version)
 
         self.apply(name, changed)
         self._forget_old()
@@ -137,30 +137,34 @@ class TableStore(Records[RegisteredTable]):
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
         """The rows that were changed since the registration of a version, by key; None: removed."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
-        return {key.decode(): orjson.loads(row) for key, row in found.items()}
+        rows = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
+        return {key.decode(): orjson.loads(row) for key, row in rows.items()}
 
     def _forget_old(self) -> None:
         """Forget versions that were replaced before the oldest entry of the log, so that no saved state can need them.
 
         Their content expires later, because a backtest may be about to read the content.
         """
-        known, needed_ms = self._every_version(), self._oldest_ms() - _LATEST_MS
-        ends_ms = {one.tag: two.since_ms for one, two in pairwise(known) if one.name == two.name}
-        ends_ms |= {one.tag: one.since_ms for one in known if not one.is_active}
-        old = [one for one in known if 0 < ends_ms.get(one.tag, 0) < needed_ms]
-        for one in old:
-            self._client.hdel(self.versions_key, version_of(one.name, one.version))
-            self._client.delete(_changes_key(one))
-            self._client.expire(STORED + one.digest, _GRACE_S)
-        if old:
-            for one in self._every_version():  # read again: other versions may have the same content
-                self._client.persist(STORED + one.digest)
+        versions, needed_ms = self._every_version(), self._oldest_ms() - _LATEST_MS
+        ends_ms = {
+            version.tag: successor.since_ms
+            for version, successor in pairwise(versions)
+            if version.name == successor.name
+        }
+        ends_ms |= {version.tag: version.since_ms for version in versions if not version.is_active}
+        outdated = [version for version in versions if 0 < ends_ms.get(version.tag, 0) < needed_ms]
+        for version in outdated:
+            self._client.hdel(self.versions_key, version_of(version.name, version.version))
+            self._client.delete(_changes_key(version))
+            self._client.expire(STORED + version.digest, _GRACE_S)
+        if outdated:
+            for version in self._every_version():  # read again: other versions may have the same content
+                self._client.persist(STORED + version.digest)
 
     def _every_version(self) -> list[RegisteredTable]:
         """All versions of all tables that are not forgotten, by name and version."""
-        found = [self.read(body, field) for field, body in self._book.all(self.versions_key)]
-        return sorted(found, key=lambda one: (one.name, one.version))
+        versions = [self.read(body, field) for field, body in self._book.all(self.versions_key)]
+        return sorted(versions, key=lambda version: (version.name, version.version))
 
     def _oldest_ms(self) -> int:
         """The time of the oldest entry of all shards, by the clock of Redis."""

@@ -42,7 +42,7 @@ class WorkflowSummary:
 class RegisteredWorkflow:
     """A version of a workflow; versions count from 1 for each name and never repeat.
 
-    ``mapping`` leads from tasks to event types.
+    ``mapping`` has the event type of each task; None for a silent task.
     """
 
     name: str
@@ -69,24 +69,24 @@ class WorkflowStore(Records[RegisteredWorkflow]):
     one = "the workflow"
     form = RegisteredWorkflow
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownWorkflow:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownWorkflow:
         """The error for an unknown workflow, or version."""
-        message = why or f"there is no workflow {name!r}; GET /v1/workflows lists them"
+        message = reason or f"there is no workflow {name!r}; GET /v1/workflows lists them"
         return UnknownWorkflow(message, workflow=name, **details)
 
     def put(
-        self, wanted: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
+        self, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
     ) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow with its model as uploaded, as the next version if it differs (not ``wanted.version``).
+        """Register a workflow with its model as uploaded, as the next version if it differs (not ``workflow.version``).
 
         ``findings`` are the constraints and the automaton, as plain JSON. Returns the workflow, and whether it changed.
         """
 
-        def changed(known: RegisteredWorkflow | None) -> Change | None:
-            condition.check_record(known if known is not None and known.is_active else None)
-            if known is not None and self._equals(known, wanted, model, findings):
+        def changed(registered: RegisteredWorkflow | None) -> Change | None:
+            condition.check_record(registered if registered is not None and registered.is_active else None)
+            if registered is not None and self._equals(registered, workflow, model, findings):
                 return None
-            record = replace(wanted, version=1 if known is None else known.version + 1)
+            record = replace(workflow, version=1 if registered is None else registered.version + 1)
             return Change(
                 record=encode(**asdict(record)),
                 version=record.version,
@@ -96,11 +96,11 @@ class WorkflowStore(Records[RegisteredWorkflow]):
                 ),
             )
 
-        return self.apply(wanted.name, changed)
+        return self.apply(workflow.name, changed)
 
     def remove(self, name: str, condition: Condition = ANY) -> None:
         """Delete a workflow; its versions are kept for streams that followed them, and their numbers are not reused."""
-        self.change(name, lambda known: replace(known, is_active=False), condition)
+        self.change(name, lambda workflow: replace(workflow, is_active=False), condition)
 
     def followed(self, name: str, version: int) -> RegisteredWorkflow:
         """A version of a workflow, which may be deleted."""
@@ -117,13 +117,13 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         return decode(body, f"the findings in the workflow {record.name!r}")
 
     def _equals(
-        self, known: RegisteredWorkflow, wanted: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any]
+        self, registered: RegisteredWorkflow, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any]
     ) -> bool:
-        """Whether a stored workflow equals a wanted one, whatever their versions and times."""
-        if replace(wanted, version=known.version, registered_us=known.registered_us) != known:
+        """Whether a stored workflow equals an uploaded one, whatever their versions and times."""
+        if replace(workflow, version=registered.version, registered_us=registered.registered_us) != registered:
             return False
-        stored = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(known))
-        return self.model(known) == model and stored == encode(**findings)
+        stored = self._client.hget(WORKFLOW_FINDINGS_KEY, _field(registered))
+        return self.model(registered) == model and stored == encode(**findings)
 
 
 def _field(record: RegisteredWorkflow) -> str:

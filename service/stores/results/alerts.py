@@ -51,7 +51,7 @@ _MOST_CHUNKS = 256  # read at once
 _UNMARKED: Order = "asc"  # the order of cursors without a mark
 _LOST = b'"would_be_lost":true'
 
-_Found: TypeAlias = tuple[str, dict[str, Any]]
+_PlacedAlert: TypeAlias = tuple[str, dict[str, Any]]
 """The cursor after an alert, and the alert."""
 
 _Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
@@ -75,7 +75,7 @@ class AlertFilter:
     is_acknowledged: bool | None = None
 
     def wants(self, alert: Mapping[str, Any]) -> bool:
-        """Whether an alert has the wanted key, and times in the wanted ranges."""
+        """Whether an alert has the filter's key, and times in the filter's ranges."""
         if self.key is not None and alert.get("key") != self.key:
             return False
         return _is_within(alert.get("detected_at"), self.since_us, self.until_us) and _is_within(
@@ -102,7 +102,7 @@ class AlertStore:
         traceparents: Mapping[str, str] = MappingProxyType({}),
         severities: Mapping[str, str] | None = None,
     ) -> int:
-        """Write new alerts in the given order, with a delivery for each webhook that wants one; returns their number.
+        """Write new alerts in the given order, with a delivery for each webhook that selects one; returns their number.
 
         ``epoch`` is the number of the micro-batch; deliveries are due at ``now_us``. ``traceparents`` has the spans of
         alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
@@ -115,15 +115,15 @@ class AlertStore:
             traceparents=traceparents,
             created_us=now_us,
         )
-        return write_rows(rows, self._most, partial(self._put, writing))
+        return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
-    def _put(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
+    def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
         """Write a chunk, unless some of its alerts are stored already; returns the numbers of these."""
         by_stream: dict[str, list[int]] = {}
-        for at, row in enumerate(rows):
-            by_stream.setdefault(row.stream, []).append(at)
+        for index, row in enumerate(rows):
+            by_stream.setdefault(row.stream, []).append(index)
         bodies = writing.bodies(rows)
-        known: list[int] = self._append(
+        stored_numbers: list[int] = self._append(
             places=PLACES_KEY,
             blocks=BLOCKS_KEY,
             number=NUMBER_KEY,
@@ -140,13 +140,15 @@ class AlertStore:
             chunk=_chunk(rows, by_stream, writing),
             new_blocks=[
                 pack_alerts(
-                    [rows[at] for at in chosen], [len(rows) - 1 - at for at in chosen], [bodies[at] for at in chosen]
+                    [rows[index] for index in indexes],
+                    [len(rows) - 1 - index for index in indexes],
+                    [bodies[index] for index in indexes],
                 )
-                for chosen in by_stream.values()
+                for indexes in by_stream.values()
             ],
             **writing.arguments(ALERT),
         )
-        return known
+        return stored_numbers
 
     def body(self, alert_id: str) -> bytes:
         """The alert as JSON, byte for byte as it was written; raises ``UnknownAlert`` if it is not kept."""
@@ -160,13 +162,13 @@ class AlertStore:
         places = cast("list[bytes | None]", self._client.hmget(PLACES_KEY, list(alert_ids)))
         names = list(dict.fromkeys(place.decode().partition(":")[2] for place in places if place is not None))
         blocks = cast("list[bytes | None]", self._client.hmget(BLOCKS_KEY, names)) if names else []
-        wanted = set(alert_ids)
+        ids = set(alert_ids)
         return {
             alert.id: alert
             for name, block in zip(names, blocks, strict=True)
             if block is not None  # None: removed between the two calls
             for alert in unpack_alerts(block, name)
-            if alert.id in wanted
+            if alert.id in ids
         }
 
     def _place(self, alert_id: str) -> tuple[bytes, str, int]:
@@ -191,18 +193,20 @@ class AlertStore:
         return self._counted(LOST_COUNTS_KEY)
 
     def _counted(self, key: str) -> dict[tuple[str, str], int]:
-        found = cast("dict[bytes, bytes]", self._client.hgetall(key))
-        return {cast("tuple[str, str]", tuple(orjson.loads(name))): int(count) for name, count in sorted(found.items())}
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(key))
+        return {
+            cast("tuple[str, str]", tuple(orjson.loads(name))): int(count) for name, count in sorted(fields.items())
+        }
 
     def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
         """The newest alert of a pattern that is kept."""
-        found = next(self._before(AlertFilter(stream=stream, pattern=pattern), None), None)
-        return None if found is None else cast("dict[str, Any]", orjson.loads(found.body))
+        alert = next(self._before(AlertFilter(stream=stream, pattern=pattern), None), None)
+        return None if alert is None else cast("dict[str, Any]", orjson.loads(alert.body))
 
     def trimmed(self) -> dict[str, int]:
         """The number of alerts removed because their stream exceeded the number to keep, by stream."""
-        found = cast("dict[bytes, bytes]", self._client.hgetall(TRIMMED_COUNTS_KEY))
-        return {stream.decode(): int(count) for stream, count in sorted(found.items())}
+        fields = cast("dict[bytes, bytes]", self._client.hgetall(TRIMMED_COUNTS_KEY))
+        return {stream.decode(): int(count) for stream, count in sorted(fields.items())}
 
     def newest(self) -> str:
         """Cursor after the newest of all alerts."""
@@ -210,7 +214,7 @@ class AlertStore:
 
     def page(
         self,
-        wanted: AlertFilter = AlertFilter(),
+        alert_filter: AlertFilter = AlertFilter(),
         *,
         after: str | None = OLDEST,
         order: Order | None = None,
@@ -223,91 +227,103 @@ class AlertStore:
         """
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         is_upward = begin.order == "asc"
-        stored = self._stored(wanted, int(begin.place or 0)) if is_upward else self._before(wanted, begin.place)
-        known = begin.place or ("0" if is_upward else self.newest())  # read first: alerts that come now are after it
-        found: list[_Found] = []
+        stored = (
+            self._stored(alert_filter, int(begin.place or 0)) if is_upward else self._before(alert_filter, begin.place)
+        )
+        # Read first, so that alerts written meanwhile are after it.
+        end_cursor = begin.place or ("0" if is_upward else self.newest())
+        page_alerts: list[_PlacedAlert] = []
         first, last, has_more = None, begin.place, False
-        for examined, (place, alert) in enumerate(self._marked(stored, wanted, limit), start=1):
+        for examined, (place, alert) in enumerate(self._marked(stored, alert_filter, limit), start=1):
             first, last = first or place, place
-            if wanted.wants(alert) and wanted.is_acknowledged in (None, "acknowledged" in alert):
-                found.append((place, alert))
-            has_more = len(found) == limit or examined == _EXAMINED
+            if alert_filter.wants(alert) and alert_filter.is_acknowledged in (None, "acknowledged" in alert):
+                page_alerts.append((place, alert))
+            has_more = len(page_alerts) == limit or examined == _EXAMINED
             if has_more:
                 break
         following = Cursor(begin.order, last).text(_UNMARKED) if has_more else None
         if is_upward:
             newest = last
         elif begin.place:
-            newest = found[0][0] if found else begin.place
+            newest = page_alerts[0][0] if page_alerts else begin.place
         else:
-            newest = max(known, first or known, key=int)
+            newest = max(end_cursor, first or end_cursor, key=int)
         return Page(
-            items=[alert for _, alert in found],
+            items=[alert for _, alert in page_alerts],
             after=Cursor("asc", newest).text(_UNMARKED),
             next=following,
-            cursors=[place for place, _ in found],
+            cursors=[place for place, _ in page_alerts],
         )
 
-    def _marked(self, stored: Iterator[StoredAlert], wanted: AlertFilter, limit: int) -> Iterator[_Found]:
+    def _marked(self, stored: Iterator[StoredAlert], alert_filter: AlertFilter, limit: int) -> Iterator[_PlacedAlert]:
         """Stored alerts with their places and acknowledgements."""
-        is_plain = wanted == AlertFilter(stream=wanted.stream, pattern=wanted.pattern)
+        is_plain = alert_filter == AlertFilter(stream=alert_filter.stream, pattern=alert_filter.pattern)
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
-            seen = self.marks.acknowledgements([alert.id for alert in alerts])
-            for alert, mark in zip(alerts, seen, strict=True):
-                shown = orjson.loads(alert.body)
-                yield str(alert.number), shown if mark is None else {**shown, "acknowledged": asdict(mark)}
+            acknowledgements = self.marks.acknowledgements([alert.id for alert in alerts])
+            for alert, mark in zip(alerts, acknowledgements, strict=True):
+                members = orjson.loads(alert.body)
+                yield str(alert.number), members if mark is None else {**members, "acknowledged": asdict(mark)}
 
-    def _stored(self, wanted: AlertFilter, after: int) -> Iterator[StoredAlert]:
+    def _stored(self, alert_filter: AlertFilter, after: int) -> Iterator[StoredAlert]:
         """The alerts of a stream and pattern with a number above ``after``, in order."""
         last, count = f"{after}-0", 1
-        index = _index(wanted.stream, wanted.pattern)
+        index = _index(alert_filter.stream, alert_filter.pattern)
         while chunks := cast(_Chunks, self._client.xrange(index, min=f"({last}", count=count)):
-            for alert in self._of_chunks(chunks, wanted):
+            for alert in self._of_chunks(chunks, alert_filter):
                 if alert.number > after:
                     yield alert
             last, size = chunks[-1][0].decode(), sum(int(rows) for _, streams in chunks for rows in streams.values())
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
-    def _before(self, wanted: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
+    def _before(self, alert_filter: AlertFilter, before: str | None) -> Iterator[StoredAlert]:
         """The alerts of a stream and pattern with a number below ``before`` (None: all), newest first."""
-        index, until, count = _index(wanted.stream, wanted.pattern), "+", 1
+        index, until, count = _index(alert_filter.stream, alert_filter.pattern), "+", 1
         if before is not None:
             above = cast(_Chunks, self._client.xrange(index, min=f"{int(before)}-0", count=1))
             until = above[0][0].decode() if above else until
         while chunks := cast(_Chunks, self._client.xrevrange(index, max=until, count=count)):
-            for alert in self._of_chunks(chunks, wanted, newest_first=True):
+            for alert in self._of_chunks(chunks, alert_filter, newest_first=True):
                 if before is None or alert.number < int(before):
                     yield alert
-            until, size = f"({chunks[-1][0].decode()}", sum(int(rows) for _, some in chunks for rows in some.values())
+            until, size = (
+                f"({chunks[-1][0].decode()}",
+                sum(int(rows) for _, streams in chunks for rows in streams.values()),
+            )
             count = min(_MOST_CHUNKS, max(1, count * _PAGE_ALERTS // size))
 
-    def _of_chunks(self, chunks: _Chunks, wanted: AlertFilter, *, newest_first: bool = False) -> Iterator[StoredAlert]:
+    def _of_chunks(
+        self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
+    ) -> Iterator[StoredAlert]:
         """The alerts of a stream and pattern in some chunks, those of each chunk in order."""
         names = [
-            [f"{place.decode()}:{stream.decode()}" for stream in streams if wanted.stream in (None, stream.decode())]
+            [
+                f"{place.decode()}:{stream.decode()}"
+                for stream in streams
+                if alert_filter.stream in (None, stream.decode())
+            ]
             for place, streams in chunks
         ]
-        sent = [name for some in names for name in some]
-        read = cast("list[bytes | None]", self._client.hmget(BLOCKS_KEY, sent)) if sent else []
-        blocks = {name: block for name, block in zip(sent, read, strict=True) if block is not None}  # None: removed
-        for some in names:
-            alerts = [alert for name in some if name in blocks for alert in unpack_alerts(blocks[name], name)]
-            chosen = [alert for alert in alerts if wanted.pattern in (None, alert.pattern)]
-            yield from sorted(chosen, key=lambda alert: alert.number, reverse=newest_first)
+        all_names = [name for chunk_names in names for name in chunk_names]
+        bodies = cast("list[bytes | None]", self._client.hmget(BLOCKS_KEY, all_names)) if all_names else []
+        blocks = {name: block for name, block in zip(all_names, bodies, strict=True) if block is not None}
+        for chunk_names in names:
+            alerts = [alert for name in chunk_names if name in blocks for alert in unpack_alerts(blocks[name], name)]
+            selected = [alert for alert in alerts if alert_filter.pattern in (None, alert.pattern)]
+            yield from sorted(selected, key=lambda alert: alert.number, reverse=newest_first)
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
     """The chunk in the form for the script; ``by_stream``: the indexes of its rows."""
     counts, lost = (
-        Counter(row.counter for row in some) for some in (rows, [row for row in rows if _is_lost(row.body)])
+        Counter(row.counter for row in group) for group in (rows, [row for row in rows if _is_lost(row.body)])
     )
     streams = [
         {
             "stream": stream,
-            "rows": [at + 1 for at in chosen],
-            "patterns": Counter(rows[at].subject for at in chosen),
+            "rows": [index + 1 for index in indexes],
+            "patterns": Counter(rows[index].subject for index in indexes),
         }
-        for stream, chosen in by_stream.items()
+        for stream, indexes in by_stream.items()
     ]
     return orjson.dumps(
         {

@@ -66,36 +66,36 @@ class BacktestStore(Records[Backtest]):
         self._kept = kept
         self._lease = register(client, "locks/take_lease")
 
-    def unknown(self, name: str, why: str = "", **details: Any) -> UnknownBacktest:
+    def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownBacktest:
         """The error for an unknown id."""
         return UnknownBacktest(f"there is no backtest {name!r}; GET /v1/backtests lists them", id=name)
 
     def add(self, backtest: Backtest) -> None:
         """Queue a backtest; raises ``TooManyBacktests`` if the store is full and too few backtests have ended."""
-        known = self.all()
-        over = surplus(known[::-1], self._kept, lambda one: one.is_over)
-        if over is None:
+        stored = self.all()
+        ended = surplus(stored[::-1], self._kept, lambda candidate: candidate.is_over)
+        if ended is None:
             raise TooManyBacktests(
-                f"{len(known)} backtests are already waiting; wait for some, or cancel some (DELETE /v1/backtests/ID)",
+                f"{len(stored)} backtests are already waiting; wait for some, or cancel some (DELETE /v1/backtests/ID)",
                 limit=self._kept,
             )
-        for old in over:
-            self.remove(old.id)
+        for outdated in ended:
+            self.remove(outdated.id)
         self.insert(backtest.id, backtest, ("ZADD", ORDER_KEY, self._client.incr(NUMBER_KEY), backtest.id))
 
     def all(self) -> list[Backtest]:
         """All backtests, newest first."""
-        known = {backtest.id: backtest for backtest in super().all()}
+        by_id = {backtest.id: backtest for backtest in super().all()}
         ids = cast("list[bytes]", self._client.zrevrange(ORDER_KEY, 0, -1))
-        return [known[name.decode()] for name in ids if name.decode() in known]
+        return [by_id[name.decode()] for name in ids if name.decode() in by_id]
 
     def advance(self, backtest_id: str, expected: Sequence[BacktestStatus], **fields: Any) -> Backtest | None:
         """Change fields of a backtest whose status is one of ``expected``; None for any other status."""
 
-        def changed(found: Backtest | None) -> Change | None:
-            known = self.require(found, backtest_id)
-            is_expected = known.status in expected
-            return Change(record=encode(**asdict(replace(known, **fields)))) if is_expected else None
+        def changed(stored: Backtest | None) -> Change | None:
+            record = self.require(stored, backtest_id)
+            is_expected = record.status in expected
+            return Change(record=encode(**asdict(replace(record, **fields)))) if is_expected else None
 
         changed_form, is_changed = self.apply(backtest_id, changed)
         return changed_form if is_changed else None
@@ -120,10 +120,10 @@ class BacktestStore(Records[Backtest]):
         require_cursor(after, NUMBER)
         first = int(after)
         key = f"{BACKTEST_KEY}{backtest_id}:alerts"
-        found = cast("list[bytes]", self._client.lrange(key, first, first + limit))
-        alerts = [orjson.loads(body) for body in found[:limit]]
+        bodies = cast("list[bytes]", self._client.lrange(key, first, first + limit))
+        alerts = [orjson.loads(body) for body in bodies[:limit]]
         end = str(first + len(alerts))
-        return Page(items=alerts, after=end, next=end if len(found) > limit else None)
+        return Page(items=alerts, after=end, next=end if len(bodies) > limit else None)
 
     def remove(self, backtest_id: str) -> None:
         """Delete a backtest and its result."""

@@ -35,20 +35,20 @@ def pack(texts: Sequence[bytes], **header: Any) -> bytes:
     return encode(size=0 if is_short else len(body), **header) + b"\n" + (body if is_short else packed)
 
 
-def unpack(block: bytes, what: str) -> list[bytes]:
-    """The texts of a block; ``RecordFormatError`` names ``what`` is damaged or has an unknown format."""
+def unpack(block: bytes, title: str) -> list[bytes]:
+    """The texts of a block; ``RecordFormatError`` about ``title`` if it is damaged or of an unknown format."""
     header, _, body = block.partition(b"\n")
-    size = decode(header, what)["size"]
+    size = decode(header, title)["size"]
     try:
         texts = _codec().decompress(body, size, asbytes=True) if size else body
     except OSError as error:
-        raise RecordFormatError(f"the stored block of {what} is damaged: {error}") from error
+        raise RecordFormatError(f"the stored block of {title} is damaged: {error}") from error
     return cast(bytes, texts).split(b"\n")
 
 
-def header_of(block: bytes, what: str) -> dict[str, Any]:
+def header_of(block: bytes, title: str) -> dict[str, Any]:
     """The header of a block."""
-    return decode(block.partition(b"\n")[0], what)
+    return decode(block.partition(b"\n")[0], title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,9 @@ def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequenc
 
 def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
     """The alerts of the block with this name, in order."""
-    what = _named(name)
-    header = header_of(block, what)
-    members, *bodies = unpack(block, what)
+    title = _title_of(name)
+    header = header_of(block, title)
+    members, *bodies = unpack(block, title)
     columns = orjson.loads(members)
     last = int(name.partition("-")[0])
     return [
@@ -84,20 +84,20 @@ def unpack_alerts(block: bytes, name: str) -> list[StoredAlert]:
 
 def unpack_body(block: bytes, name: str, row: int) -> bytes:
     """The body of one alert of a block; rows begin with 1."""
-    return unpack(block, _named(name))[row]
+    return unpack(block, _title_of(name))[row]
 
 
-def _named(name: str) -> str:
+def _title_of(name: str) -> str:
     return f"the alerts {name!r}"
 
 
 def in_parts(items: Sequence[_Item], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Item]]:
     """Items in order, in parts of at most ``most`` items and, except for single items, ``MOST_BYTES``."""
     begin = total = 0
-    for at, size in enumerate(sizes):
-        if at > begin and (at - begin == most or total + size > MOST_BYTES):
-            yield items[begin:at]
-            begin, total = at, 0
+    for index, size in enumerate(sizes):
+        if index > begin and (index - begin == most or total + size > MOST_BYTES):
+            yield items[begin:index]
+            begin, total = index, 0
         total += size
     if begin < len(items):
         yield items[begin:]

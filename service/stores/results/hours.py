@@ -58,54 +58,54 @@ def _hour(text: str) -> int | None:
 
 
 class HourlyCounts:
-    """Reads the counts."""
+    """Reads the hourly counts of results."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def read(
-        self, kind: ResultKind, chosen: Mapping[str, str | None], since_us: int | None, until_us: int
+        self, kind: ResultKind, criteria: Mapping[str, str | None], since_us: int | None, until_us: int
     ) -> tuple[list[HourCount], int | None]:
         """The counts before ``until_us``, the oldest first, and the time from which they are complete.
 
-        The default for ``since_us`` is 48 hours before the newest hour with chosen counts. At most ``_MOST_COUNTS``
-        counts are read, those of the newest hours. ``chosen``: ``stream`` and ``subject``; None: any.
+        The default for ``since_us`` is 48 hours before the newest hour with selected counts. At most ``_MOST_COUNTS``
+        counts are read, those of the newest hours. ``criteria``: ``stream`` and ``subject``; None: any.
         """
         key = hours_key(kind)
         last = -(-until_us // HOUR_US) - 1
         first = None if since_us is None else since_us // HOUR_US
-        found: list[HourCount] = []
+        counts: list[HourCount] = []
         oldest = "-inf" if first is None else first
         for hour in map(int, cast("list[bytes]", self._client.zrevrangebyscore(key, last, oldest))):
-            if found and first is None:
-                first = found[0].hour_us // HOUR_US - _USUAL_HOURS + 1
+            if counts and first is None:
+                first = counts[0].hour_us // HOUR_US - _USUAL_HOURS + 1
             if first is not None and hour < first:
                 break
             raw = cast("dict[bytes, bytes]", self._client.hgetall(f"{key}:{hour}"))
-            if len(found) + len(raw) > _MOST_COUNTS:
+            if len(counts) + len(raw) > _MOST_COUNTS:
                 first = hour + 1
                 break
-            found += [
+            counts += [
                 HourCount(hour_us=hour * HOUR_US, stream=stream, subject=subject, count=int(count))
                 for (stream, subject), count in ((orjson.loads(name), count) for name, count in sorted(raw.items()))
-                if chosen.get("stream") in (None, stream) and chosen.get("subject") in (None, subject)
+                if criteria.get("stream") in (None, stream) and criteria.get("subject") in (None, subject)
             ]
-        if found and first is None:
-            first = found[0].hour_us // HOUR_US - _USUAL_HOURS + 1
-        return sorted(found, key=lambda one: one.hour_us), None if first is None else first * HOUR_US
+        if counts and first is None:
+            first = counts[0].hour_us // HOUR_US - _USUAL_HOURS + 1
+        return sorted(counts, key=lambda hour_count: hour_count.hour_us), None if first is None else first * HOUR_US
 
     def forget(self, stream: str) -> None:
         """Remove the counts of a stream."""
         keys = [hours_key(kind) for kind in RESULT_KINDS.values() if kind.timed_by]
         hours = [(key, cast("list[bytes]", self._client.zrange(key, 0, -1))) for key in keys]
-        places = [f"{key}:{int(hour)}" for key, found in hours for hour in found]
+        places = [f"{key}:{int(hour)}" for key, key_hours in hours for hour in key_hours]
         with self._client.pipeline(transaction=False) as calls:
             for place in places:
                 calls.hkeys(place)
             for place, names in zip(places, calls.execute(), strict=True):
-                if own := [name for name in names if orjson.loads(name)[0] == stream]:
-                    self._client.hdel(place, *own)
-                if len(own) == len(names):
+                if stream_names := [name for name in names if orjson.loads(name)[0] == stream]:
+                    self._client.hdel(place, *stream_names)
+                if len(stream_names) == len(names):
                     key, _, hour = place.rpartition(":")
                     self._client.zrem(key, hour)
                     if self._client.exists(place):  # a result was counted in between

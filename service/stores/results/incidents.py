@@ -34,11 +34,15 @@ class IncidentStore:
 
     def note(self, changes: Sequence[bytes]) -> None:
         """Apply changes of incidents, JSON objects, in any order; a change older than the stored one has no effect."""
-        found = [orjson.loads(body) for body in changes]
-        for first in range(0, len(found), _CHUNK):
-            some = found[first : first + _CHUNK]
-            rest = [part for one in some for part in (one["incident"], one["revision"], encode(incident=one))]
-            self._note(incidents=INCIDENTS_KEY, order=ORDER_KEY, number=NUMBER_KEY, kept=self._kept, rest=rest)
+        incidents = [orjson.loads(body) for body in changes]
+        for first in range(0, len(incidents), _CHUNK):
+            chunk = incidents[first : first + _CHUNK]
+            arguments = [
+                part
+                for incident in chunk
+                for part in (incident["incident"], incident["revision"], encode(incident=incident))
+            ]
+            self._note(incidents=INCIDENTS_KEY, order=ORDER_KEY, number=NUMBER_KEY, kept=self._kept, rest=arguments)
 
     def get(self, incident_id: str) -> dict[str, Any]:
         """An incident after its newest change."""
@@ -47,32 +51,36 @@ class IncidentStore:
             raise UnknownIncident(f"there is no incident {incident_id!r}", id=incident_id)
         return _read(body, incident_id)
 
-    def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **chosen: Any) -> Page:
-        """A page of incidents whose members have chosen values (None: any), after a cursor or from the newest on."""
+    def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **members: Any) -> Page:
+        """A page of incidents that have the given members (None: any), after a cursor or from the newest on."""
         begin = Cursor.read(after, order, NUMBER, "desc")
-        wanted = {name: value for name, value in chosen.items() if value is not None}
-        return page_of(self._listed(begin), wanted, limit, begin)
+        criteria = {name: value for name, value in members.items() if value is not None}
+        return page_of(self._listed(begin), criteria, limit, begin)
 
-    def open_ones(self, pattern: str) -> list[dict[str, Any]]:
+    def open_incidents(self, pattern: str) -> list[dict[str, Any]]:
         """The incidents of a pattern that are not closed."""
         return [
-            one for _, one in self._listed(Cursor("desc")) if one["pattern"] == pattern and one["state"] != "closed"
+            incident
+            for _, incident in self._listed(Cursor("desc"))
+            if incident["pattern"] == pattern and incident["state"] != "closed"
         ]
 
     def _listed(self, begin: Cursor) -> Iterator[tuple[str, dict[str, Any]]]:
         """Incidents with their numbers as places, from a cursor on in its order."""
         is_upward = begin.order == "asc"
-        read = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
+        read_range = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
         end = "+inf" if is_upward else "-inf"
         start = ("-inf" if is_upward else "+inf") if begin.place is None else f"({begin.place}"
-        while found := cast(
-            "list[tuple[bytes, float]]", read(ORDER_KEY, start, end, start=0, num=_PAGE, withscores=True)
+        while entries := cast(
+            "list[tuple[bytes, float]]", read_range(ORDER_KEY, start, end, start=0, num=_PAGE, withscores=True)
         ):
-            bodies = cast("list[bytes | None]", self._client.hmget(INCIDENTS_KEY, [name.decode() for name, _ in found]))
-            for (name, number), body in zip(found, bodies, strict=True):
+            bodies = cast(
+                "list[bytes | None]", self._client.hmget(INCIDENTS_KEY, [name.decode() for name, _ in entries])
+            )
+            for (name, number), body in zip(entries, bodies, strict=True):
                 if body is not None:
                     yield str(int(number)), _read(body, name.decode())
-            start = f"({int(found[-1][1])}"
+            start = f"({int(entries[-1][1])}"
 
 
 def _read(body: bytes, incident_id: str) -> dict[str, Any]:

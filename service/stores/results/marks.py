@@ -49,10 +49,10 @@ class AlertMarks:
     def acknowledge(self, alert_id: str, mark: Acknowledgement) -> Acknowledgement:
         """Acknowledge an alert; returns the first acknowledgement, which stays. Raises ``UnknownAlert``."""
         record = encode(**asdict(mark))
-        found = self._acknowledge(places=self._places_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
-        if found is None:
+        stored = self._acknowledge(places=self._places_key, acknowledged=ACKNOWLEDGED_KEY, id=alert_id, record=record)
+        if stored is None:
             raise unknown_alert(alert_id)
-        return _acknowledgement(found, alert_id)
+        return _acknowledgement(stored, alert_id)
 
     def add_note(self, alert_id: str, note: Note) -> None:
         """Add a note to an alert; raises ``UnknownAlert``, or ``TooManyNotes`` at the maximum."""
@@ -69,15 +69,15 @@ class AlertMarks:
         """The acknowledgement of each alert; None for alerts without."""
         if not alert_ids:
             return []
-        found = cast("list[bytes | None]", self._client.hmget(ACKNOWLEDGED_KEY, list(alert_ids)))
+        bodies = cast("list[bytes | None]", self._client.hmget(ACKNOWLEDGED_KEY, list(alert_ids)))
         return [
-            None if body is None else _acknowledgement(body, id_) for id_, body in zip(alert_ids, found, strict=True)
+            None if body is None else _acknowledgement(body, id_) for id_, body in zip(alert_ids, bodies, strict=True)
         ]
 
     def notes(self, alert_id: str) -> list[Note]:
         """The notes on an alert, oldest first."""
-        found = cast("list[bytes]", self._client.lrange(NOTES_KEY + alert_id, 0, -1))
-        return [Note(**decode(body, f"a note on the alert {alert_id!r}")) for body in found]
+        bodies = cast("list[bytes]", self._client.lrange(NOTES_KEY + alert_id, 0, -1))
+        return [Note(**decode(body, f"a note on the alert {alert_id!r}")) for body in bodies]
 
 
 def unknown_alert(alert_id: str) -> UnknownAlert:

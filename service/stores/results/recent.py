@@ -34,7 +34,7 @@ _CHUNK_ROWS = 500
 _PAGE_ROWS = 500
 _PARTS_KEPT = 10  # blocks have at most 1/10 of the kept records, because whole blocks are removed
 
-_Listed: TypeAlias = tuple[str, dict[str, Any]]
+_PlacedRecord: TypeAlias = tuple[str, dict[str, Any]]
 """A record with its place."""
 
 _Entries: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
@@ -55,40 +55,40 @@ class RecentList:
         stream: str | None = None,
         after: str | None = None,
         order: Order | None = None,
-        **chosen: str | None,
+        **members: str | None,
     ) -> Page:
         """A page of records after a cursor in its order, or from the beginning in an order, by default newest first.
 
-        Only records whose fields have the chosen values are listed; None: any value. A cursor stays valid while records
+        Only records with the values in ``members`` are listed; None: any value. A cursor stays valid while records
         are added, or removed because the list is full.
         """
         begin = Cursor.read(after, order, ROW_PLACE, "desc")
-        wanted = {name: value for name, value in {"stream": stream, **chosen}.items() if value is not None}
-        rows = _PAGE_ROWS if wanted else limit + 1
+        criteria = {name: value for name, value in {"stream": stream, **members}.items() if value is not None}
+        rows = _PAGE_ROWS if criteria else limit + 1
         if begin.order == "asc":
-            return page_of(self.oldest_first(begin.place or _BEFORE_ALL, rows), wanted, limit, begin)
-        return page_of(self.newest_first(rows, begin.place), wanted, limit, begin)
+            return page_of(self.oldest_first(begin.place or _BEFORE_ALL, rows), criteria, limit, begin)
+        return page_of(self.newest_first(rows, begin.place), criteria, limit, begin)
 
-    def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_Listed]:
+    def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_PlacedRecord]:
         """Records with their places, newest first, from a place or the end; about ``page_rows`` are read at once."""
         end, row = _entry_of(after)
         until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
         while page := cast(_Entries, self._client.xrevrange(self.key, max=until, count=count)):
             for place, fields in page:
-                for at, read in reversed(_rows(place.decode(), fields, self.key)):
-                    if place.decode() != end or row is None or _row_of(at) < row:
-                        yield at, read()
+                for row_place, read_row in reversed(_rows(place.decode(), fields, self.key)):
+                    if place.decode() != end or row is None or _row_of(row_place) < row:
+                        yield row_place, read_row()
             until, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
-    def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_Listed]:
+    def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_PlacedRecord]:
         """Records with their places after a place, oldest first; about ``page_rows`` are read at once."""
         begin, row = _entry_of(after)
         start, count = f"{'(' if row is None else ''}{begin}", 1
         while page := cast(_Entries, self._client.xrange(self.key, min=start, count=count)):
             for place, fields in page:
-                for at, read in _rows(place.decode(), fields, self.key):
-                    if place.decode() != begin or row is None or _row_of(at) > row:
-                        yield at, read()
+                for row_place, read_row in _rows(place.decode(), fields, self.key):
+                    if place.decode() != begin or row is None or _row_of(row_place) > row:
+                        yield row_place, read_row()
             start, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
 
@@ -111,17 +111,17 @@ class RecentStore(RecentList):
         """Store and count the rows of a micro-batch, and return the number of new ones.
 
         Rows already stored in the same epoch, the number of the micro-batch, are skipped. Each row has a delivery for
-        each webhook that wants it; its first attempt is due at ``now_us``. ``severities``: as in ``Writing``.
+        each webhook that selects it; the first attempt is due at ``now_us``. ``severities``: as in ``Writing``.
         """
         writing = Writing(epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities)
         most = min(_CHUNK_ROWS, max(1, self._kept // _PARTS_KEPT))
-        return write_rows(rows, most, partial(self._put, writing, is_listed=True))
+        return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
         """Count rows that are not listed, by their ``count``, once per epoch; returns the number of new rows."""
-        return write_rows(rows, _CHUNK_ROWS, partial(self._put, Writing(epoch=epoch), is_listed=False))
+        return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
-    def _put(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
+    def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
         """Write a chunk, unless some of its rows are stored already; returns the numbers of these."""
         counts: Counter[str] = Counter()
         if is_listed:
@@ -129,7 +129,7 @@ class RecentStore(RecentList):
         else:
             for row in rows:
                 counts[row.counter] += orjson.loads(row.body)["count"]
-        known: list[int] = self._append(
+        stored_numbers: list[int] = self._append(
             entries=self.key,
             size=self.key + SIZE_SUFFIX,
             counts=self.key + COUNTS_SUFFIX,
@@ -146,14 +146,14 @@ class RecentStore(RecentList):
             block=pack(writing.bodies(rows)) if is_listed else b"",
             **writing.arguments(self.kind),
         )
-        return known
+        return stored_numbers
 
-    def counts(self, **chosen: str) -> list[dict[str, Any]]:
-        """Counters with the chosen values since the store began, sorted: the fields counted by, and ``count``."""
+    def counts(self, **criteria: str) -> list[dict[str, Any]]:
+        """Counters with some values since the store began, sorted: the fields counted by, and ``count``."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(self.key + COUNTS_SUFFIX))
         counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
-        found = ({**dict(values), "count": count} for values, count in counters)
-        return [counter for counter in found if chosen.items() <= counter.items()]
+        records = ({**dict(values), "count": count} for values, count in counters)
+        return [counter for counter in records if criteria.items() <= counter.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

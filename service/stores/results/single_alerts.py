@@ -39,8 +39,8 @@ def move_to_blocks(client: Client, renew: Callable[[], None]) -> None:
     _delete(client, _INDEX_KEY)
 
 
-def _delete(client: Client, index: str, *others: str) -> None:
-    for key in [*client.scan_iter(match=index + "*", count=1_000), *others]:
+def _delete(client: Client, index: str, *keys: str) -> None:
+    for key in [*client.scan_iter(match=index + "*", count=1_000), *keys]:
         client.unlink(key)
 
 
@@ -50,8 +50,8 @@ def _pages(client: Client) -> Iterator[list[_Single]]:
     while entries := cast("list[Any]", client.xrange(_INDEX_KEY, min=begin, count=_PAGE)):
         ids = [fields[b"id"].decode() for _, fields in entries]
         bodies = cast("list[bytes | None]", client.hmget(_BODIES_KEY, ids))
-        found = zip(entries, ids, bodies, strict=True)
-        yield [_single(place, id_, body) for (place, _), id_, body in found if body is not None]
+        rows = zip(entries, ids, bodies, strict=True)
+        yield [_single(place, id_, body) for (place, _), id_, body in rows if body is not None]
         begin = f"({entries[-1][0].decode()}"
 
 
@@ -78,19 +78,19 @@ def _write(client: Client, chunk: Sequence[_Single]) -> None:
     by_stream = sorted(chunk, key=lambda alert: alert.row.stream)
     names: dict[str, str] = {}
     index: dict[str, dict[Any, Any]] = {}
-    sent = client.pipeline()
-    for stream, found in groupby(by_stream, key=lambda alert: alert.row.stream):
-        alerts = list(found)
+    pipe = client.pipeline()
+    for stream, group in groupby(by_stream, key=lambda alert: alert.row.stream):
+        alerts = list(group)
         rows = [alert.row for alert in alerts]
         block = pack_alerts(rows, [chunk[-1].number - alert.number for alert in alerts], [row.body for row in rows])
-        sent.hset(BLOCKS_KEY, f"{last}:{stream}", block)
-        sent.hincrby(SIZES_KEY, stream, len(rows))
-        names |= {row.id: f"{at}:{last}:{stream}" for at, row in enumerate(rows, start=1)}
+        pipe.hset(BLOCKS_KEY, f"{last}:{stream}", block)
+        pipe.hincrby(SIZES_KEY, stream, len(rows))
+        names |= {row.id: f"{row_number}:{last}:{stream}" for row_number, row in enumerate(rows, start=1)}
         patterns = {f":pattern:{row.subject}" for row in rows}
         for suffix in ("", f":stream:{stream}", *patterns):
-            of_pattern = [row for row in rows if suffix == f":pattern:{row.subject}"]
-            index.setdefault(INDEX_KEY + suffix, {})[stream] = len(of_pattern or rows)
-    sent.hset(PLACES_KEY, mapping=cast("dict[Any, Any]", names))
+            pattern_rows = [row for row in rows if suffix == f":pattern:{row.subject}"]
+            index.setdefault(INDEX_KEY + suffix, {})[stream] = len(pattern_rows or rows)
+    pipe.hset(PLACES_KEY, mapping=cast("dict[Any, Any]", names))
     for key, streams in index.items():
-        sent.xadd(key, streams, id=last)
-    sent.execute()
+        pipe.xadd(key, streams, id=last)
+    pipe.execute()

@@ -34,7 +34,7 @@ class Writing:
         if self.severities is None and self.created_us is None:
             return [row.body for row in rows]
         created = b"" if self.created_us is None else b',"created_at":"%b"' % format_time(self.created_us).encode()
-        ends = {name: created + self._graded(name) + b"}" for name in {row.subject for row in rows}}
+        ends = {name: created + self._severity_member(name) + b"}" for name in {row.subject for row in rows}}
         return [row.body[:-1] + ends[row.subject] for row in rows]
 
     def arguments(self, kind: ResultKind) -> dict[str, str | int]:
@@ -48,7 +48,7 @@ class Writing:
             "now_us": self.now_us,
         }
 
-    def _graded(self, name: str) -> bytes:
+    def _severity_member(self, name: str) -> bytes:
         """The member with the severity of an operator, if results of the kind have one."""
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
@@ -56,9 +56,13 @@ class Writing:
         """Ids and records of the deliveries of rows, which a script of another store writes."""
         if not kind.delivered_as or not self.webhooks:
             return []
-        bodies = [None] * len(rows) if kind is ALERT else [_sent(kind, body).decode() for body in self.bodies(rows)]
-        found = (one for row, body in zip(rows, bodies, strict=True) for one in self._deliveries(kind, row, body))
-        return [{"id": one.id, "record": one.record(0).decode()} for one in found]
+        bodies = (
+            [None] * len(rows) if kind is ALERT else [_receiver_body(kind, body).decode() for body in self.bodies(rows)]
+        )
+        deliveries = (
+            delivery for row, body in zip(rows, bodies, strict=True) for delivery in self._deliveries(kind, row, body)
+        )
+        return [{"id": delivery.id, "record": delivery.record(0).decode()} for delivery in deliveries]
 
     def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
         """The deliveries of a row, one for each webhook of its kind, stream, name and severity."""
@@ -81,23 +85,23 @@ class Writing:
         return USUAL_SEVERITY if self.severities is None else self.severities.get(name, USUAL_SEVERITY)
 
 
-def _sent(kind: ResultKind, body: bytes) -> bytes:
+def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
     """The body for receivers, including the type, which stored early terminations lack."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
-def write_rows(rows: Sequence[OutputRow], most: int, put: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
+def write_rows(rows: Sequence[OutputRow], most: int, write: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
     """Write rows, each once, in chunks of ``most`` rows; returns the number of new ones.
 
-    ``put`` writes a chunk, or nothing if some of its rows are stored already, and returns their numbers, from 1.
+    ``write`` writes a chunk, or nothing if some of its rows are stored already, and returns their numbers, from 1.
     """
-    new = list({row.id: row for row in rows}.values())
-    return sum(_write_chunk(chunk, put) for chunk in in_parts(new, [len(row.body) for row in new], most))
+    distinct = list({row.id: row for row in rows}.values())
+    return sum(_write_chunk(chunk, write) for chunk in in_parts(distinct, [len(row.body) for row in distinct], most))
 
 
-def _write_chunk(rows: Sequence[OutputRow], put: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
-    known = set(put(rows))
-    if not known:
+def _write_chunk(rows: Sequence[OutputRow], write: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
+    stored_numbers = set(write(rows))
+    if not stored_numbers:
         return len(rows)
-    left = [row for at, row in enumerate(rows, start=1) if at not in known]
-    return _write_chunk(left, put) if left else 0
+    unwritten = [row for number, row in enumerate(rows, start=1) if number not in stored_numbers]
+    return _write_chunk(unwritten, write) if unwritten else 0

@@ -15,7 +15,7 @@ from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.aggregates.reading import EventReader, moved_events
 from shards.kinds.aggregates.row_groups import RowGroups
 from shards.operators import NO_OUTPUT, KeyChoice, Origin, Output, Result, SavedHost
-from shards.rows import FoundRows
+from shards.rows import ResultRows
 from streams import Definition, EventBatch, StreamDeclaration, key_hash
 
 _MOST_GROUPS = 1_000_000
@@ -30,7 +30,7 @@ class MovedEvents(Output):
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """The events, for the log."""
-        yield FoundRows.rekeyed(self.into, self.events)
+        yield ResultRows.rekeyed(self.into, self.events)
 
 
 class AggregateInput(Operator):

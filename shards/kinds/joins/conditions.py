@@ -40,13 +40,13 @@ class JoinExpression:
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
         """See ``joins.returns.Expression``; times in totals are texts, which are compared in microseconds."""
-        given = [
-            ([parse_time(one) if isinstance(one, str) else one for one in some], places)
-            if one.function == "time"
-            else (some, places)
-            for one, (some, places) in zip(self.reads, values, strict=True)
+        placed_values = [
+            ([parse_time(moment) if isinstance(moment, str) else moment for moment in column_values], places)
+            if column.function == "time"
+            else (column_values, places)
+            for column, (column_values, places) in zip(self.reads, values, strict=True)
         ]
-        return cast("list[Any]", self._parsed.column(given, size, self._tables()))
+        return cast("list[Any]", self._parsed.column(placed_values, size, self._tables()))
 
 
 def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
@@ -60,13 +60,14 @@ def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> J
 
 def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
     """The condition of a join; None: it has none."""
-    return None if body.where is None else _parsed(body.where, [one.alias for one in body.inputs], "where", tables)
+    aliases = [join_input.alias for join_input in body.inputs]
+    return None if body.where is None else _parsed(body.where, aliases, "where", tables)
 
 
 def lookups_of(body: JoinBody) -> Iterator[Lookup]:
     """The lookups in reference tables of a join."""
-    for one in (condition_of(body), *(member.expression for member in body.members)):
-        yield from one.lookups if isinstance(one, JoinExpression) else ()
+    for expression in (condition_of(body), *(member.expression for member in body.members)):
+        yield from expression.lookups if isinstance(expression, JoinExpression) else ()
 
 
 def _parsed(

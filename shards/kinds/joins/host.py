@@ -78,9 +78,9 @@ class RunningJoin(Operator):
         self._run = self._begun()
 
     def _begun(self) -> JoinRun:
-        one = self.definition
+        definition = self.definition
         conditions = partial(condition_of, tables=lambda: self._tables)
-        return JoinRun(self._body_of(one), one.name, one.version, self._spilled, conditions)
+        return JoinRun(self._body_of(definition), definition.name, definition.version, self._spilled, conditions)
 
     def _body_of(self, definition: Definition) -> JoinBody:
         return body_of(definition.body, lambda: self._tables)
@@ -133,21 +133,24 @@ class RunningJoin(Operator):
         body = self._run.body
         if record.refused is not None and body.waits:
             self._run.refuse(record.refused)
-        numbers = {one.alias: number for number, one in enumerate(body.inputs) if one.waits}
-        found = [
+        numbers = {join_input.alias: number for number, join_input in enumerate(body.inputs) if join_input.waits}
+        batches = [
             finished_range(
-                numbers[one.input], one.input, None if one.to is None else KeyRange(high=one.to), one.time_us
+                numbers[closed_input.input],
+                closed_input.input,
+                None if closed_input.to is None else KeyRange(high=closed_input.to),
+                closed_input.time_us,
             )
-            for one in record.closed
-            if one.input in numbers
+            for closed_input in record.closed
+            if closed_input.input in numbers
         ]
-        return EventBatch.joined(found) if found else EventBatch.from_events([])
+        return EventBatch.joined(batches) if batches else EventBatch.from_events([])
 
     def observed(self) -> Iterator[Observation]:
         """The number of held events of a join with a limit of rows (``most_rows``)."""
         run = self._run
         if (allowed := run.body.most_rows) is not None and not run.has_stopped:
-            names = [one.alias for one in run.body.inputs]
+            names = [join_input.alias for join_input in run.body.inputs]
             summary = held_summary(run.version, run.measures()["stored"], allowed, names)
             yield Observation(stream=self.declaration.name, decider=WAIT, summary=summary)
 
@@ -163,7 +166,7 @@ class RunningJoin(Operator):
 
 
 class JoinHost(KeyedHost):
-    """Host of the joins at one place; each join has a merged stream of its own, so there is one join at a place."""
+    """Host of the join at one place; every join has a merged stream of its own, and so a place of its own."""
 
     has_traces = False
     saved_as = "joins"
@@ -257,10 +260,10 @@ def _words_of(broken: Broken) -> str:
 
 
 def _why(run: JoinRun, broken: Broken) -> str:
-    closes = next(one for one in run.body.inputs if one.alias == broken.alias)
+    closing_input = next(join_input for join_input in run.body.inputs if join_input.alias == broken.alias)
     fault = (
         "the event is later than any was before it, by its key, or the keys have begun again"
-        if closes.waits
+        if closing_input.waits
         else ("closed_by of the input is too early, or the event is late")
     )
     return (
@@ -271,4 +274,4 @@ def _why(run: JoinRun, broken: Broken) -> str:
 
 def _source(run: JoinRun, broken: Broken) -> str:
     """The stream that an event came from."""
-    return next(one.stream for one in run.body.inputs if one.alias == broken.alias)
+    return next(join_input.stream for join_input in run.body.inputs if join_input.alias == broken.alias)

@@ -1,4 +1,4 @@
-"""Inputs of joins: they hand the events of a stream on to the joins in which these take part."""
+"""Inputs of joins: operators that hand the events of a stream on to the joins that read them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from shards.kinds.joins.rows import refused_letters
 from shards.kinds.joins.ruled_out import RuledOut
 from shards.kinds.joins.sources import WAIT, source_of
 from shards.operators import NO_OUTPUT, Host, KeyChoice, Observation, Origin, Output, Result, SavedHost
-from shards.rows import FoundRows
+from shards.rows import ResultRows
 from streams import (
     EARLIEST_US,
     ENDED,
@@ -86,15 +86,15 @@ class MergedOutput(Output):
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
         """Merged events that stay in their shard, with their streams."""
-        return ((one.into, one.events) for one in self.found if not one.is_rekeyed and len(one.events))
+        return ((merged.into, merged.events) for merged in self.found if not merged.is_rekeyed and len(merged.events))
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """The re-keyed events, and a dead letter for each refused one."""
-        for one in self.found:
-            if one.refused is not None:
-                yield from refused_letters(one.refused, one.operator, origin)
-            if one.is_rekeyed and len(one.events):
-                yield FoundRows.rekeyed(one.into, one.events)
+        for merged in self.found:
+            if merged.refused is not None:
+                yield from refused_letters(merged.refused, merged.operator, origin)
+            if merged.is_rekeyed and len(merged.events):
+                yield ResultRows.rekeyed(merged.into, merged.events)
 
 
 @dataclass(slots=True, eq=False)
@@ -267,7 +267,7 @@ class JoinInputHost(Host):
     def observed(self) -> Iterator[Observation]:
         for name, monitor in self.monitors.items():
             version, body = self.running[name]
-            if chunks := monitor.taken():
+            if chunks := monitor.take_chunks():
                 summary = keys_summary(version, body["alias"], chunks, self.newest_us)
                 yield Observation(stream=body["into"], decider=WAIT, summary=summary)
 
@@ -292,9 +292,9 @@ class JoinInputHost(Host):
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
         """For each input, the rows after which constraints allow no more of its events; ``now_us``: the newest time."""
-        found: dict[str, list[int]] = {}
+        finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:
-            return found
+            return finished_rows
         inputs, idle_us = self._by_constraints, self.declaration.idle_timeout_us
         ends = [name in self.declaration.end_events or self.ruled_out.ends(name) for name in batch.type_names]
         rows = zip(
@@ -310,10 +310,10 @@ class JoinInputHost(Host):
             if batch.type_names[code] == ENDED:
                 continue
             for name in self.ruled_out.see(key, batch.type_names[code], time_us, inputs):
-                found.setdefault(name, []).append(row)
+                finished_rows.setdefault(name, []).append(row)
             if ends[code]:
                 self.ruled_out.end(key)
-        return found
+        return finished_rows
 
     def _closing(self, name: str, body: Mapping[str, Any], key: str, time_us: int) -> Event:
         identity = merged_id(body["number"], self._next(name), "")
@@ -336,31 +336,31 @@ class JoinInputHost(Host):
         order = np.argsort(rows, kind="stable")  # in a row: first the event, then the end of its key
         marks = of_types[batch.type_codes[rows[order]]]
         marks[is_closing[order]] = _CLOSING
-        chosen, is_closing = batch.take(rows[order]), is_closing[order]
+        input_events, is_closing = batch.take(rows[order]), is_closing[order]
         refused = None
         if not is_here:
             is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
-            chosen, rows, is_unkeyed = _keyed_by(body["path"], chosen, is_event, body["alias"])
+            input_events, rows, is_unkeyed = _keyed_by(body["path"], input_events, is_event, body["alias"])
             marks, is_closing = marks[rows], is_closing[rows]
             marks[is_unkeyed] = _UNKEYED
         if "keyless" in body:
             marks[:] = _UNKEYED
         if name in self.monitors:
-            rows, refused = self._watched(name, chosen, ~np.isin(marks, (_CLOSING, _RETRACTING)))
-            chosen, marks, is_closing = chosen.take(rows), marks[rows], is_closing[rows]
-        places = _places(chosen, marks)
+            rows, refused = self._watched(name, input_events, ~np.isin(marks, (_CLOSING, _RETRACTING)))
+            input_events, marks, is_closing = input_events.take(rows), marks[rows], is_closing[rows]
+        places = _places(input_events, marks)
         if is_here:
-            places = self.counts[name] + 1 + np.arange(len(chosen), dtype=np.uint64)
-            self.counts[name] += len(chosen)
-        ids, data = chosen.columns.column("id"), chosen.columns.column("data")
-        data = merged_data(chosen.type_names, chosen.type_codes, data)
+            places = self.counts[name] + 1 + np.arange(len(input_events), dtype=np.uint64)
+            self.counts[name] += len(input_events)
+        ids, data = input_events.columns.column("id"), input_events.columns.column("data")
+        data = merged_data(input_events.type_names, input_events.type_codes, data)
         if is_closing.any():
-            ids, data = (_replaced(one, is_closing, by) for one, by in ((ids, b""), (data, b"{}")))
+            ids, data = (_replaced(pieces, is_closing, by) for pieces, by in ((ids, b""), (data, b"{}")))
         events = EventBatch.of_hashed(
             merged_ids(body["number"], places, ids),
             merged_types(body["alias"], marks),
-            chosen.time_us,
-            (chosen.columns.column("key"), chosen.key_hashes),
+            input_events.time_us,
+            (input_events.columns.column("key"), input_events.key_hashes),
             data,
         )
         return Merged(
@@ -378,9 +378,9 @@ class JoinInputHost(Host):
         is_whole, keys = whole_numbers(batch.columns.column("key"))
         is_seen = is_whole & is_event
         self.monitors[name].add(batch.time_us[is_seen], keys[is_seen])
-        strangers = np.flatnonzero(is_event & ~is_whole)
-        self.refused[name] += len(strangers)
-        return np.flatnonzero(is_whole), batch.take(strangers) if len(strangers) else None
+        unusable_rows = np.flatnonzero(is_event & ~is_whole)
+        self.refused[name] += len(unusable_rows)
+        return np.flatnonzero(is_whole), batch.take(unusable_rows) if len(unusable_rows) else None
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
@@ -414,8 +414,8 @@ def _keyed_by(
     An event (``is_event``) without a usable key gets a key of its own. Other rows without one are dropped.
     """
     columns = batch.columns
-    found = [attributes_of(one) for one in columns.column("data").to_pylist()]
-    keys = [key_of(value_at(one, path)) for one in found]
+    attributes = [attributes_of(text) for text in columns.column("data").to_pylist()]
+    keys = [key_of(value_at(event_attributes, path)) for event_attributes in attributes]
     is_unkeyed = is_event & np.array([key is None for key in keys], np.bool_)
     for row in np.flatnonzero(is_unkeyed).tolist():
         keys[row] = _own_key(alias, columns.column("id")[row].as_py())
@@ -425,27 +425,27 @@ def _keyed_by(
 
 
 def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
-    """The events of an input whose type has a key by the stream's declaration and that have no usable one.
+    """The events of an input without a usable value of the key that the stream declares for their type.
 
     Each gets a key of its own. They stay in the shard of their correlation key.
     """
     path = attribute_path(body["keyless"])
     places = [None if _mark_of(kind, body, ()) == _NOTHING else place_for(path, kind) for kind in batch.type_names]
-    data, found = batch.columns.column("data"), list[int]()
+    data, keyless_rows = batch.columns.column("data"), list[int]()
     for row, code in enumerate(batch.type_codes.tolist()):
         place = places[code]
         if place is not None and key_of(value_at(orjson.loads(data[row].as_py()), place)) is None:
-            found.append(row)
-    rows = np.array(found, np.intp)
+            keyless_rows.append(row)
+    rows = np.array(keyless_rows, np.intp)
     ids = batch.columns.column("id").take(column_of(rows)).to_pylist()
-    return _with_keys(batch, rows, [_own_key(body["alias"], one) for one in ids])
+    return _with_keys(batch, rows, [_own_key(body["alias"], event_id) for event_id in ids])
 
 
 def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -> EventBatch:
-    """Some events with other keys, and their arrival numbers."""
-    taken = batch.columns.take(column_of(rows))
+    """Selected rows of a batch with new keys and their arrival numbers."""
+    columns = batch.columns.take(column_of(rows))
     keyed = EventBatch.of_columns(
-        taken.column("id"), taken.column("type"), batch.time_us[rows], texts_of(keys), taken.column("data")
+        columns.column("id"), columns.column("type"), batch.time_us[rows], texts_of(keys), columns.column("data")
     )
     return replace(keyed, arrivals=None if batch.arrivals is None else batch.arrivals[rows])
 

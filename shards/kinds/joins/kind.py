@@ -103,8 +103,8 @@ class JoinKind(DocumentKind):
         from shards.kinds.joins.conditions import body_of, condition_of  # noqa: PLC0415 - loads the joins
 
         body = {name: document[name] for name in _OWN if name in document}
-        if strangers := sorted(document.keys() - {"kind", "name", *_OWN}):
-            raise OperatorRefused(f"a join has {', '.join(strangers)}; it takes name, {', '.join(_OWN)}")
+        if unknown_members := sorted(document.keys() - {"kind", "name", *_OWN}):
+            raise OperatorRefused(f"a join has {', '.join(unknown_members)}; it takes name, {', '.join(_OWN)}")
         try:
             join = body_of(body)
         except OperatorRefused:
@@ -112,8 +112,8 @@ class JoinKind(DocumentKind):
         except ForestallError as error:
             raise OperatorRefused(error.message, **error.details) from error
         condition_of(join)
-        for one in join.inputs:
-            declared(one.stream)
+        for join_input in join.inputs:
+            declared(join_input.stream)
         name = document["name"]
         return Definition(kind=self.name, name=name, version=0, inputs=(Input(merged_stream(name)),), body=body)
 
@@ -123,39 +123,41 @@ class JoinKind(DocumentKind):
         return set(lookups_of(_body(definition.body)))
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """The inputs of a join, each an operator of its own that runs where its events come in.
+        """The inputs of a join, each an operator at the place where its events arrive.
 
         An input with a further key has a second operator on the correlation key, for events without the further key.
         """
-        found = []
-        for number, one in enumerate(_body(definition.body).inputs):
-            declaration = declared(one.stream)
-            source, path = source_of(one.stream, one.key, declaration)
-            by_constraints = "workflow" in one.closings
+        definitions = []
+        for number, join_input in enumerate(_body(definition.body).inputs):
+            declaration = declared(join_input.stream)
+            source, path = source_of(join_input.stream, join_input.key, declaration)
+            by_constraints = "workflow" in join_input.closings
             if by_constraints and (path is not None or source.key):
                 raise OperatorRefused(
-                    f"the input {one.alias!r} is closed_by workflow, which is about transactions, but is joined by "
-                    f"{one.key}; leave its key out, or take another closed_by"
+                    f"the input {join_input.alias!r} is closed_by workflow, which is about transactions, but is joined "
+                    f"by {join_input.key}; leave its key out, or take another closed_by"
                 )
             body: dict[str, Any] = {
                 "into": merged_stream(definition.name),
                 "number": number,
-                "alias": one.alias,
-                "types": list(one.types),
-                "last": sorted(one.closing_types),
-                "ends": one.ends_with_traces,
+                "alias": join_input.alias,
+                "types": list(join_input.types),
+                "last": sorted(join_input.closing_types),
+                "ends": join_input.ends_with_traces,
                 "path": path,
                 **({"workflow": True} if by_constraints else {}),
-                **({"retracts": True} if declaration.derived and one.retractions == "take" else {}),
-                **({"wait": True} if one.waits else {}),
+                **({"retracts": True} if declaration.derived and join_input.retractions == "take" else {}),
+                **({"wait": True} if join_input.waits else {}),
             }
-            name, version = f"{definition.name}.{one.alias}", definition.version
-            found.append(Definition(kind=_INPUT, name=name, version=version, inputs=(source,), body=body))
+            name, version = f"{definition.name}.{join_input.alias}", definition.version
+            definitions.append(Definition(kind=_INPUT, name=name, version=version, inputs=(source,), body=body))
             if source.key:
                 body = body | {"last": [], "ends": False, "keyless": key_json(declaration.keys[source.key])}
-                inputs = (Input(one.stream),)
-                found.append(Definition(kind=_INPUT, name=name + KEYLESS, version=version, inputs=inputs, body=body))
-        return found
+                inputs = (Input(join_input.stream),)
+                definitions.append(
+                    Definition(kind=_INPUT, name=name + KEYLESS, version=version, inputs=inputs, body=body)
+                )
+        return definitions
 
     def inner_streams(self, name: str) -> Sequence[str]:
         return (merged_stream(name),)
@@ -174,8 +176,8 @@ class JoinKind(DocumentKind):
         from joins import waiting_inputs  # noqa: PLC0415 - takes long
 
         body = _body(definition.body)
-        found = waiting_inputs(body, counts, state) if body.waits else {}
-        return {alias: asdict(one) for alias, one in found.items()}
+        by_alias = waiting_inputs(body, counts, state) if body.waits else {}
+        return {alias: asdict(waiting_input) for alias, waiting_input in by_alias.items()}
 
     def unkeyed(self, definition: Definition, counts: Mapping[str, int]) -> Sequence[str]:
         from joins import without_keys  # noqa: PLC0415 - takes long
@@ -203,8 +205,8 @@ class JoinKind(DocumentKind):
         """Sentences about the expected state of each input, and the counts that these do not contain."""
         from joins import FIGURE, figures  # noqa: PLC0415 - takes long
 
-        others = {name: count for name, count in counts.items() if FIGURE not in name}
-        return figures(_body(definition.body), counts), others
+        other_counts = {name: count for name, count in counts.items() if FIGURE not in name}
+        return figures(_body(definition.body), counts), other_counts
 
     def measured(
         self,
@@ -219,7 +221,7 @@ class JoinKind(DocumentKind):
         body = _body(definition.body)
         if not body.waits:
             return ()
-        decided_us = {one["input"]: at_us for at_us, record in decisions for one in record["closed"]}
+        decided_us = {closed_input["input"]: at_us for at_us, record in decisions for closed_input in record["closed"]}
         return waiting_sentences(waiting_inputs(body, counts, state), decided_us)
 
     def feed(self, definition: Definition) -> Feed | None:
@@ -240,5 +242,5 @@ def _body(document: Mapping[str, Any]) -> JoinBody:
 @cache
 def _schema() -> Mapping[str, Any]:
     """The form of a document; ``joins.read_join`` checks the rest."""
-    found: Mapping[str, Any] = orjson.loads(files("shards.kinds.joins").joinpath("document.schema.json").read_bytes())
-    return found
+    schema: Mapping[str, Any] = orjson.loads(files("shards.kinds.joins").joinpath("document.schema.json").read_bytes())
+    return schema

@@ -24,20 +24,22 @@ def notices_of(
     ``declared``: returns the declaration of a stream by its name. ``has_constraints``: whether a stream follows a
     workflow or has constraints.
     """
-    for number, one in enumerate(body.inputs):
-        source, path = source_of(one.stream, one.key, declared(one.stream))
+    for number, join_input in enumerate(body.inputs):
+        source, path = source_of(join_input.stream, join_input.key, declared(join_input.stream))
         if path is not None:
-            yield from _of_rekeyed(one, path)
-        if "workflow" in one.closings and not has_constraints(one.stream):
+            yield from _of_rekeyed(join_input, path)
+        if "workflow" in join_input.closings and not has_constraints(join_input.stream):
             yield (
-                f"closed_by: workflow of the input {one.alias!r} finishes keys with the end of transactions only: the "
-                f"stream {one.stream!r} follows no workflow and has no constraints"
+                f"closed_by: workflow of the input {join_input.alias!r} finishes keys with the end of transactions "
+                f"only: the stream {join_input.stream!r} follows no workflow and has no constraints"
             )
         if "retractions" in document["inputs"][number]:
-            yield from _of_retractions(one, declared(one.stream), is_keyed=path is not None or bool(source.key))
+            yield from _of_retractions(
+                join_input, declared(join_input.stream), is_keyed=path is not None or bool(source.key)
+            )
     condition = condition_of(body)
     read = [("where", column) for column in (() if condition is None else condition.reads)]
-    read += [(f"return, {one.name}", body.columns[place]) for one in body.members for place in one.places]
+    read += [(f"return, {member.name}", body.columns[place]) for member in body.members for place in member.places]
     for field, column in read:
         if len(column.path) == 1 and column.path[0] in _OF_EVENT:
             (name,) = column.path
@@ -49,25 +51,28 @@ def notices_of(
             yield f"{field}: the path {'.'.join(column.path)!r} has an empty name; no attribute has one"
 
 
-def _of_rekeyed(one: JoinInput, path: list[str]) -> Iterator[str]:
+def _of_rekeyed(join_input: JoinInput, path: list[str]) -> Iterator[str]:
     if "" in path:
-        yield f"key of the input {one.alias!r}: the path {one.key!r} has an empty name, so no event has a key"
-    if "end" in one.closings:
         yield (
-            f"closed_by: end of the input {one.alias!r} finishes no key with the end of a transaction, as the stream "
-            f"{one.stream!r} does not declare its key {one.key!r}: declare it in 'keys' of the stream, or finish "
-            "ranges of keys"
+            f"key of the input {join_input.alias!r}: the path {join_input.key!r} has an empty name, so no event has "
+            "a key"
+        )
+    if "end" in join_input.closings:
+        yield (
+            f"closed_by: end of the input {join_input.alias!r} finishes no key with the end of a transaction, as the "
+            f"stream {join_input.stream!r} does not declare its key {join_input.key!r}: declare it in 'keys' of the "
+            "stream, or finish ranges of keys"
         )
 
 
-def _of_retractions(one: JoinInput, declaration: StreamDeclaration, *, is_keyed: bool) -> Iterator[str]:
+def _of_retractions(join_input: JoinInput, declaration: StreamDeclaration, *, is_keyed: bool) -> Iterator[str]:
     if not declaration.derived:
         yield (
-            f"retractions of the input {one.alias!r} does nothing: the stream {one.stream!r} takes posted events, and "
-            "only events of derived streams are retracted"
+            f"retractions of the input {join_input.alias!r} does nothing: the stream {join_input.stream!r} takes "
+            "posted events, and only events of derived streams are retracted"
         )
-    elif is_keyed and one.retractions == "take":
+    elif is_keyed and join_input.retractions == "take":
         yield (
-            f"retractions of the input {one.alias!r} does nothing: it is joined by {one.key}, an attribute that "
-            "retractions do not have"
+            f"retractions of the input {join_input.alias!r} does nothing: it is joined by {join_input.key}, an "
+            "attribute that retractions do not have"
         )

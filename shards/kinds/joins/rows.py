@@ -30,21 +30,21 @@ def refused_letters(events: EventBatch, operator: tuple[str, int], origin: Origi
         yield event_letter(event, origin, error, (origin.entry.stream, join, version, alias))
 
 
-def event_letter(event: Event, origin: Origin, error: ShardError, of: tuple[str, str, int, str]) -> Single:
+def event_letter(event: Event, origin: Origin, error: ShardError, source: tuple[str, str, int, str]) -> Single:
     """The dead letter about an event that a join does not take.
 
-    ``of``: the stream of the event, the name and the version of the join, and the alias of the input.
+    ``source``: the stream of the event, the name and the version of the join, and the alias of the input.
     """
-    stream, join, version, alias = of
+    stream, join, version, alias = source
     identity = row_id(DEAD_LETTER, stream, error.code, join, version, alias, event.id, event.time_us)
-    shown = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
+    event_members = {"id": event.id, "type": event.type, "time": format_time(event.time_us), "key": event.key}
     body = {
         **dead_letter_body(origin.shard, origin.entry, error),
         "id": identity,
         "key": event.key,
         "event_id": event.id,
         "event_type": event.type,
-        "event": orjson.dumps({**shown, "data": event.data}).decode(),
+        "event": orjson.dumps({**event_members, "data": event.data}).decode(),
         "stream": stream,
         "pattern": join,
         "version": version,

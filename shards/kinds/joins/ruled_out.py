@@ -45,23 +45,23 @@ class _Version:
 
     def moved(self, state: int, event_type: str) -> int:
         """The number of the state after an event, or ``_RELEASED``."""
-        found = self._moves.get((state, event_type))
-        if found is None:
-            found = self._moves[state, event_type] = self._move(state, event_type)
-        return found
+        number = self._moves.get((state, event_type))
+        if number is None:
+            number = self._moves[state, event_type] = self._move(state, event_type)
+        return number
 
     def can_come(self, state: int, types: tuple[str, ...]) -> bool:
         """Whether an event of some types can still come."""
-        found = self._answers.get((state, types))
-        if found is None:
+        answer = self._answers.get((state, types))
+        if answer is None:
             atom = Atom(types or (ANY_TYPE,), "x")
-            found = self._answers[state, types] = self.rules.monitor.can_occur(self.states[state], atom)
-        return found
+            answer = self._answers[state, types] = self.rules.monitor.can_occur(self.states[state], atom)
+        return answer
 
     def _move(self, state: int, event_type: str) -> int:
         monitor = self.rules.monitor
-        known = event_type if event_type in monitor.types else OTHER
-        after = monitor.step(self.states[state], EventClass(type=known))
+        known_type = event_type if event_type in monitor.types else OTHER
+        after = monitor.step(self.states[state], EventClass(type=known_type))
         if after is None:
             return _RELEASED
         if after not in self._numbers:
@@ -149,25 +149,30 @@ class RuledOut:
     def keep(self, is_kept: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]) -> None:
         """Forget the traces of all other keys."""
         keys = list(self._traces)
-        kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
-        self._traces = {key: self._traces[key] for key, one in zip(keys, kept.tolist(), strict=True) if one}
+        are_kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
+        self._traces = {key: self._traces[key] for key, stays in zip(keys, are_kept.tolist(), strict=True) if stays}
         begun = np.array(sorted(self._begun), np.uint64)
         self._begun = set(begun[is_kept(begun)].tolist())
 
     def dump(self) -> dict[str, Any]:
         """The versions of constraints in use, and the traces; unused versions are dropped."""
         newest = max(self._versions, default=0)
-        used: dict[int, list[int]] = {newest: [0]} if self._versions else {}
+        used_states: dict[int, list[int]] = {newest: [0]} if self._versions else {}
         for trace in self._traces.values():
             if trace.state != _RELEASED:
-                used.setdefault(trace.version, [0]).append(trace.state)
-        self._versions = {number: version for number, version in self._versions.items() if number in used}
-        states = {number: sorted(set(some)) for number, some in used.items()}
+                used_states.setdefault(trace.version, [0]).append(trace.state)
+        self._versions = {number: version for number, version in self._versions.items() if number in used_states}
+        states = {number: sorted(set(state_numbers)) for number, state_numbers in used_states.items()}
         versions = []
-        for number, some in sorted(states.items()):
+        for number, state_numbers in sorted(states.items()):
             version = self._versions[number]
             versions.append(
-                [number, version.name, version.document, [_state_form(version.states[state]) for state in some]]
+                [
+                    number,
+                    version.name,
+                    version.document,
+                    [_state_form(version.states[state]) for state in state_numbers],
+                ]
             )
         return {
             "begun": sorted(self._begun),
@@ -187,12 +192,12 @@ class RuledOut:
     @classmethod
     def load(cls, saved: Mapping[str, Any], ties: Ties) -> RuledOut:
         """The traces that ``dump`` saved."""
-        found = cls(ties, saved["begun"])
+        restored = cls(ties, saved["begun"])
         for number, name, document, states in saved["versions"]:
-            found._versions[number] = _Version(name, document, ties, [_state_of(form) for form in states])
+            restored._versions[number] = _Version(name, document, ties, [_state_of(form) for form in states])
         for key, version, state, finished, last_us in saved["traces"]:
-            found._traces[key] = _Trace(version, state, frozenset(finished), last_us)
-        return found
+            restored._traces[key] = _Trace(version, state, frozenset(finished), last_us)
+        return restored
 
 
 def _state_form(state: MonitorState) -> list[Any]:

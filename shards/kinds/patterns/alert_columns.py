@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nfa import DECIDED_BY, EndingColumns, LaneOutput, MatchColumns, RunningPattern, atoms_of, describe_atom
 from shards.kinds.patterns.result_kinds import ALERT, ENDING
-from shards.rows import FoundRows, row_ids
+from shards.rows import ResultRows, row_ids
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -39,7 +39,7 @@ from streams import (
 _EVENTS_AT_ONCE = 32_768  # bound events; columns of this size stay in processor caches
 
 
-def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundRows]:
+def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[ResultRows]:
     """The alerts of the matches of one per-key matcher, in their order.
 
     ``route``: name of the further key, if any.
@@ -52,7 +52,9 @@ def alerts_of(lane: LaneOutput, stream: str, route: str = "") -> Iterator[FoundR
         done += len(part)
 
 
-def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], stream: str, route: str = "") -> FoundRows:
+def endings_of(
+    columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], stream: str, route: str = ""
+) -> ResultRows:
     """Early terminations as rows.
 
     ``reasons``: the members that explain each kind of early termination, as plain JSON. ``route``: name of the further
@@ -60,24 +62,26 @@ def endings_of(columns: EndingColumns, reasons: Sequence[Mapping[str, Any]], str
     """
     names = [f"{json_text(ending.pattern)},{ending.version}" for ending in columns.kinds]
     key, event = json_contents(columns.key), json_contents(columns.event_id)
-    named = chosen_texts([f'["ending",{json_text(stream)},{name},"' for name in names], columns.kind)
-    ids = row_ids(joined_texts([named, key, '","', event, '"', *_comma_rows(columns.rows), "]"]))
+    prefixes = chosen_texts([f'["ending",{json_text(stream)},{name},"' for name in names], columns.kind)
+    ids = row_ids(joined_texts([prefixes, key, '","', event, '"', *_comma_rows(columns.rows), "]"]))
     heads = [_head(stream, ending.pattern, ending.version) for ending in columns.kinds]
     types = [f'","event_type":{json_text(ending.event_type)},"time":"' for ending in columns.kinds]
     members = [f'",{_json(reason)[1:-1]}{_end(route)}' for reason in reasons]
     parts: list[Texts] = ['{"id":"', ids, chosen_texts(heads, columns.kind), key, '",', *match_rows(columns.rows)]
     parts += ['"event":"', event]
     parts += [chosen_texts(types, columns.kind), time_texts(columns.time_us), chosen_texts(members, columns.kind)]
-    about = [{"stream": stream, "pattern": one.pattern, **why} for one, why in zip(columns.kinds, reasons, strict=True)]
-    return FoundRows.about(ENDING, ids, joined_texts(parts), about, columns.kind)
+    about = [
+        {"stream": stream, "pattern": kind.pattern, **why} for kind, why in zip(columns.kinds, reasons, strict=True)
+    ]
+    return ResultRows.about(ENDING, ids, joined_texts(parts), about, columns.kind)
 
 
-def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> FoundRows:
-    used, place = np.unique(columns.pattern, return_inverse=True)
-    patterns = [columns.patterns[number] for number in used.tolist()]
+def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> ResultRows:
+    pattern_numbers, place = np.unique(columns.pattern, return_inverse=True)
+    patterns = [columns.patterns[number] for number in pattern_numbers.tolist()]
     key, bound = json_contents(columns.key), BoundTexts.of(columns, patterns, place)
     ids = _ids(bound, stream, columns, patterns, place)
-    heads = [_head(stream, one.name, one.version) for one in patterns]
+    heads = [_head(stream, pattern.name, pattern.version) for pattern in patterns]
     parts: list[Texts] = [
         '{"type":"alert","id":"',
         ids,
@@ -89,14 +93,14 @@ def _alerts(columns: MatchColumns, stream: str, returns: Texts, end: str) -> Fou
     parts += match_times(columns)
     parts += [',"bindings":{', bound.bindings, '"]},"returns":', returns, ',"why":"', *_why(bound, patterns), '"']
     parts += [*match_marks(columns.how, columns.is_deviating, columns.is_lost), end]
-    about = [{"stream": stream, "pattern": one.name} for one in patterns]
-    return FoundRows.about(ALERT, ids, joined_texts(parts), about, place)
+    about = [{"stream": stream, "pattern": pattern.name} for pattern in patterns]
+    return ResultRows.about(ALERT, ids, joined_texts(parts), about, place)
 
 
 def match_ids(columns: MatchColumns, stream: str) -> pa.Array:
     """Ids of matches: the ids of their alerts."""
-    used, place = np.unique(columns.pattern, return_inverse=True)
-    patterns = [columns.patterns[number] for number in used.tolist()]
+    pattern_numbers, place = np.unique(columns.pattern, return_inverse=True)
+    patterns = [columns.patterns[number] for number in pattern_numbers.tolist()]
     return _ids(BoundTexts.of(columns, patterns, place), stream, columns, patterns, place)
 
 
@@ -109,7 +113,7 @@ def _ids(
 ) -> pa.Array:
     """Ids of matches, hashed from their bindings in the order of alias names, and from their rows."""
     key, rows = json_contents(columns.key), _comma_rows(columns.rows)
-    names = [f'["alert",{json_text(stream)},{json_text(one.name)},{one.version},"' for one in patterns]
+    names = [f'["alert",{json_text(stream)},{json_text(pattern.name)},{pattern.version},"' for pattern in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
 
 
@@ -121,11 +125,11 @@ def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
     """The explanation of each match as JSON text: the words up to its last event, and the words after it."""
     steps = [step for pattern in patterns for step in _steps(pattern)]
-    behind = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
+    phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
     alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
     number = np.where(bound.place == BOUND_OTHER, np.roll(alone, 1) + 2, bound.place)
-    before = chosen_texts(["", ", ", *(f"{words}; " for words in behind)], number)
-    return run_texts(joined_texts([before, bound.ids]), bound.ends), chosen_texts(behind, alone[bound.ends - 1])
+    before = chosen_texts(["", ", ", *(f"{words}; " for words in phrases)], number)
+    return run_texts(joined_texts([before, bound.ids]), bound.ends), chosen_texts(phrases, alone[bound.ends - 1])
 
 
 def _steps(pattern: RunningPattern) -> list[str]:
@@ -139,7 +143,7 @@ def steps_of(pattern: RunningPattern) -> dict[str, str]:
     steps: dict[str, dict[str, None]] = {}
     for atom in atoms_of(pattern.query.pattern.event):
         steps.setdefault(atom.alias, {})[describe_atom(atom)] = None
-    return {alias: " or ".join(found) for alias, found in steps.items()}
+    return {alias: " or ".join(alternatives) for alias, alternatives in steps.items()}
 
 
 def _head(stream: str, pattern: str, version: int) -> str:
@@ -180,11 +184,11 @@ class BoundTexts:
 
         ``place``: for each match, the index of its pattern in ``patterns``.
         """
-        named = [pattern.automaton.aliases for pattern in patterns]
-        aliases = [alias for names in named for alias in names]
+        alias_names = [pattern.automaton.aliases for pattern in patterns]
+        aliases = [alias for names in alias_names for alias in names]
         alias = columns.aliases.astype(np.int64)
         if len(patterns) > 1:
-            firsts = np.cumsum([0, *map(len, named)])
+            firsts = np.cumsum([0, *map(len, alias_names)])
             alias += np.repeat(firsts[place], np.diff(columns.ends, prepend=0))
         return cls(
             aliases=aliases,
@@ -198,11 +202,11 @@ class BoundTexts:
     @cached_property
     def place(self) -> NDArray[np.int8]:
         """How each event follows the previous one: first of its match, same alias, or other alias."""
-        found = np.full(len(self.alias), BOUND_OTHER, np.int8)
-        found[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
-        found[:1] = BOUND_FIRST
-        found[self.ends[:-1]] = BOUND_FIRST
-        return found
+        places = np.full(len(self.alias), BOUND_OTHER, np.int8)
+        places[1:][self.alias[1:] == self.alias[:-1]] = BOUND_SAME
+        places[:1] = BOUND_FIRST
+        places[self.ends[:-1]] = BOUND_FIRST
+        return places
 
     @cached_property
     def ids(self) -> pa.Array:
@@ -254,8 +258,8 @@ def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost:
         is_deviating: Whether its trace had broken a constraint.
         is_lost: Whether eviction would have lost it.
     """
-    known = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
-    words = ["" if word is None else f',"decided_by":"{word}"' for word in known]
+    decisions = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
+    words = ["" if word is None else f',"decided_by":"{word}"' for word in decisions]
     return [
         chosen_texts(words, how) if how.any() else "",
         flag_texts(is_deviating, ',"deviating":true'),

@@ -58,17 +58,17 @@ class CaseAnswer:
     patterns: Mapping[str, RunningPattern]
     rules: Mapping[int, Rules]
 
-    def of(self, found: OpenCases, newest_us: int | None) -> Json:
+    def of(self, open_cases: OpenCases, newest_us: int | None) -> Json:
         """The answer as plain JSON."""
         by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {
             "time_us": newest_us,
-            "open": found.total,
-            "matching": found.matching,
-            "unnamed": found.unnamed,
-            "by_last_type": dict(found.by_last_type),
-            "traces": [self._case(case, by_state, reasons) for case in found.cases],
+            "open": open_cases.total,
+            "matching": open_cases.matching,
+            "unnamed": open_cases.unnamed,
+            "by_last_type": dict(open_cases.by_last_type),
+            "traces": [self._case(case, by_state, reasons) for case in open_cases.cases],
         }
 
     def _case(
@@ -93,7 +93,7 @@ class CaseAnswer:
             "events": case.events,
             "version": None if case.guard is None else case.guard[0],
             **self._following(case, by_state),
-            "patterns": [self._pattern(one, case, reasons) for one in case.patterns],
+            "patterns": [self._pattern(case_pattern, case, reasons) for case_pattern in case.patterns],
             "more_patterns": case.more_patterns,
         }
 
@@ -104,31 +104,34 @@ class CaseAnswer:
         return {"constraints": case.keeping, "following": {"possible": declared, "excluded": []}}
 
     def _pattern(
-        self, one: CasePattern, case: OpenCase, reasons: dict[tuple[str, int, MonitorState], str | None]
+        self, case_pattern: CasePattern, case: OpenCase, reasons: dict[tuple[str, int, MonitorState], str | None]
     ) -> Json:
         reason = None
-        if one.state == "ended" and case.guard is not None:
-            name = one.name, *case.guard
+        if case_pattern.state == "ended" and case.guard is not None:
+            name = case_pattern.name, *case.guard
             if name not in reasons and len(reasons) < _MOST_REASONED:
-                pattern = self.patterns[one.name]
+                pattern = self.patterns[case_pattern.name]
                 reasons[name] = self.rules[case.guard[0]].why_over(pattern.query, pattern.view, case.guard[1])
             reason = reasons.get(name)
         return {
-            "name": one.name,
-            "version": one.version,
-            "state": one.state,
-            "partial_matches": one.partial_matches,
-            "furthest": None if one.furthest is None else _furthest(one.furthest),
+            "name": case_pattern.name,
+            "version": case_pattern.version,
+            "state": case_pattern.state,
+            "partial_matches": case_pattern.partial_matches,
+            "furthest": None if case_pattern.furthest is None else _furthest(case_pattern.furthest),
             "reason": reason,
         }
 
 
-def _furthest(found: Furthest) -> Json:
-    newest = found.bound[-_MOST_BOUND:]
+def _furthest(furthest: Furthest) -> Json:
+    newest = furthest.bound[-_MOST_BOUND:]
     return {
-        "since_us": min(one.time_us for one in found.bound),
-        "bound": [{"alias": one.alias, "event": one.event_id, "time_us": one.time_us} for one in newest],
-        "bound_events": len(found.bound),
-        "waits_for": list(found.waits_for),
-        "expires_us": found.expires_us,
+        "since_us": min(bound_event.time_us for bound_event in furthest.bound),
+        "bound": [
+            {"alias": bound_event.alias, "event": bound_event.event_id, "time_us": bound_event.time_us}
+            for bound_event in newest
+        ],
+        "bound_events": len(furthest.bound),
+        "waits_for": list(furthest.waits_for),
+        "expires_us": furthest.expires_us,
     }

@@ -25,7 +25,7 @@ from shards.kinds.patterns.sources import RESOLUTION, alerts_stream
 from shards.kinds.patterns.suppression import Suppression
 from shards.operators import Origin, Result, Single, in_columns
 from shards.results import DEAD_LETTER, DERIVED
-from shards.rows import FoundRows, dead_letter_body, row_id
+from shards.rows import ResultRows, dead_letter_body, row_id
 from streams import (
     EARLIEST_US,
     LATEST_US,
@@ -49,7 +49,7 @@ _LAST = "~"  # sorts after hexadecimal digits, in the order of ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _LaneEvents:
     """Derived events from matches or corrections of one per-key matcher.
 
     Attributes:
@@ -80,40 +80,40 @@ class DerivedEvents:
 
     def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
         self._stream, self._passed_us = stream, passed_us(batch, newest_us)
-        found = [one for lane in lanes for one in (*self._matches(lane), *self._corrections(lane))]
-        self._all = _Events.of(found, batch.arrivals, self._passed_us) if found else None
+        parts = [part for lane in lanes for part in (*self._matches(lane), *self._corrections(lane))]
+        self._all = _Events.of(parts, batch.arrivals, self._passed_us) if parts else None
 
     def batches(self) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, by derived stream."""
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
-    def rows(self) -> Iterator[FoundRows]:
+    def rows(self) -> Iterator[ResultRows]:
         """A result row for each event; then the events with keys of their own, for the log."""
         if self._all is not None:
             yield from self._all.rows(self._stream)
-            yield from itertools.starmap(FoundRows.rekeyed, self._all.batches(is_rekeyed=True))
+            yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
 
     def dead_letters(self, origin: Origin) -> Iterator[Single]:
         """Dead letters of matches that cannot become events."""
         if self._all is not None:
             yield from self._all.dead_letters(self._stream, origin)
 
-    def _matches(self, lane: LaneOutput) -> Iterator[_Found]:
+    def _matches(self, lane: LaneOutput) -> Iterator[_LaneEvents]:
         if not len(lane.matches):
             return
         table = lane.matches
-        used, pattern = np.unique(table.patterns, return_inverse=True)
-        patterns = [lane.patterns[number] for number in used.tolist()]
+        pattern_numbers, pattern = np.unique(table.patterns, return_inverse=True)
+        patterns = [lane.patterns[number] for number in pattern_numbers.tolist()]
         values: list[Mapping[str, Any]]
         if lane.has_few_matches:
             matches = list(lane.values_of_matches())
-            ids = texts_of([self._id_of(one) for one in matches])
-            sources, values = texts_of([one.key for one in matches]), [one.returns for one in matches]
+            ids = texts_of([self._id_of(match) for match in matches])
+            sources, values = texts_of([match.key for match in matches]), [match.returns for match in matches]
         else:
             columns = lane.columns_of_matches()
             ids, sources = match_ids(columns, self._stream), columns.key
             values = list(lane.values_of_returns()) or [{}] * len(table)
-        yield _Found(
+        yield _LaneEvents(
             patterns=patterns,
             intos=list(map(_into, patterns)),
             pattern=pattern,
@@ -121,41 +121,50 @@ class DerivedEvents:
             times_us=table.detected_us,
             sources=sources,
             keys=_keys(patterns, pattern, values),
-            data=[orjson.dumps(one) for one in values],
+            data=[orjson.dumps(returns) for returns in values],
             places=self._places(lane, table.rows, table.detected_us, table.how == _WINDOW),
             is_retraction=False,
         )
 
-    def _corrections(self, lane: LaneOutput) -> Iterator[_Found]:
-        """Corrections of matches that became events; a match that could not become one has nothing to retract."""
+    def _corrections(self, lane: LaneOutput) -> Iterator[_LaneEvents]:
+        """Corrections of matches of patterns with INTO, as retractions of their derived events."""
         patterns = list(lane.patterns)
-        is_derived = np.array([one.query.pattern.into is not None for one in patterns], np.bool_)
+        is_derived = np.array(
+            [running_pattern.query.pattern.into is not None for running_pattern in patterns], np.bool_
+        )
         keep = is_derived[lane.corrections.patterns]
         if not keep.any():
             return
         table = lane.corrections.chosen(keep)
-        found = [one for one, wanted in zip(lane.values_of_corrections(), keep.tolist(), strict=True) if wanted]
-        used, pattern = np.unique(table.patterns, return_inverse=True)
-        patterns = [patterns[number] for number in used.tolist()]
-        retracted = [self._id_of(one) for one in found]
-        times_us = np.array([one.time_us for one in found], np.int64)
-        yield _Found(
+        corrections = [
+            correction
+            for correction, is_kept in zip(lane.values_of_corrections(), keep.tolist(), strict=True)
+            if is_kept
+        ]
+        pattern_numbers, pattern = np.unique(table.patterns, return_inverse=True)
+        patterns = [patterns[number] for number in pattern_numbers.tolist()]
+        retracted = [self._id_of(correction) for correction in corrections]
+        times_us = np.array([correction.time_us for correction in corrections], np.int64)
+        yield _LaneEvents(
             patterns=patterns,
             intos=list(map(_into, patterns)),
             pattern=pattern,
             ids=texts_of(
-                [row_id(CORRECTION, match, one.event_id) for match, one in zip(retracted, found, strict=True)]
+                [
+                    row_id(CORRECTION, match, correction.event_id)
+                    for match, correction in zip(retracted, corrections, strict=True)
+                ]
             ),
             times_us=times_us,
-            sources=texts_of([one.key for one in found]),
+            sources=texts_of([correction.key for correction in corrections]),
             keys=_keys(patterns, pattern, list(lane.values_of_returns(table))),
-            data=[orjson.dumps({"retracts": one}) for one in retracted],
-            places=self._places(lane, table.rows, times_us, np.zeros(len(found), np.bool_)),
+            data=[orjson.dumps({"retracts": match_id}) for match_id in retracted],
+            places=self._places(lane, table.rows, times_us, np.zeros(len(corrections), np.bool_)),
             is_retraction=True,
         )
 
-    def _id_of(self, one: Match | Correction) -> str:
-        return alert_id(self._stream, one.pattern, one.version, one.key, one.bindings, one.row)
+    def _id_of(self, decision: Match | Correction) -> str:
+        return alert_id(self._stream, decision.pattern, decision.version, decision.key, decision.bindings, decision.row)
 
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
@@ -168,7 +177,7 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """All events in their order, and those that are not valid; the members are as in ``_Found``.
+    """All events in their order, and those that are not valid; the members are as in ``_LaneEvents``.
 
     Attributes:
         arrivals: For each event, the number of the event that decided it, 0 if time did; None: unknown.
@@ -187,25 +196,27 @@ class _Events:
     arrivals: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, found: Sequence[_Found], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]) -> _Events:
+    def of(
+        cls, parts: Sequence[_LaneEvents], arrivals: NDArray[np.int64] | None, passed_us: NDArray[np.int64]
+    ) -> _Events:
         """Join the events of all per-key matchers.
 
         ``passed_us``: how far time has come at each event of the batch.
         """
-        firsts = np.cumsum([0, *(len(one.patterns) for one in found)])
-        patterns = [pattern for one in found for pattern in one.patterns]
-        intos = [into for one in found for into in one.intos]
-        pattern = np.concatenate([one.pattern + first for one, first in zip(found, firsts, strict=False)])
-        ids, sources = (_joined([getattr(one, name) for one in found]) for name in ("ids", "sources"))
-        times_us = np.concatenate([one.times_us for one in found])
+        firsts = np.cumsum([0, *(len(part.patterns) for part in parts)])
+        patterns = [pattern for part in parts for pattern in part.patterns]
+        intos = [into for part in parts for into in part.intos]
+        pattern = np.concatenate([part.pattern + first for part, first in zip(parts, firsts, strict=False)])
+        ids, sources = (_joined([getattr(part, name) for part in parts]) for name in ("ids", "sources"))
+        times_us = np.concatenate([part.times_us for part in parts])
         has_key = np.array([into.key is not None for into in intos])[pattern]
-        keys = [key for one in found for key in one.keys]
+        keys = [key for part in parts for key in part.keys]
         is_good = np.array([key is not None for key in keys], np.bool_) | ~has_key
         is_good &= (times_us >= EARLIEST_US) & (times_us <= LATEST_US)
-        own = texts_of([key or "" for key in keys]) if has_key.any() else sources
+        event_keys = texts_of([key or "" for key in keys]) if has_key.any() else sources
         if has_key.any() and not has_key.all():
-            own = pa.compute.if_else(column_of(has_key), own, sources)
-        places = np.concatenate([one.places for one in found])
+            event_keys = pa.compute.if_else(column_of(has_key), event_keys, sources)
+        places = np.concatenate([part.places for part in parts])
         if arrivals is not None:
             by_event = (places[:, 1] == 1) & (np.append(passed_us, 0)[places[:, 0]] == times_us)
             arrivals = np.where(by_event, np.append(arrivals, 0)[places[:, 0]], 0)
@@ -216,68 +227,71 @@ class _Events:
             ids=ids,
             times_us=times_us,
             sources=sources,
-            keys=own,
-            data=pieces_of([piece for one in found for piece in one.data], pa.binary()),
-            is_retraction=np.repeat([one.is_retraction for one in found], [len(one.pattern) for one in found]),
+            keys=event_keys,
+            data=pieces_of([piece for part in parts for piece in part.data], pa.binary()),
+            is_retraction=np.repeat([part.is_retraction for part in parts], [len(part.pattern) for part in parts]),
             is_good=is_good,
             arrivals=arrivals,
         )
-        return events._taken(_order(places, times_us, patterns, pattern, ids))
+        return events._take(_order(places, times_us, patterns, pattern, ids))
 
     def chosen(self, keep: NDArray[np.bool_]) -> _Events:
         """The events that a mask keeps."""
-        return self if keep.all() else self._taken(np.flatnonzero(keep))
+        return self if keep.all() else self._take(np.flatnonzero(keep))
 
-    def _taken(self, rows: NDArray[np.intp]) -> _Events:
-        taken = column_of(rows)
-        found = {name: getattr(self, name).take(taken) for name in ("ids", "sources", "keys", "data")}
-        found |= {name: getattr(self, name)[rows] for name in ("pattern", "times_us", "is_retraction", "is_good")}
-        return replace(self, **found, arrivals=None if self.arrivals is None else self.arrivals[rows])
+    def _take(self, rows: NDArray[np.intp]) -> _Events:
+        indices = column_of(rows)
+        columns = {name: getattr(self, name).take(indices) for name in ("ids", "sources", "keys", "data")}
+        columns |= {name: getattr(self, name)[rows] for name in ("pattern", "times_us", "is_retraction", "is_good")}
+        return replace(self, **columns, arrivals=None if self.arrivals is None else self.arrivals[rows])
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
         """The events with the keys of their traces, or those with keys of their own, by derived stream."""
-        own = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
-        for stream in dict.fromkeys(one for one in own if one is not None):
-            is_there = np.array([one == stream for one in own])
-            part = self.chosen(is_there[self.pattern] & self.is_good)
+        streams = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
+        for stream in dict.fromkeys(name for name in streams if name is not None):
+            is_in_stream = np.array([name == stream for name in streams])
+            part = self.chosen(is_in_stream[self.pattern] & self.is_good)
             if len(part.pattern):
                 columns = part.ids, part.types().dictionary_encode(), part.times_us, part.keys, part.data
                 yield stream, replace(EventBatch.of_columns(*columns), arrivals=None if is_rekeyed else part.arrivals)
 
     def types(self) -> pa.Array:
         """The type of each event."""
-        usual = [into.event_type or one.name for one, into in zip(self.patterns, self.intos, strict=True)]
-        return _type_names(tuple(usual)).take(column_of(self.pattern + len(usual) * self.is_retraction))
+        type_names = [into.event_type or pattern.name for pattern, into in zip(self.patterns, self.intos, strict=True)]
+        return _type_names(tuple(type_names)).take(column_of(self.pattern + len(type_names) * self.is_retraction))
 
-    def rows(self, stream: str) -> Iterator[FoundRows]:
+    def rows(self, stream: str) -> Iterator[ResultRows]:
         """A result row for each event."""
         part = self.chosen(self.is_good)
         if not len(part.pattern):
             return
         if len(part.pattern) <= FEW_ROWS:
-            yield FoundRows.of(DERIVED, part._singles(stream))
+            yield ResultRows.of(DERIVED, part._singles(stream))
             return
         intos = self.intos
         where = f'","stream":{json_text(stream)},"into":'
         heads = [f'{where}{json_text(into.stream)},"type":"' for into in intos]
-        named = [f',"pattern":{json_text(one.name)},"version":{one.version},"source_key":"' for one in self.patterns]
+        origins = [
+            f',"pattern":{json_text(pattern.name)},"version":{pattern.version},"source_key":"'
+            for pattern in self.patterns
+        ]
         ends = [f'","rekeyed":{"false" if into.key is None else "true"}}}' for into in intos]
         parts = ['{"id":"', part.ids, chosen_texts(heads, part.pattern), json_contents(part.types())]
         parts += ['","time":"', time_texts(part.times_us), '","key":"', json_contents(part.keys), '","data":']
-        parts += [part.data.cast(pa.string()), chosen_texts(named, part.pattern), json_contents(part.sources)]
+        parts += [part.data.cast(pa.string()), chosen_texts(origins, part.pattern), json_contents(part.sources)]
         about = [
-            {"stream": stream, "pattern": one.name, "into": into.stream}
-            for one, into in zip(self.patterns, intos, strict=True)
+            {"stream": stream, "pattern": pattern.name, "into": into.stream}
+            for pattern, into in zip(self.patterns, intos, strict=True)
         ]
         bodies = joined_texts([*parts, chosen_texts(ends, part.pattern)])
-        yield FoundRows.about(DERIVED, part.ids, bodies, about, part.pattern)
+        yield ResultRows.about(DERIVED, part.ids, bodies, about, part.pattern)
 
     def _singles(self, stream: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Ids and JSON objects of the rows, made one at a time, which is faster than columns for few rows."""
         columns = (column.to_pylist() for column in (self.ids, self.types(), self.keys, self.data, self.sources))
-        found: list[tuple[str, Mapping[str, Any]]] = []
+        rows: list[tuple[str, Mapping[str, Any]]] = []
         for number, time_us, *texts in zip(self.pattern.tolist(), self.times_us.tolist(), *columns, strict=True):
-            (identity, event_type, key, data, source), one, into = texts, self.patterns[number], self.intos[number]
+            (identity, event_type, key, data, source), pattern, into = texts, self.patterns[number], self.intos[number]
             body = {
                 "id": identity,
                 "stream": stream,
@@ -286,13 +300,13 @@ class _Events:
                 "time": format_time(time_us),
                 "key": key,
                 "data": orjson.Fragment(data),
-                "pattern": one.name,
-                "version": one.version,
+                "pattern": pattern.name,
+                "version": pattern.version,
                 "source_key": source,
                 "rekeyed": into.key is not None,
             }
-            found.append((identity, body))
-        return found
+            rows.append((identity, body))
+        return rows
 
     def dead_letters(self, stream: str, origin: Origin) -> Iterator[Single]:
         """Dead letters of matches that cannot become events; nothing is retracted for them."""
@@ -333,44 +347,46 @@ class QuietAlerts(DerivedEvents):
         self,
         suppressions: Mapping[str, Suppression],
         alerts_of: Callable[[LaneOutput], Iterable[Result]],
-        *found: Any,
+        *arguments: Any,
     ) -> None:
         self._suppressions, self._alerts_of = suppressions, alerts_of
-        super().__init__(*found)
+        super().__init__(*arguments)
 
-    def rows(self) -> Iterator[FoundRows]:
+    def rows(self) -> Iterator[ResultRows]:
         """The alerts that go to the places of their groups."""
         if self._all is not None:
-            yield from itertools.starmap(FoundRows.rekeyed, self._all.batches(is_rekeyed=True))
+            yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
 
-    def _matches(self, lane: LaneOutput) -> Iterator[_Found]:
+    def _matches(self, lane: LaneOutput) -> Iterator[_LaneEvents]:
         if not len(lane.matches):
             return
         rows, columns = list(in_columns(self._alerts_of(lane))), lane.columns_of_matches()
-        used, pattern = np.unique(columns.pattern, return_inverse=True)
-        patterns = [columns.patterns[number] for number in used.tolist()]
-        own = [self._suppressions[one.name] for one in patterns]
-        data = [body for some in rows for body in some.bodies.to_pylist()]
-        yield _Found(
+        pattern_numbers, pattern = np.unique(columns.pattern, return_inverse=True)
+        patterns = [columns.patterns[number] for number in pattern_numbers.tolist()]
+        suppressions = [self._suppressions[running_pattern.name] for running_pattern in patterns]
+        data = [body for alert_rows in rows for body in alert_rows.bodies.to_pylist()]
+        yield _LaneEvents(
             patterns=patterns,
             intos=[
                 Into(
-                    stream=alerts_stream(how.resolves or one.name),
-                    key="group" if how.is_rekeyed else None,
-                    event_type=RESOLUTION if how.resolves else ALERT.name,
+                    stream=alerts_stream(suppression.resolves or running_pattern.name),
+                    key="group" if suppression.is_rekeyed else None,
+                    event_type=RESOLUTION if suppression.resolves else ALERT.name,
                 )
-                for one, how in zip(patterns, own, strict=True)
+                for running_pattern, suppression in zip(patterns, suppressions, strict=True)
             ],
             pattern=pattern,
             ids=pa.compute.binary_join_element_wise(
-                texts_of([_LAST if how.resolves else "" for how in own]).take(column_of(pattern)),
-                _joined([some.ids for some in rows]),
+                texts_of([_LAST if suppression.resolves else "" for suppression in suppressions]).take(
+                    column_of(pattern)
+                ),
+                _joined([alert_rows.ids for alert_rows in rows]),
                 "",
             ),
             times_us=columns.detected_us.clip(EARLIEST_US, LATEST_US),
             sources=columns.key,
             keys=[
-                own[number].group_of(orjson.loads(body)) if own[number].is_rekeyed else None
+                suppressions[number].group_of(orjson.loads(body)) if suppressions[number].is_rekeyed else None
                 for number, body in zip(pattern.tolist(), data, strict=True)
             ],
             data=data,
@@ -378,7 +394,7 @@ class QuietAlerts(DerivedEvents):
             is_retraction=False,
         )
 
-    def _corrections(self, lane: LaneOutput) -> Iterator[_Found]:
+    def _corrections(self, lane: LaneOutput) -> Iterator[_LaneEvents]:
         return iter(())
 
 
@@ -406,7 +422,7 @@ def _keys(
     patterns: Sequence[RunningPattern], pattern: NDArray[np.intp], values: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
     """The key of each match from its KEY column; None if the value is not a key or the pattern has no KEY."""
-    names = [_into(one).key for one in patterns]
+    names = [_into(running_pattern).key for running_pattern in patterns]
     if not any(name is not None for name in names):
         return [None] * len(pattern)
     return [
@@ -416,9 +432,9 @@ def _keys(
 
 
 @lru_cache(maxsize=256)
-def _type_names(usual: tuple[str, ...]) -> pa.Array:
+def _type_names(names: tuple[str, ...]) -> pa.Array:
     """Types of events, then those of their retractions."""
-    return texts_of([*usual, *(f"{name}{RETRACTED}" for name in usual)])
+    return texts_of([*names, *(f"{name}{RETRACTED}" for name in names)])
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:
@@ -434,10 +450,10 @@ def _order(
 ) -> NDArray[np.intp]:
     """The order by place and time, then by pattern and id, needed when one event completes several matches."""
     order = np.lexsort((times_us, places[:, 1], places[:, 0]))
-    some = np.column_stack([places, times_us])[order]
-    if not np.any(np.all(some[1:] == some[:-1], axis=1)):
+    places_and_times = np.column_stack([places, times_us])[order]
+    if not np.any(np.all(places_and_times[1:] == places_and_times[:-1], axis=1)):
         return order
-    names = [(one.name, one.version) for one in patterns]
+    names = [(running_pattern.name, running_pattern.version) for running_pattern in patterns]
     ranks = np.array([sorted(set(names)).index(name) for name in names])
     texts = np.array(ids.to_pylist(), "S")
     return np.lexsort((texts, ranks[pattern], times_us, places[:, 1], places[:, 0]))

@@ -26,7 +26,9 @@ _MATCHER = "matcher"
 _SUPPRESSIONS = "suppressions"
 _NO_EVENTS = EventBatch.from_events([])
 _NO_KEYS = np.zeros(0, np.uint64)
-_NOTHING_MEASURED: Mapping[str, int] = MappingProxyType(dict.fromkeys((one.name for one in fields(MatcherStats)), 0))
+_NOTHING_MEASURED: Mapping[str, int] = MappingProxyType(
+    dict.fromkeys((field.name for field in fields(MatcherStats)), 0)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class PatternOutput(Output):
     """Output of the matcher, with the data needed to describe it.
 
     Attributes:
-        alerts: The output without the matches that become events or are decided elsewhere; None: there are none.
+        alerts: The output without matches that become events or alerts decided elsewhere; None: no match does.
         quiet: The alerts that go to the places of their groups.
         batch: The events; empty if only time has passed.
         newest_us: How far time had come before.
@@ -64,7 +66,7 @@ class PatternOutput(Output):
             yield from self.quiet.rows()
 
     def derived(self) -> Iterator[tuple[str, EventBatch]]:
-        return chain(*(one.batches() for one in (self.events, self.quiet) if one is not None))
+        return chain(*(events.batches() for events in (self.events, self.quiet) if events is not None))
 
     def events_of(self, results: str, event_type: str) -> EventBatch | None:
         passed = passed_us(self.batch, self.newest_us)
@@ -81,7 +83,7 @@ class PatternHost(Host):
         matcher: The state of the traces; None: not yet created.
         versions: Constraints by version: the newest, and the versions that open traces follow.
         newest_us: How far time has come while there is no matcher.
-        suppressions: What happens to alerts of patterns, as ``Suppression.from_json`` reads it, by pattern.
+        suppressions: The JSON form of each ``Suppression``, by pattern.
     """
 
     def __init__(
@@ -197,13 +199,13 @@ class PatternHost(Host):
         constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
         open.
         """
-        known = self._versions.get(record.version)
+        known_version = self._versions.get(record.version)
         if record.version < (newest := max(self._versions, default=0)):  # retained only while traces follow them
             raise ControlRecordError(
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} comes after "
                 f"version {newest}; versions ascend"
             )
-        if known is not None and known.document != record.document:
+        if known_version is not None and known_version.document != record.document:
             raise ControlRecordError(
                 f"constraints-on record: version {record.version} of stream {self._declaration.name!r} "
                 "is another document"
@@ -278,10 +280,12 @@ class PatternHost(Host):
     def load(cls, declaration: StreamDeclaration, route: str, saved: SavedHost) -> PatternHost:
         """The host that ``dump`` saved."""
         versions = {
-            one["version"]: _Version(
-                name=one["name"], document=one["document"], rules=rules_of(one["document"], declaration.ties)
+            saved_version["version"]: _Version(
+                name=saved_version["name"],
+                document=saved_version["document"],
+                rules=rules_of(saved_version["document"], declaration.ties),
             )
-            for one in saved.head["constraints"]
+            for saved_version in saved.head["constraints"]
         }
         monitors = {number: version.rules.monitor for number, version in versions.items()}
         if _MATCHER not in saved.sections:
@@ -289,51 +293,53 @@ class PatternHost(Host):
         matcher, quiet = Matcher.load(saved.sections[_MATCHER], monitors), saved.head.get(_SUPPRESSIONS, {})
         return cls(declaration, route, matcher, versions, suppressions=quiet)
 
-    def _output(self, found: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None) -> Output:
-        lanes = [lane for lane in found.lanes if not lane.is_empty]
+    def _output(
+        self, match_output: MatchOutput, batch: EventBatch = _NO_EVENTS, newest_us: int | None = None
+    ) -> Output:
+        lanes = [lane for lane in match_output.lanes if not lane.is_empty]
         if not lanes:
             return NO_OUTPUT
         tables = self._tables if self._tables.versions else None
-        found = MatchOutput(tuple(lanes if tables is None else (replace(lane, tables=tables) for lane in lanes)))
+        match_output = MatchOutput(tuple(lanes if tables is None else (replace(lane, tables=tables) for lane in lanes)))
         results_of = PatternResults(
             stream=self._declaration.name,
-            patterns=found.versions,
+            patterns=match_output.versions,
             rules={number: version.rules for number, version in self._versions.items()},
             route=self._route,
             steps=self._steps,
         )
-        output = PatternOutput(found, results_of, batch=batch, newest_us=newest_us)
-        has_results = any(len(lane.matches) or len(lane.corrections) for lane in found.lanes)
+        output = PatternOutput(match_output, results_of, batch=batch, newest_us=newest_us)
+        has_results = any(len(lane.matches) or len(lane.corrections) for lane in match_output.lanes)
         if not (has_results and (self._derives or self._suppressions)):
             return output
-        suppressions = {name: Suppression.from_json(one) for name, one in self._suppressions.items()}
-        alerts, derived, quiet = _parted(found, suppressions)
-        made = batch, self._declaration.name, newest_us
-        events = DerivedEvents(derived, *made)
-        sent = QuietAlerts(suppressions, results_of.alerts, quiet, *made) if self._suppressions else None
-        return replace(output, alerts=alerts, events=events, quiet=sent)
+        suppressions = {name: Suppression.from_json(document) for name, document in self._suppressions.items()}
+        alerts, derived, quiet = _parted(match_output, suppressions)
+        context = batch, self._declaration.name, newest_us
+        events = DerivedEvents(derived, *context)
+        quiet_alerts = QuietAlerts(suppressions, results_of.alerts, quiet, *context) if self._suppressions else None
+        return replace(output, alerts=alerts, events=events, quiet=quiet_alerts)
 
 
 def _parted(
-    found: MatchOutput, quiet: Mapping[str, Suppression]
+    match_output: MatchOutput, quiet: Mapping[str, Suppression]
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
     """Matches to report, derived events, and alerts for the places of their groups; each has the corrections."""
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
-    sent: list[LaneOutput] = []
-    for lane in found.lanes:
-        is_derived = np.array([one.query.pattern.into is not None for one in lane.patterns], np.bool_)
-        is_sent = np.array([one.name in quiet for one in lane.patterns], np.bool_) & ~is_derived
-        stays = np.array([one.name in quiet and quiet[one.name].stays for one in lane.patterns], np.bool_)
-        chosen, silent, reported = (
-            some[lane.matches.patterns] for some in (is_derived, is_sent, ~is_derived & (~is_sent | stays))
+    grouped: list[LaneOutput] = []
+    for lane in match_output.lanes:
+        is_derived = np.array([pattern.query.pattern.into is not None for pattern in lane.patterns], np.bool_)
+        is_sent = np.array([pattern.name in quiet for pattern in lane.patterns], np.bool_) & ~is_derived
+        stays = np.array([pattern.name in quiet and quiet[pattern.name].stays for pattern in lane.patterns], np.bool_)
+        derived_mask, group_mask, alert_mask = (
+            flags[lane.matches.patterns] for flags in (is_derived, is_sent, ~is_derived & (~is_sent | stays))
         )
-        alerts.append(lane if reported.all() else lane.chosen(reported))
-        if chosen.any() or len(lane.corrections):
-            derived.append(lane.chosen(chosen))
-        if silent.any():
-            sent.append(lane.chosen(silent))
-    return MatchOutput(tuple(alerts)), derived, sent
+        alerts.append(lane if alert_mask.all() else lane.chosen(alert_mask))
+        if derived_mask.any() or len(lane.corrections):
+            derived.append(lane.chosen(derived_mask))
+        if group_mask.any():
+            grouped.append(lane.chosen(group_mask))
+    return MatchOutput(tuple(alerts)), derived, grouped
 
 
 def pattern_host(

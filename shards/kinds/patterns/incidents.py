@@ -1,4 +1,4 @@
-"""The incidents of one pattern at a place: alerts of a group open one and join it; time, people or alerts close it.
+"""The incidents of one pattern at a place: opened and joined by alerts of a group; closed by time, people or alerts.
 
 An incident is closed when event time has passed ``close_after`` since its last alert, when an alert of a pattern with
 ``resolves`` is found, or when a person closes it. So there is at most one open incident per group, and the state is
@@ -74,26 +74,26 @@ class Incidents:
         """Add an alert to the incident of its group; a suppressed one is only counted."""
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
-        last = {name: alert[name] for name in ("id", "key", "why")}
-        one = self._open.pop(group, None)  # so that the one with the oldest last alert is the first
-        is_new = one is None
-        if one is None:
+        last_alert = {name: alert[name] for name in ("id", "key", "why")}
+        incident = self._open.pop(group, None)  # so that the one with the oldest last alert is the first
+        is_new = incident is None
+        if incident is None:
             about = self._about["stream"], self._about["pattern"], group, alert["id"]
-            one = Incident(
+            incident = Incident(
                 id=row_id(OPENED, *about),
                 key_hash=key_hash,
                 opened_us=at_us,
                 last_us=at_us,
                 first_alert=alert["id"],
-                last_alert=last,
+                last_alert=last_alert,
             )
-        self._open[group] = one
-        one.last_us = at_us
-        one.alerts += 1
-        one.suppressed += is_suppressed
+        self._open[group] = incident
+        incident.last_us = at_us
+        incident.alerts += 1
+        incident.suppressed += is_suppressed
         if is_new or not is_suppressed:
-            one.last_alert = last
-            yield self._change(OPENED if is_new else UPDATED, group, one, at_us)
+            incident.last_alert = last_alert
+            yield self._change(OPENED if is_new else UPDATED, group, incident, at_us)
 
     def resolve(self, group: str, time_us: int, alert: Mapping[str, Any]) -> Iterator[Change]:
         """Close the incident of a group, if one is open, by an alert of another pattern."""
@@ -103,15 +103,15 @@ class Incidents:
 
     def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
         """Acknowledge or close the incident that a person names, unless that was done before."""
-        one = self._open.get(group)
-        if one is None or one.id != request["incident"]:
+        incident = self._open.get(group)
+        if incident is None or incident.id != request["incident"]:
             return
-        at_us, by = max(one.last_us, self._now_us), {"by": request["by"], "at": request["at"]}
+        at_us, by = max(incident.last_us, self._now_us), {"by": request["by"], "at": request["at"]}
         if action == CLOSE:
             yield from self._close(group, at_us, {"how": request.get("how", "person"), **by})
-        elif one.acknowledged is None:
-            one.acknowledged = by
-            yield self._change(UPDATED, group, one, at_us)
+        elif incident.acknowledged is None:
+            incident.acknowledged = by
+            yield self._change(UPDATED, group, incident, at_us)
 
     def pass_time(self, now_us: int | None) -> Iterator[Change]:
         """Close the incidents that had no alert for long enough; None: all time passes."""
@@ -125,68 +125,70 @@ class Incidents:
 
     def close_all(self, how: str) -> Iterator[Change]:
         """Close every incident."""
-        for group, one in list(self._open.items()):
-            yield from self._close(group, max(one.last_us, self._now_us), {"how": how})
+        for group, incident in list(self._open.items()):
+            yield from self._close(group, max(incident.last_us, self._now_us), {"how": how})
 
     def key_hashes(self) -> list[int]:
         """The hashed key of each group."""
-        return [one.key_hash for one in self._open.values()]
+        return [incident.key_hash for incident in self._open.values()]
 
     def keep(self, stays: list[bool]) -> None:
         """Drop groups; ``stays`` is in the order of ``key_hashes``."""
-        self._open = {group: one for (group, one), stay in zip(self._open.items(), stays, strict=True) if stay}
+        self._open = {
+            group: incident for (group, incident), stay in zip(self._open.items(), stays, strict=True) if stay
+        }
 
     def to_json(self) -> list[Any]:
         """As plain JSON."""
-        return [self._now_us, [[group, asdict(one)] for group, one in self._open.items()]]
+        return [self._now_us, [[group, asdict(incident)] for group, incident in self._open.items()]]
 
     def load(self, value: list[Any]) -> None:
         """Read the JSON form of ``to_json``."""
-        self._now_us, found = value
-        self._open = {group: Incident(**one) for group, one in found}
+        self._now_us, groups = value
+        self._open = {group: Incident(**members) for group, members in groups}
 
-    def _ends_us(self, one: Incident) -> int:
-        return one.last_us + self._closes_after_us
+    def _ends_us(self, incident: Incident) -> int:
+        return incident.last_us + self._closes_after_us
 
     def _overdue(self, group: str, now_us: int) -> Iterator[Change]:
         """Close the incident of a group if it is over at a time."""
-        one = self._open.get(group)
-        if one is not None and self._ends_us(one) <= now_us:
-            yield from self._close(group, self._ends_us(one), {"how": "time"})
+        incident = self._open.get(group)
+        if incident is not None and self._ends_us(incident) <= now_us:
+            yield from self._close(group, self._ends_us(incident), {"how": "time"})
 
     def _close(self, group: str, at_us: int, closed_by: Mapping[str, Any]) -> Iterator[Change]:
-        one = self._open.pop(group, None)
-        if one is not None:
-            yield self._change(CLOSED, group, one, at_us, closed_by)
+        incident = self._open.pop(group, None)
+        if incident is not None:
+            yield self._change(CLOSED, group, incident, at_us, closed_by)
 
     def _change(
-        self, kind: ResultKind, group: str, one: Incident, at_us: int, closed_by: Mapping[str, Any] | None = None
+        self, kind: ResultKind, group: str, incident: Incident, at_us: int, closed_by: Mapping[str, Any] | None = None
     ) -> Change:
-        one.revision += 1
-        identity = row_id(kind, one.id, one.revision)
-        at = format_time(min(at_us, LATEST_US))
-        state = "acknowledged" if one.acknowledged else "open"
+        incident.revision += 1
+        identity = row_id(kind, incident.id, incident.revision)
+        updated_at = format_time(min(at_us, LATEST_US))
+        state = "acknowledged" if incident.acknowledged else "open"
         return (
             kind,
             identity,
             {
                 "type": kind.delivered_as,
                 "id": identity,
-                "incident": one.id,
+                "incident": incident.id,
                 **self._about,
                 "group": dict(zip(self._by, orjson.loads(group), strict=True)),
                 "state": state if closed_by is None else "closed",
-                "revision": one.revision,
-                "opened_at": format_time(one.opened_us),
-                "updated_at": at,
-                "closed_at": None if closed_by is None else at,
+                "revision": incident.revision,
+                "opened_at": format_time(incident.opened_us),
+                "updated_at": updated_at,
+                "closed_at": None if closed_by is None else updated_at,
                 "closed_by": closed_by,
-                "acknowledged": one.acknowledged,
-                "alerts": one.alerts,
-                "suppressed_alerts": one.suppressed,
-                "first_alert": one.first_alert,
-                "last_alert": one.last_alert["id"],
-                "key": one.last_alert["key"],
-                "why": one.last_alert["why"],
+                "acknowledged": incident.acknowledged,
+                "alerts": incident.alerts,
+                "suppressed_alerts": incident.suppressed,
+                "first_alert": incident.first_alert,
+                "last_alert": incident.last_alert["id"],
+                "key": incident.last_alert["key"],
+                "why": incident.last_alert["why"],
             },
         )

@@ -102,9 +102,12 @@ class PatternKind(DocumentKind):
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """The members as the service's answers contain them: with the names that form the groups."""
-        found = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
-        usual = found.get("suppress", {}).get("by", [])
-        return {**document, **{name: {"by": usual if name == "incident" else [], **one} for name, one in found.items()}}
+        rules = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
+        default_by = rules.get("suppress", {}).get("by", [])
+        return {
+            **document,
+            **{name: {"by": default_by if name == "incident" else [], **rule} for name, rule in rules.items()},
+        }
 
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         from shards.kinds.patterns.routing import routed  # noqa: PLC0415 - loads the language
@@ -140,15 +143,15 @@ class PatternKind(DocumentKind):
     ) -> str:
         from nfa import matcher_features, matching_exercise  # noqa: PLC0415 - takes long
 
-        patterns = [_parsed(one.body["text"]) for one in definitions]
+        patterns = [_parsed(definition.body["text"]) for definition in definitions]
         is_idling = declaration.idle_timeout is not None
         features = matcher_features(patterns, ties=declaration.ties, is_idling=is_idling)
         if constraints is None:
             return matching_exercise(features)
         from constraints import guard_features, guarded_exercise, parse_constraints  # noqa: PLC0415 - takes long
 
-        known = parse_constraints(constraints).constraint_set
-        return guarded_exercise(features | guard_features(known, ties=declaration.ties))
+        constraint_set = parse_constraints(constraints).constraint_set
+        return guarded_exercise(features | guard_features(constraint_set, ties=declaration.ties))
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
         if _places_of(first) != _places_of(other):  # shards compare their own alerts
@@ -195,8 +198,8 @@ class PatternKind(DocumentKind):
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
     """The attributes whose values choose the shard of an alert; None: the key of its events does."""
-    own = pattern.body.get(SUPPRESSION)
-    return tuple(own["by"]) if own and own["is_rekeyed"] else None
+    suppression = pattern.body.get(SUPPRESSION)
+    return tuple(suppression["by"]) if suppression and suppression["is_rekeyed"] else None
 
 
 def _aliases_of(pattern: Definition) -> frozenset[str]:

@@ -16,7 +16,7 @@ from nfa import LaneOutput, MatchOutput
 from shards.kinds.patterns.result_kinds import ENDING, TIMEOUT
 from shards.kinds.patterns.results import PatternResults
 from shards.operators import Result
-from shards.rows import FoundRows
+from shards.rows import ResultRows
 from streams import EARLIEST_US, LATEST_US, EventBatch, column_of
 
 
@@ -34,8 +34,8 @@ def result_events(
         places = np.where(is_event, places, np.searchsorted(passed_us, times_us))
         columns = places.tolist(), is_event.tolist(), times_us.clip(EARLIEST_US, LATEST_US).tolist(), bodies
         for *place, body in zip(*columns, strict=True):
-            own = {member: value for member, value in body.items() if member not in ("id", "type")}
-            rows.append((*place, body["id"], body["key"], orjson.dumps(own)))
+            attributes = {member: value for member, value in body.items() if member not in ("id", "type")}
+            rows.append((*place, body["id"], body["key"], orjson.dumps(attributes)))
     if not rows:
         return None
     _, _, times, ids, keys, data = (list(column) for column in zip(*sorted(rows), strict=True))
@@ -46,18 +46,20 @@ def _of_lane(
     name: str, lane: LaneOutput, results_of: PatternResults
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Iterable[Mapping[str, Any]]]:
     """Indices of the events that decided results (-1: time did), times, and bodies with attributes of the events."""
-    alone = MatchOutput((lane,))
+    lane_output = MatchOutput((lane,))
     if name == TIMEOUT.plural:
         times_us = lane.timeouts.detected_us
-        return np.full(len(times_us), -1), times_us, [body for _, _, body in results_of.timeouts(alone)]
+        return np.full(len(times_us), -1), times_us, [body for _, _, body in results_of.timeouts(lane_output)]
     is_ending = name == ENDING.plural
     rows = (lane.ending_rows if is_ending else lane.deviation_rows)[:, 0]
-    found = results_of.endings(alone) if is_ending else results_of.deviations(alone)
+    results = results_of.endings(lane_output) if is_ending else results_of.deviations(lane_output)
     data = lane.batch.columns.column("data").take(column_of(rows)).to_pylist()
-    bodies = (body for result in found for body in _bodies(result))
-    with_data = [{**body, "event_data": orjson.Fragment(one)} for body, one in zip(bodies, data, strict=True)]
+    bodies = (body for result in results for body in _bodies(result))
+    with_data = [
+        {**body, "event_data": orjson.Fragment(event_data)} for body, event_data in zip(bodies, data, strict=True)
+    ]
     return lane.places_of(rows), lane.batch.time_us[rows], with_data
 
 
 def _bodies(result: Result) -> Iterator[Mapping[str, Any]]:
-    return map(orjson.loads, result.bodies.to_pylist()) if isinstance(result, FoundRows) else iter((result[2],))
+    return map(orjson.loads, result.bodies.to_pylist()) if isinstance(result, ResultRows) else iter((result[2],))

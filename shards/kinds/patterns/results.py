@@ -80,8 +80,8 @@ class PatternResults:
         if not lane.has_few_matches:
             yield from alerts_of(lane, self.stream, self.route)
         elif len(lane.matches):
-            found = ((match, self._steps(match.pattern, match.version)) for match in lane.values_of_matches())
-            yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in found)
+            matches = ((match, self._steps(match.pattern, match.version)) for match in lane.values_of_matches())
+            yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in matches)
 
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
         """The early terminations; with ``newest``, only this many of the last ones per per-key matcher."""
@@ -90,8 +90,10 @@ class PatternResults:
                 columns = lane.columns_of_endings(newest)
                 yield endings_of(columns, list(map(self._reason, columns.kinds)), self.stream, self.route)
             elif len(lane.ending_rows):
-                found = lane.values_of_endings(newest)
-                yield from self._routed((ENDING, *ending_of(self.stream, one, self._reason(one))) for one in found)
+                endings = lane.values_of_endings(newest)
+                yield from self._routed(
+                    (ENDING, *ending_of(self.stream, ending, self._reason(ending))) for ending in endings
+                )
 
     def _steps(self, name: str, version: int) -> Mapping[str, str]:
         pattern = self.patterns[name, version]
@@ -123,11 +125,11 @@ class PatternResults:
         """Whether the corrected match was an alert; a match that became an event is retracted by an event."""
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
-    def _routed(self, found: Iterable[Single]) -> Iterator[Single]:
+    def _routed(self, results: Iterable[Single]) -> Iterator[Single]:
         """The same results, with the further key in their bodies."""
         if not self.route:
-            return iter(found)
-        return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in found)
+            return iter(results)
+        return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in results)
 
     def _correction(self, correction: Correction) -> Single:
         name = self.stream
@@ -183,10 +185,10 @@ class PatternResults:
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
-            found = counts.setdefault(
+            counted = counts.setdefault(
                 orjson.dumps(members), {**members, "count": 0, "first": (ending.key, ending.event_id)}
             )
-            found["count"] += count
+            counted["count"] += count
         place = self.stream, origin.shard, origin.entry.position
         for cause, body in counts.items():
             identity = row_id(ENDING_COUNT, *place, body["first"], cause.decode())
@@ -258,7 +260,7 @@ class PatternResults:
         return DEAD_LETTER, identity, body
 
     def _suspension(self, origin: Origin, overflow: Overflow) -> Single:
-        """The suspension of a pattern; it has the same id in all shards that report it."""
+        """The suspension of a pattern, with the same id in every shard."""
         identity = row_id(SUSPENSION, self.stream, overflow.pattern, overflow.version)
         budget = self._budget(overflow)
         why, advice = overflow.reason, ""
@@ -281,33 +283,33 @@ class PatternResults:
         }
         return SUSPENSION, identity, body
 
-    def _budget(self, found: Overflow) -> WorkBudget:
-        return self.patterns[found.pattern, found.version].budget
+    def _budget(self, overflow: Overflow) -> WorkBudget:
+        return self.patterns[overflow.pattern, overflow.version].budget
 
-    def _query(self, found: Ending | Overflow) -> Query:
-        return self.patterns[found.pattern, found.version].query
+    def _query(self, result: Ending | Overflow) -> Query:
+        return self.patterns[result.pattern, result.version].query
 
 
-def _row_of(one: Timeout | Correction) -> dict[str, Any]:
-    """The member ``row`` of a result, if its pattern has FOR EACH ROW; else empty."""
-    return {} if one.row is None else {"row": one.row}
+def _row_of(result: Timeout | Correction) -> dict[str, Any]:
+    """The member ``row`` of a result, if its pattern has FOR EACH ROW; otherwise empty."""
+    return {} if result.row is None else {"row": result.row}
 
 
 def _summed(overflows: Iterable[Overflow]) -> list[Overflow]:
     """The overflows summed per trace, event and pattern, in the order of first appearance."""
-    found: dict[Overflow, Overflow] = {}
+    sums: dict[Overflow, Overflow] = {}
     for overflow in overflows:
         place = replace(overflow, dropped=0, runs=0, work=0, suspends=False, is_in_all=False)
-        known = found.get(place, place)
-        found[place] = replace(
+        total = sums.get(place, place)
+        sums[place] = replace(
             place,
-            dropped=known.dropped + overflow.dropped,
-            runs=known.runs + overflow.runs,
-            work=known.work + overflow.work,
-            suspends=known.suspends or overflow.suspends,
-            is_in_all=known.is_in_all or overflow.is_in_all,
+            dropped=total.dropped + overflow.dropped,
+            runs=total.runs + overflow.runs,
+            work=total.work + overflow.work,
+            suspends=total.suspends or overflow.suspends,
+            is_in_all=total.is_in_all or overflow.is_in_all,
         )
-    return list(found.values())
+    return list(sums.values())
 
 
 def _why_suspended(overflow: Overflow, budget: WorkBudget) -> str:

@@ -50,22 +50,22 @@ def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
 def routed(pattern: Pattern, declaration: StreamDeclaration) -> RoutedPattern:
     """A pattern with the key by which it is matched on a stream. Raises ``KeyMismatch``."""
     route = route_of(pattern, declaration)
-    own = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
-    require_own_key(pattern, own)
-    finer = tuple(".".join(path) for path in pattern.keys if path not in own)
+    key_paths = declaration.route_paths(route) if route else (("key",), *declaration.key_paths)
+    require_own_key(pattern, key_paths)
+    finer = tuple(".".join(path) for path in pattern.keys if path not in key_paths)
     return RoutedPattern(pattern=pattern, declaration=declaration, route=route, finer=finer)
 
 
 def _mismatch(pattern: Pattern, declaration: StreamDeclaration) -> KeyMismatch:
-    asked = ", ".join(".".join(path) for path in pattern.keys)
-    own = dict.fromkeys((*(".".join(path).removeprefix("data.") for path in declaration.key_paths), "key"))
+    pattern_keys = ", ".join(".".join(path) for path in pattern.keys)
+    declared = dict.fromkeys((*(".".join(path).removeprefix("data.") for path in declaration.key_paths), "key"))
     further = [f"[{_name_of(name, declaration)}] for those of {name}" for name in declaration.keys]
-    ways = [f"{' or '.join(f'[{name}]' for name in own)} for the traces of the stream", *further]
+    ways = [f"{' or '.join(f'[{name}]' for name in declared)} for the traces of the stream", *further]
     return KeyMismatch(
-        f"WHERE [{asked}]: the stream {declaration.name!r} is correlated by {key_text(declaration.key)}"
+        f"WHERE [{pattern_keys}]: the stream {declaration.name!r} is correlated by {key_text(declaration.key)}"
         f"{_declared(declaration)}, and a pattern's keys must contain one of its declared keys; write "
-        f"[key, {asked}] for finer traces, {', '.join(ways)}, or leave it out",
-        asked=asked,
+        f"[key, {pattern_keys}] for finer traces, {', '.join(ways)}, or leave it out",
+        asked=pattern_keys,
         key=key_text(declaration.key),
         keys={name: key_text(key) for name, key in declaration.keys.items()},
     )
@@ -78,6 +78,6 @@ def _declared(declaration: StreamDeclaration) -> str:
 
 
 def _name_of(route: str, declaration: StreamDeclaration) -> str:
-    """A further key's name in patterns: its path, or its own name if it has several paths."""
+    """The name of a further key in patterns: the path, or the key's declared name if there are several paths."""
     path = declaration.attribute_of(route)
     return route if isinstance(path, Mapping) else ".".join(path)

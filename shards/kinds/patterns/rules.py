@@ -1,7 +1,7 @@
-"""Constraint documents as the matcher and the explanations need them; each is read once per process.
+"""Constraint documents, compiled for the matcher and the explanations; each is read once per process.
 
-Reading some hundred constraints and asking them about pattern states takes longer than matching a small batch, and the
-answers depend only on the document and on the order of ties. So shards of one process, and states that are loaded
+Reading some hundred constraints and checking pattern states against them takes longer than matching a small batch, and
+the answers depend only on the document and on the order of ties. So shards of one process, and states that are loaded
 repeatedly, share them.
 """
 
@@ -86,8 +86,8 @@ class Rules:
 
         ``declared``: types of the stream; the types of the constraints are added. At most 50 types are examined.
         """
-        known = self._constraint_set
-        types = sorted({*declared, *known.types, *known.end_events})[:_MOST_TYPES]
+        constraint_set = self._constraint_set
+        types = sorted({*declared, *constraint_set.types, *constraint_set.end_events})[:_MOST_TYPES]
         may = [name for name in types if self.monitor.step(state, EventClass(type=name)) is not None]
         return may, [name for name in types if name not in may]
 
@@ -109,25 +109,25 @@ class Rules:
             return f"{why.because}{why.circumstances}"
         return None
 
-    def _explain(self, asked: _Question) -> Explanation:
+    def _explain(self, question: _Question) -> Explanation:
         """Explain an early termination by its event, or from the start of the trace if it was found only later."""
         from constraints import explain_ending  # noqa: PLC0415
 
-        parts = (self._constraint_set, asked.query, asked.state)
+        parts = (self._constraint_set, question.query, question.state)
         try:
-            return explain_ending(*parts, asked.before, asked.after, asked.event)
+            return explain_ending(*parts, question.before, question.after, question.event)
         except ValueError:
-            return explain_ending(*parts, self.monitor.start, asked.after, asked.event)
+            return explain_ending(*parts, self.monitor.start, question.after, question.event)
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """The class of an event with the type of the event; the matcher has one class for all types that no rule names."""
+    """The class of an event with the event's own type; the matcher shares one class among types that no rule names."""
     return event if event.type == event_type else replace(event, type=event_type)
 
 
-def _make_room(kept: dict[Any, Any]) -> None:
-    if len(kept) >= _EXPLANATIONS_KEPT:
-        kept.clear()
+def _make_room(explanations: dict[Any, Any]) -> None:
+    if len(explanations) >= _EXPLANATIONS_KEPT:
+        explanations.clear()
 
 
 def rules_of(document: Any, ties: Ties = "log") -> Rules:

@@ -29,10 +29,10 @@ def fed_stream(pattern: str, suppression: Mapping[str, Any]) -> str:
 
 def shown_quiet(body: Mapping[str, Any]) -> dict[str, Any]:
     """``suppress``, ``incident`` and ``resolves`` of a pattern's document, from the body of its definition."""
-    found = body.get(SUPPRESSION) or {}
-    by = {"by": found.get("by")}
+    suppression = body.get(SUPPRESSION) or {}
+    by = {"by": suppression.get("by")}
     return {
-        "suppress": {**by, "for": found["for"]} if "for" in found else None,
-        "incident": {**by, **found["incident"]} if "incident" in found else None,
-        "resolves": {"pattern": found["resolves"], **by} if "resolves" in found else None,
+        "suppress": {**by, "for": suppression["for"]} if "for" in suppression else None,
+        "incident": {**by, **suppression["incident"]} if "incident" in suppression else None,
+        "resolves": {"pattern": suppression["resolves"], **by} if "resolves" in suppression else None,
     }

@@ -17,7 +17,7 @@ from shards.kinds.patterns.sources import RESOLUTION, SUPPRESSION
 from shards.kinds.patterns.suppression import INCIDENT, LastAlerts, Suppression
 from shards.operators import NO_OUTPUT, KeyChoice, Output, SavedHost
 from shards.results import ResultKind
-from shards.rows import FoundRows
+from shards.rows import ResultRows
 from streams import Definition, EventBatch, StreamDeclaration
 
 _HEAD = b'{"type":"%b"'
@@ -39,23 +39,23 @@ class SuppressingOperator(Operator):
         self._last = LastAlerts(self._suppression.lasts_us)
 
     def _new_incidents(self) -> Incidents | None:
-        one = self._suppression
-        if one.closes_after_us is None:
+        suppression = self._suppression
+        if suppression.closes_after_us is None:
             return None
-        return Incidents(self.definition.body["stream"], self.definition, one.by, one.closes_after_us)
+        return Incidents(self.definition.body["stream"], self.definition, suppression.by, suppression.closes_after_us)
 
     def continue_as(self, definition: Definition) -> Output | None:
         """Continue the open incidents in another version with the same groups; otherwise they are closed."""
-        before = self._incidents
-        if before is None:
+        incidents = self._incidents
+        if incidents is None:
             return None
         groups = self._suppression.by
         self._begin(definition)
         after_us = self._suppression.closes_after_us
         if after_us is not None and self._suppression.by == groups:
-            before.continue_as(definition, after_us)
+            incidents.continue_as(definition, after_us)
             return NO_OUTPUT
-        closed = Results(self._changes(before.close_all("version")))
+        closed = Results(self._changes(incidents.close_all("version")))
         self._incidents = self._new_incidents()
         return closed
 
@@ -64,20 +64,22 @@ class SuppressingOperator(Operator):
         batch = batch.take(np.flatnonzero(~batch.is_ended))
         types = [batch.type_names[code] for code in batch.type_codes.tolist()]
         ids, bodies, keys = (batch.columns.column(name).to_pylist() for name in ("id", "data", "key"))
-        found: dict[str, list[tuple[str, bytes]]] = {ALERT.name: [], SUPPRESSED.name: []}
+        decided_alerts: dict[str, list[tuple[str, bytes]]] = {ALERT.name: [], SUPPRESSED.name: []}
         changes: list[Change] = []
         for event_type, identity, body, key, time_us, key_hash in zip(
             types, ids, bodies, keys, batch.time_us.tolist(), batch.key_hashes.tolist(), strict=True
         ):
             if event_type == ALERT.name:
                 kind, row, changed = self._decided(identity, body, time_us, key_hash)
-                found[kind.name].append((identity, row))
+                decided_alerts[kind.name].append((identity, row))
                 changes += changed
             elif self._incidents is not None and event_type == RESOLUTION:
                 changes += self._incidents.resolve(key, time_us, orjson.loads(body))
             elif self._incidents is not None:
                 changes += self._incidents.act(key, event_type, orjson.loads(body))
-        rows = [self._rows(kind, found[kind.name]) for kind in (ALERT, SUPPRESSED) if found[kind.name]]
+        rows = [
+            self._rows(kind, decided_alerts[kind.name]) for kind in (ALERT, SUPPRESSED) if decided_alerts[kind.name]
+        ]
         return Results([*rows, *self._changes(changes)])
 
     def _decided(
@@ -105,9 +107,9 @@ class SuppressingOperator(Operator):
         return NO_OUTPUT if self._incidents is None else Results(self._changes(self._incidents.pass_time(None)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        for one in (self._last, self._incidents):
-            if one is not None:
-                one.keep(is_kept(np.array(one.key_hashes(), np.uint64)).tolist())
+        for groups in (self._last, self._incidents):
+            if groups is not None:
+                groups.keep(is_kept(np.array(groups.key_hashes(), np.uint64)).tolist())
 
     def measures(self) -> Mapping[str, int]:
         incidents = {} if self._incidents is None else {"incidents": len(self._incidents)}
@@ -124,19 +126,19 @@ class SuppressingOperator(Operator):
         if self._incidents is not None:
             self._incidents.load(orjson.loads(saved.sections["incidents"]))
 
-    def _rows(self, kind: ResultKind, found: list[tuple[str, bytes]]) -> FoundRows:
+    def _rows(self, kind: ResultKind, rows: list[tuple[str, bytes]]) -> ResultRows:
         stream = self.definition.body["stream"]
-        ids, bodies = zip(*found, strict=True)
+        ids, bodies = zip(*rows, strict=True)
         about = {"stream": stream, "pattern": self.definition.name}
         texts = pa.array(ids, pa.string()), pa.array(bodies, pa.binary())
-        return replace(FoundRows.about(kind, *texts, [about], np.zeros(len(ids), np.int32)), stream=stream)
+        return replace(ResultRows.about(kind, *texts, [about], np.zeros(len(ids), np.int32)), stream=stream)
 
-    def _changes(self, changes: Iterable[Change]) -> list[FoundRows]:
+    def _changes(self, changes: Iterable[Change]) -> list[ResultRows]:
         """The rows of changes of incidents, by kind."""
-        found: dict[ResultKind, list[tuple[str, bytes]]] = {}
+        by_kind: dict[ResultKind, list[tuple[str, bytes]]] = {}
         for kind, identity, body in changes:
-            found.setdefault(kind, []).append((identity, orjson.dumps(body)))
-        return [self._rows(kind, some) for kind, some in found.items()]
+            by_kind.setdefault(kind, []).append((identity, orjson.dumps(body)))
+        return [self._rows(kind, rows) for kind, rows in by_kind.items()]
 
 
 class SuppressionHost(KeyedHost):
@@ -146,9 +148,9 @@ class SuppressionHost(KeyedHost):
 
 
 def _marked(alert: bytes, suppressor: str) -> bytes:
-    """A suppressed alert as JSON: an alert with its other type, and the id of the alert that suppresses it."""
-    head, own = (_HEAD % one.delivered_as.encode() for one in (ALERT, SUPPRESSED))
-    return _with(own + alert.removeprefix(head), "suppressed_by", suppressor)
+    """A suppressed alert as JSON: the alert with the type of suppressed alerts, and the id of the suppressing alert."""
+    head, suppressed_head = (_HEAD % kind.delivered_as.encode() for kind in (ALERT, SUPPRESSED))
+    return _with(suppressed_head + alert.removeprefix(head), "suppressed_by", suppressor)
 
 
 def _with(alert: bytes, member: str, value: str) -> bytes:

@@ -112,8 +112,8 @@ class LastAlerts:
 
     def load(self, value: list[Any]) -> None:
         """Read the JSON form of ``to_json``."""
-        self._now_us, found = value
-        self._last = {group: (end_us, identity, key_hash) for group, (end_us, identity, key_hash) in found}
+        self._now_us, groups = value
+        self._last = {group: (end_us, identity, key_hash) for group, (end_us, identity, key_hash) in groups}
 
 
 def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, Any] | None:
@@ -140,8 +140,8 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
     by, _ = _groups(INCIDENT, incident if "by" in incident else suppression or {}, routed)
     if suppression is not None and suppression["by"] != by:
         raise _refused("by differs from that of suppress; leave it out, since both have the same groups", INCIDENT)
-    found = {"by": by, "is_rekeyed": True, INCIDENT: {"close_after": incident["close_after"]}}
-    return found if suppression is None else {**found, "for": suppression["for"]}
+    rules = {"by": by, "is_rekeyed": True, INCIDENT: {"close_after": incident["close_after"]}}
+    return rules if suppression is None else {**rules, "for": suppression["for"]}
 
 
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
@@ -167,8 +167,8 @@ def _members(field: str, value: object, needed: str, example: str) -> Mapping[st
         return None
     if not isinstance(value, Mapping) or needed not in value:
         raise _refused(f"it has no {needed}; write {example}", field)
-    if strangers := sorted(map(str, set(value) - {"by", needed})):
-        raise _refused(f"it has {', '.join(strangers)}; write {example}", field)
+    if unknown_members := sorted(map(str, set(value) - {"by", needed})):
+        raise _refused(f"it has {', '.join(unknown_members)}; write {example}", field)
     return value
 
 
@@ -183,12 +183,12 @@ def _groups(field: str, value: Mapping[str, Any], routed: RoutedPattern) -> tupl
     by = value.get("by", ())
     if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
         raise _refused("by is a list of names", field)
-    columns = {one.name: one.expression for one in routed.pattern.returns}
+    columns = {column.name: column.expression for column in routed.pattern.returns}
     if unknown := [name for name in by if name not in columns and name not in _key_names(routed)]:
-        known = ", ".join(dict.fromkeys((*columns, *_key_names(routed))))
+        known_names = ", ".join(dict.fromkeys((*columns, *_key_names(routed))))
         raise _refused(
             f"by: {', '.join(unknown)} is neither a column of RETURN nor the key of the transactions; there "
-            f"are {known}. Add RETURN … AS {unknown[0]} to the pattern",
+            f"are {known_names}. Add RETURN … AS {unknown[0]} to the pattern",
             field,
         )
     if field != _SUPPRESS and len(set(by)) < len(by):

@@ -11,12 +11,12 @@ from streams import EventBatch
 
 
 class Tap(Operator):
-    """A tap at one place: it makes events of the results of one kind that the host of patterns there emits."""
+    """A tap at one place: turns results of one kind from the place's host of patterns into events."""
 
     def hear(self, output: Output) -> Output:
-        one = self.definition
-        events = output.events_of(one.body["results"], one.body.get("type") or one.name)
-        return NO_OUTPUT if events is None else DerivedOutput(self.declaration.name, one, events)
+        definition = self.definition
+        events = output.events_of(definition.body["results"], definition.body.get("type") or definition.name)
+        return NO_OUTPUT if events is None else DerivedOutput(self.declaration.name, definition, events)
 
     def process(self, batch: EventBatch) -> Output:
         """No effect: a tap reads results only."""
@@ -43,5 +43,7 @@ class TapHost(KeyedHost):
     has_traces: ClassVar[bool] = False
 
     def hear(self, output: Output) -> Output:
-        heard = tuple(found for one in self._operators.values() if (found := one.hear(output)) is not NO_OUTPUT)
-        return Outputs(heard) if heard else NO_OUTPUT
+        outputs = tuple(
+            tap_output for tap in self._operators.values() if (tap_output := tap.hear(output)) is not NO_OUTPUT
+        )
+        return Outputs(outputs) if outputs else NO_OUTPUT

@@ -46,11 +46,11 @@ class TapKind(DocumentKind):
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
         name = document["name"]
         body = {member: value for member, value in document.items() if member not in ("kind", "name")}
-        own = _SCHEMA["properties"]
+        properties = _SCHEMA["properties"]
         for member in body:
-            if member not in own:
-                raise OperatorRefused(f"a tap has no {member!r}; it takes name, {', '.join(own)}", field=member)
-        for member in own:
+            if member not in properties:
+                raise OperatorRefused(f"a tap has no {member!r}; it takes name, {', '.join(properties)}", field=member)
+        for member in properties:
             value = body.get(member, "" if member not in _SCHEMA["required"] else None)
             if not isinstance(value, str) or (member in body and not value):
                 raise OperatorRefused(f"{member!r} of a tap is a text, got {shown(value)}", field=member)
@@ -67,8 +67,8 @@ class TapKind(DocumentKind):
     def explain(self, definition: Definition) -> Sequence[str]:
         body, (source,) = definition.body, definition.inputs
         kind = body.get("type", definition.name)
-        made = f"The {body['results']} of the stream {source.stream!r} become events of the type {kind!r}"
-        return (f"{made}, with the keys of their transactions, in the same step.", "It keeps no state.")
+        effect = f"The {body['results']} of the stream {source.stream!r} become events of the type {kind!r}"
+        return (f"{effect}, with the keys of their transactions, in the same step.", "It keeps no state.")
 
     def notices(
         self,

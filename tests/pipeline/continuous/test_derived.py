@@ -8,7 +8,7 @@ from pipeline.continuous.blocks import BlockWriter, Step, begin_at, positions
 from pipeline.continuous.derived import Derived
 from pipeline.errors import QueryFailed
 from pipeline.records import EPOCHS_KEY
-from shards import FoundRows, RowBlock
+from shards import ResultRows, RowBlock
 from shards.results import STATS
 from streams import APPENDED_KEY, LAYOUT_KEY, STREAM_TIMES_KEY, STREAMS_KEY, Event, EventBatch, log_key
 
@@ -26,9 +26,9 @@ def log(server):
 def rows(*found, promised=None):
     """Rows of a step: positions with the times of derived events, and the promise to their stream."""
     blocks = [
-        RowBlock(found=FoundRows.rekeyed("late", batch(*of)), stream="s", position=at, shard=0) for at, of in found
+        RowBlock(found=ResultRows.rekeyed("late", batch(*of)), stream="s", position=at, shard=0) for at, of in found
     ]
-    report = FoundRows.of(STATS, [("", {"promises": {} if promised is None else {"late": promised}})])
+    report = ResultRows.of(STATS, [("", {"promises": {} if promised is None else {"late": promised}})])
     return Derived.of([*blocks, RowBlock(found=report, stream="", position="9-0", shard=0)])
 
 

@@ -197,7 +197,7 @@ def test_a_source_takes_its_options_to_other_processes(folder, tmp_path):
     layout = RowLayout(top=None, texts=frozenset({"x"}), mapping=mapping, key={"A": "data.k", "*": "x"})
     options = FolderOptions(folder=folder, state=tmp_path, kind="csv", layout=layout, max_rows=5, max_bytes=6)
     source = cloudpickle.loads(cloudpickle.dumps(with_options(FolderSource, options)))
-    assert (source.given, source.name()) == (options, FolderSource.name())
+    assert (source.source_options, source.name()) == (options, FolderSource.name())
     assert source({}).schema().startswith("place BIGINT")
     assert source({}).streamReader(StructType()).initialOffset() == {"block": 0}
 

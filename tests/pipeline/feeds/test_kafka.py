@@ -138,7 +138,7 @@ def test_silent_brokers_are_named():
 def test_a_source_takes_its_options_to_other_processes_and_secrets_are_not_shown():
     options = KafkaOptions(servers="a:1", topics=("t", "u"), begin="latest", settings={"sasl.password": "geheim"})
     source = cloudpickle.loads(cloudpickle.dumps(with_options(KafkaSource, options)))
-    assert source.given == options
+    assert source.source_options == options
     assert "geheim" not in repr(options)
     assert source({}).schema().startswith("place BIGINT")
 

@@ -1,7 +1,7 @@
 import orjson
 import pytest
 
-from pipeline.feeds.kafka_messages import read_message, read_strange
+from pipeline.feeds.kafka_messages import read_message, read_plain
 from streams import EventRejected, StreamDeclaration, TimeForm, parse_cloudevent
 from streams.readers import Columns, ReaderOptions
 
@@ -61,7 +61,7 @@ KEY = "data.order"
 
 
 def test_plain_json_of_strangers_is_read_by_a_mapping():
-    body, fault = read_strange(b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", MAPPING, KEY)
+    body, fault = read_plain(b'{"what": "A", "at": "2026-01-01 02:00", "order": "o1", "n": 1}', "t:0:7", MAPPING, KEY)
     assert fault is None
     event = parse_cloudevent(orjson.loads(body), StreamDeclaration(name="orders", key="data.order"))
     assert (event.id, event.type, event.key, event.time_us) == ("t:0:7", "A", "o1", 1_767_225_600_000_000)
@@ -75,19 +75,19 @@ def test_the_key_of_strangers_goes_where_the_stream_has_it_for_the_type():
     stream = StreamDeclaration(name="orders", key={"A": "data.order", "B": "subject"})
     for event_type in ("A", "B"):
         line = orjson.dumps({"what": event_type, "at": "2026-01-01 02:00", "order": "o1", "ref": "r1"})
-        event = parse_cloudevent(orjson.loads(read_strange(line, "t:0:7", mapping, stream.key)[0]), stream)
+        event = parse_cloudevent(orjson.loads(read_plain(line, "t:0:7", mapping, stream.key)[0]), stream)
         assert event.key == ("o1" if event_type == "A" else "r1")
-    body, _ = read_strange(b'{"what": "C", "at": "2026-01-01 02:00", "ref": "r1"}', "t:0:7", mapping, stream.key)
+    body, _ = read_plain(b'{"what": "C", "at": "2026-01-01 02:00", "ref": "r1"}', "t:0:7", mapping, stream.key)
     with pytest.raises(EventRejected, match="type 'C' has no correlation key here"):
         parse_cloudevent(orjson.loads(body), stream)
 
 
 @pytest.mark.parametrize("body", [b'{"specversion": "1.0"}', b"{", b"[]"])
 def test_cloudevents_and_what_is_no_object_stay_as_they_are(body):
-    assert read_strange(body, "t:0:7", MAPPING, KEY) == (body, None)
+    assert read_plain(body, "t:0:7", MAPPING, KEY) == (body, None)
 
 
 def test_a_column_that_is_missing_is_a_fault():
-    _, fault = read_strange(b'{"what": "A", "order": "o1"}', "t:0:7", MAPPING, KEY)
+    _, fault = read_plain(b'{"what": "A", "order": "o1"}', "t:0:7", MAPPING, KEY)
     assert fault is not None
     assert "at" in fault

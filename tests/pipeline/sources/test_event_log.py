@@ -329,5 +329,5 @@ def test_the_source_takes_its_options_to_other_processes(server):
         redis_url=server.url, shards=3, max_entries=7, max_bytes=8, retain_entries=9, tasks=4, wait_ms=5
     )
     source = cloudpickle.loads(cloudpickle.dumps(with_options(EventLogSource, options)))
-    assert source.given == options
+    assert source.source_options == options
     assert source({}).streamReader(StructType()).initialOffset() == {"0": "0-0", "1": "0-0", "2": "0-0"}

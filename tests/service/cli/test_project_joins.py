@@ -10,7 +10,7 @@ import pytest
 from service.errors import ProjectRefused
 from service.projects import Change, Comparison, LocalProject, Plan, read_project
 from service.projects.planning import Ownership, wanted_of
-from service.projects.resources import Found
+from service.projects.resources import StoredResource
 from streams import Event, EventBatch, format_time
 
 STREAMS = """
@@ -342,7 +342,7 @@ def test_a_changed_join_is_compared_with_that_of_the_service(tmp_path):
     (tmp_path / "p.yaml").write_text(STREAMS + PAIRS)
     documents = read_project(tmp_path)
     (wanted,) = (one for one in wanted_of(documents, tmp_path) if one.kind.title == "join")
-    found = Found(form={**wanted.form, "window": "1 s"}, tag="", at="", answer={})
+    found = StoredResource(form={**wanted.form, "window": "1 s"}, tag="", at="", answer={})
     change = Change(action="changed", kind=wanted.kind, name="pairs", wanted=wanted, found=found)
     plan = Plan(
         changes=[change], same=0, named=frozenset(), ownership=Ownership(project="p", own=frozenset(), others={})

@@ -80,8 +80,8 @@ class _Page:
         self.shapes = [shape for *_, shape in sorted(shapes, key=lambda entry: entry[:3])]
 
     def _meant(self, item: BpmnElement) -> BpmnElement | None:
-        known = resolve(item.get("bpmnElement", ""), self._drawn)
-        return self._drawn[known] if known is not None else None
+        identity = resolve(item.get("bpmnElement", ""), self._drawn)
+        return self._drawn[identity] if identity is not None else None
 
     def _hidden(self, plane: BpmnElement) -> set[str]:
         """The ids of elements in collapsed sub-processes."""

@@ -50,8 +50,8 @@ class Document:
 
     def find(self, reference: str) -> BpmnElement | None:
         """The element of a reference, which may have a prefix."""
-        known = resolve(reference, self._by_id)
-        return self._by_id[known] if known is not None else None
+        identity = resolve(reference, self._by_id)
+        return self._by_id[identity] if identity is not None else None
 
     def is_repeated(self, identity: str) -> bool:
         return identity in self._repeated
@@ -71,17 +71,17 @@ class Document:
 
     def definitions_of(self, event: BpmnElement) -> tuple[BpmnElement, ...]:
         """The definitions of an event, its own and referenced ones."""
-        own = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
+        definitions = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
         for reference in event.children("eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())
             if definition is not None:
-                own.append(definition)
-        return tuple(own)
+                definitions.append(definition)
+        return tuple(definitions)
 
 
-def resolve(reference: str, known: Container[str]) -> str | None:
+def resolve(reference: str, identities: Container[str]) -> str | None:
     """The id of a reference among the known ids: as written, or without its prefix."""
-    return next((form for form in forms_of(reference) if form in known), None)
+    return next((form for form in forms_of(reference) if form in identities), None)
 
 
 def forms_of(reference: str) -> tuple[str, ...]:

@@ -41,8 +41,8 @@ class GraphDraft:
         """Add a flow; generated flows have no id yet."""
         source = port.node.id
         self.budget.work(source)
-        made = f"{port.exit or source}#flow{len(self._flows)}"
-        self._flows.append(Flow(id=flow or made, source=source, target=target, exit=port.exit))
+        generated_id = f"{port.exit or source}#flow{len(self._flows)}"
+        self._flows.append(Flow(id=flow or generated_id, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
         """The graph without unreachable nodes; each drawn one gets a notice.

@@ -139,7 +139,7 @@ class BpmnElement(Element):
         return any(child.is_flow_node for child in self)
 
     def children(self, *kinds: str) -> Iterator[BpmnElement]:
-        """The direct children of some kinds."""
+        """The direct children of the given kinds."""
         return (child for child in self if child.kind in kinds)
 
     def child(self, kind: str) -> BpmnElement | None:

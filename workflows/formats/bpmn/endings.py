@@ -73,9 +73,9 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
         nodes=tuple(node for part in parts for node in part.nodes),
         flows=(*graph.flows, *(flow for part in parts for flow in part.flows)),
     )
-    whole, own = _Rewriting(whole, frames).finish()
-    here = [last for last in own if last.instead == _TERMINATE]
-    return (_wrapped(whole, here) if here else whole), [*outwards, *(last for last in own if last.instead)]
+    whole, lasts_of_graph = _Rewriting(whole, frames).finish()
+    here = [last for last in lasts_of_graph if last.instead == _TERMINATE]
+    return (_wrapped(whole, here) if here else whole), [*outwards, *(last for last in lasts_of_graph if last.instead)]
 
 
 def _end_block(
@@ -136,18 +136,24 @@ class _Rewriting:
 
     def finish(self) -> tuple[FlowGraph, list[_Last]]:
         """The changed graph, and the activities to be placed after the blocks around it."""
-        found = {own: self._ends_after(own) for own in self._nodes if self._ends and self._is_activity(own)}
-        ending = {own: ends for own, ends in found.items() if ends}
+        ends_by_activity = {
+            activity_id: self._ends_after(activity_id)
+            for activity_id in self._nodes
+            if self._ends and self._is_activity(activity_id)
+        }
+        ending = {activity_id: ends for activity_id, ends in ends_by_activity.items() if ends}
         if not self._ends or sum(map(len, ending.values())) > MOST_PAIRS:
             return self._graph, []
         flows = self._kept_flows(set(ending))
         going_on = {flow.source for flow in flows}
-        choosing = {own for own, ends in ending.items() if ends != [_PLAIN] or own in going_on}
+        choosing = {activity_id for activity_id, ends in ending.items() if ends != [_PLAIN] or activity_id in going_on}
         flows = [replace(flow, target=f"{flow.target}#choice") if flow.target in choosing else flow for flow in flows]
         nodes = list(self._graph.nodes)
         lasts: list[_Last] = []
-        for own in [own for own in ending if own in choosing]:
-            part, behind = self._choice(self._nodes[own], ending[own], is_going_on=own in going_on)
+        for activity_id in [activity_id for activity_id in ending if activity_id in choosing]:
+            part, behind = self._choice(
+                self._nodes[activity_id], ending[activity_id], is_going_on=activity_id in going_on
+            )
             nodes += part.nodes
             flows += part.flows
             lasts += behind
@@ -156,27 +162,27 @@ class _Rewriting:
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
         """The graph of an activity after a choice: whether the activity is the last one, and before which end."""
-        own, described = activity.id, str(activity)
-        gate = Node(id=f"{own}#choice", kind=NodeKind.EXCLUSIVE, described=described)
+        identity, described = activity.id, str(activity)
+        gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
         nodes, lasts = [gate], []
         for number, end in enumerate(ends):
-            copy = replace(activity, id=f"{own}#last{number}")
+            copy = replace(activity, id=f"{identity}#last{number}")
             if end == _PLAIN:
                 nodes.append(copy)
                 continue
-            leaves = f"{own}#exit{number}"
-            nodes.append(Node(id=f"{own}#throw{number}", kind=NodeKind.THROW, throws=leaves, described=described))
+            leaves = f"{identity}#exit{number}"
+            nodes.append(Node(id=f"{identity}#throw{number}", kind=NodeKind.THROW, throws=leaves, described=described))
             lasts.append(_Last(exit=leaves, instead=end, activity=copy))
-        targets = [node.id for node in nodes[1:]] + ([own] if is_going_on else [])
+        targets = [node.id for node in nodes[1:]] + ([identity] if is_going_on else [])
         flows = tuple(Flow(id=f"{gate.id}-{target}", source=gate.id, target=target) for target in targets)
-        return FlowGraph(id=own, nodes=tuple(nodes), flows=flows), lasts
+        return FlowGraph(id=identity, nodes=tuple(nodes), flows=flows), lasts
 
-    def _is_activity(self, own: str) -> bool:
-        return self._nodes[own].kind is NodeKind.ACTIVITY
+    def _is_activity(self, node_id: str) -> bool:
+        return self._nodes[node_id].kind is NodeKind.ACTIVITY
 
     def _join_ends(self) -> None:
         """Treat exclusive gateways that lead only to plain ends as plain ends."""
-        waiting = [own for own, end in self._ends.items() if end == _PLAIN]
+        waiting = [node_id for node_id, end in self._ends.items() if end == _PLAIN]
         while waiting:
             for flow in self._arriving[waiting.pop()]:
                 source = flow.source
@@ -187,18 +193,18 @@ class _Rewriting:
 
     def _own_gateways(self) -> set[str]:
         """The exclusive gateways that are reached only from activities, directly or through other such gateways."""
-        found = {node.id for node in self._graph.nodes if node.kind is NodeKind.EXCLUSIVE}
+        gateways = {node.id for node in self._graph.nodes if node.kind is NodeKind.EXCLUSIVE}
         waiting = [
-            own
-            for own in found
-            if any(not (self._is_activity(flow.source) or flow.source in found) for flow in self._arriving[own])
+            gateway
+            for gateway in gateways
+            if any(not (self._is_activity(flow.source) or flow.source in gateways) for flow in self._arriving[gateway])
         ]
         while waiting:
-            own = waiting.pop()
-            if own in found:
-                found.discard(own)
-                waiting += [flow.target for flow in self._leaving[own] if flow.target in found]
-        return found
+            gateway = waiting.pop()
+            if gateway in gateways:
+                gateways.discard(gateway)
+                waiting += [flow.target for flow in self._leaving[gateway] if flow.target in gateways]
+        return gateways
 
     def _ends_after(self, activity: str) -> list[str]:
         """The effects of the ends that immediately follow an activity."""
@@ -219,9 +225,9 @@ class _Rewriting:
         dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
         waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
         while waiting:
-            own = waiting.pop()
-            if all(flow.id in dropped for flow in self._leaving[own]):
-                for flow in self._arriving[own]:
+            node_id = waiting.pop()
+            if all(flow.id in dropped for flow in self._leaving[node_id]):
+                for flow in self._arriving[node_id]:
                     if flow.id not in dropped:
                         dropped.add(flow.id)
                         if flow.source in self._own:

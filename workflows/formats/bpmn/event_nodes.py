@@ -32,17 +32,17 @@ class EventReader:
 
     def check_compensation(self, handlers: Sequence[str]) -> None:
         """Reject events that start compensation, if handlers exist that would then run."""
-        for own, described in self._compensations.items() if handlers else ():
+        for identity, described in self._compensations.items() if handlers else ():
             self._findings.refuse(
-                own,
+                identity,
                 f"{described} starts compensation, here by {', '.join(handlers[:5])}, which is not read; draw what "
                 f"happens then with flows, or remove it",
             )
 
-    def is_led_to(self, level: Level, own: str) -> bool:
-        if level.scope.flows.arriving(own):
+    def is_led_to(self, level: Level, identity: str) -> bool:
+        if level.scope.flows.arriving(identity):
             return True
-        element = level.nodes[own]
+        element = level.nodes[identity]
         return element.kind == "intermediateCatchEvent" and link_of(element, self._document) is not None
 
     def add_event(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
@@ -95,15 +95,15 @@ class EventReader:
             self._pass(draft, level, element, start)
             return
         self._findings.note(element.id, f"flows lead to {element.described}; it is also passed through by them")
-        made = draft.add(Node(id=f"{start.id}#start", kind=NodeKind.START, described=start.described))
-        draft.connect(Port(node=made), start.id)
+        start_node = draft.add(Node(id=f"{start.id}#start", kind=NodeKind.START, described=start.described))
+        draft.connect(Port(node=start_node), start.id)
         self._pass(draft, level, element, level.scope.node(element, NodeKind.SILENT))
 
     def _add_end(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        own = element.id
-        if level.scope.flows.leaving(own):
+        identity = element.id
+        if level.scope.flows.leaving(identity):
             self._findings.refuse(
-                own, f"a flow leaves {element.described}; none can, use an intermediate event or remove the flow"
+                identity, f"a flow leaves {element.described}; none can, use an intermediate event or remove the flow"
             )
         triggers = triggers_of(element, self._document)
         self._note_compensation(element, triggers)
@@ -129,15 +129,15 @@ class EventReader:
             self._pass(draft, level, element, self._mapped_node(level, element))
 
     def _add_link(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        own, prefix = element.id, level.scope.prefix
+        identity, prefix = element.id, level.scope.prefix
         node = draft.add(level.scope.node(element, NodeKind.SILENT))
         link = link_of(element, self._document) or ""
         targets = level.links.get(link, [])
-        if level.scope.flows.leaving(own):
-            self._findings.refuse(own, f"a flow leaves {element.described}; a link continues where it is caught")
+        if level.scope.flows.leaving(identity):
+            self._findings.refuse(identity, f"a flow leaves {element.described}; a link continues where it is caught")
         elif len(targets) != 1:
             self._findings.refuse(
-                own,
+                identity,
                 f"{len(targets)} events of the same level catch link {link!r} of {element.described}; exactly one must",
             )
         else:

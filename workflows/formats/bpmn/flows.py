@@ -33,10 +33,10 @@ class FlowTable:
         self._sources = _mentions(nodes, "outgoing")
         self._targets = _mentions(nodes, "incoming")
         self._taken: dict[str, SequenceFlow] = {}
-        own = [element for element in process.descendants() if element.kind == "sequenceFlow"]
-        for number, element in enumerate(own):
+        elements = [element for element in process.descendants() if element.kind == "sequenceFlow"]
+        for number, element in enumerate(elements):
             self._read(element, number)
-        self._read_strays(own, document)
+        self._read_strays(elements, document)
         self._read_mentions(document)
 
     def leaving(self, node: str) -> list[SequenceFlow]:
@@ -48,10 +48,10 @@ class FlowTable:
         return self._arriving.get(node, [])
 
     def _read(self, element: BpmnElement, number: int) -> None:
-        own = element.id or f"sequenceFlow#{number}"
+        identity = element.id or f"sequenceFlow#{number}"
         place = element.id or _without_id(element)
-        source = self._end(element, own, "sourceRef", self._sources)
-        target = self._end(element, own, "targetRef", self._targets)
+        source = self._end(element, identity, "sourceRef", self._sources)
+        target = self._end(element, identity, "targetRef", self._targets)
         if source is None and target is None:
             self._findings.note(place, "this flow has neither a source nor a target in the process and is left out")
         elif source is None or target is None:
@@ -65,17 +65,19 @@ class FlowTable:
                 f"gateway of the process; connect it{'' if element.id else ', give it an id'} or remove it",
             )
         else:
-            self._take(SequenceFlow(id=own, source=source, target=target, is_conditional=_is_conditional(element)))
+            self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
-    def _end(self, element: BpmnElement, own: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
+    def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
         """The source or target of a flow as written; otherwise the only node that mentions the flow."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
-        mentioned = mentions.get(own, [])
+        mentioned = mentions.get(identity, [])
         if len(mentioned) != 1:
             return None
-        self._findings.note(own, f"{attribute} is missing; {mentioned[0]}, which mentions the flow, is taken for it")
+        self._findings.note(
+            identity, f"{attribute} is missing; {mentioned[0]}, which mentions the flow, is taken for it"
+        )
         return mentioned[0]
 
     def _take(self, flow: SequenceFlow) -> None:
@@ -95,9 +97,9 @@ class FlowTable:
         self._leaving[flow.source].append(flow)
         self._arriving[flow.target].append(flow)
 
-    def _read_strays(self, own: Iterable[BpmnElement], document: Document) -> None:
+    def _read_strays(self, elements: Iterable[BpmnElement], document: Document) -> None:
         """Read flows that are written in another process, if both of their ends are nodes of this process only."""
-        seen = {id(element) for element in own}
+        seen = {id(element) for element in elements}
         for source in self._nodes:
             for element in document.flows_from(source):
                 target = resolve(element.get("targetRef", ""), self._nodes)
@@ -112,17 +114,21 @@ class FlowTable:
 
     def _read_mentions(self, document: Document) -> None:
         """Read flows that only nodes mention."""
-        for own in self._sources:
-            if own not in self._targets or resolve(own, self._taken) is not None or document.find(own) is not None:
+        for identity in self._sources:
+            if (
+                identity not in self._targets
+                or resolve(identity, self._taken) is not None
+                or document.find(identity) is not None
+            ):
                 continue
-            sources, targets = self._sources[own], self._targets[own]
+            sources, targets = self._sources[identity], self._targets[identity]
             if len(sources) == 1 and len(targets) == 1:
-                self._findings.note(own, f"this flow is only mentioned, by {sources[0]} and by {targets[0]}")
-                self._take(SequenceFlow(id=own, source=sources[0], target=targets[0]))
+                self._findings.note(identity, f"this flow is only mentioned, by {sources[0]} and by {targets[0]}")
+                self._take(SequenceFlow(id=identity, source=sources[0], target=targets[0]))
 
 
 def _mentions(nodes: Iterable[BpmnElement], kind: str) -> dict[str, list[str]]:
-    """Flow -> the nodes that name it in their ``incoming`` or ``outgoing``."""
+    """By flow, the nodes that name the flow in ``incoming`` or ``outgoing``."""
     mentions: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         for mention in node.children(kind):

@@ -118,7 +118,7 @@ class GraphReader:
     def _start(self, draft: GraphDraft, level: Level) -> None:
         """Connect the starts: start events or instantiating nodes; otherwise all nodes without incoming flows."""
         prefix = level.scope.prefix
-        roots = [element for own, element in level.nodes.items() if not self._events.is_led_to(level, own)]
+        roots = [element for identity, element in level.nodes.items() if not self._events.is_led_to(level, identity)]
         creating = [element for element in roots if element.flag("instantiate", default=False)]
         for element in creating:
             start = Node(id=f"{prefix}{element.id}#start", kind=NodeKind.START, described=element.described)
@@ -191,19 +191,19 @@ class GraphReader:
         lead_on_from_gateway(draft, draft.add(gateway), leaving, element.get("default", ""), prefix)
 
     def _add_activity(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        scope, own = level.scope, element.id
-        boundary = level.boundary.get(own, [])
+        scope, identity = level.scope, element.id
+        boundary = level.boundary.get(identity, [])
         check_quantities(element, self._findings)
         catchers = catchers_of(boundary, scope.prefix, self._document)
         inner = replace(scope, catchers=Catchers(catchers, scope.catchers)) if catchers else scope
         content = self._read_content(element, inner)
         if isinstance(content, str) and not scope.prefix:
-            self.events[own] = content
+            self.events[identity] = content
         exits = tuple(exit_of(event, scope.prefix, self._document, self._events.thrown) for event in boundary)
         self._note_once(exits, element)
         repeat = repeat_of(element, not isinstance(content, FlowGraph), self._labels.least_instances, self._findings)
         node = draft.add(_activity_node(scope, element, content, exits, repeat))
-        lead_on(draft, Port(node=node), scope.flows.leaving(own), element.get("default", ""), scope.prefix)
+        lead_on(draft, Port(node=node), scope.flows.leaving(identity), element.get("default", ""), scope.prefix)
         for event in boundary:
             port = Port(node=node, exit=scope.prefix + event.id)
             lead_on(draft, port, scope.flows.leaving(event.id), "", scope.prefix)
@@ -265,8 +265,8 @@ class GraphReader:
     def _note_once(self, exits: tuple[Exit, ...], element: BpmnElement) -> None:
         for exit_ in exits:
             if not exit_.is_interrupting and not exit_.is_thrown:
-                own = exit_.id.rpartition("/")[2]
-                self._findings.note(own, f"this event happens at most once whenever {element.described} is active")
+                identity = exit_.id.rpartition("/")[2]
+                self._findings.note(identity, f"this event happens at most once whenever {element.described} is active")
 
 
 _WITH_CONTENT = frozenset({NodeKind.ACTIVITY, NodeKind.BLOCK})

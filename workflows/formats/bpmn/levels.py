@@ -25,7 +25,7 @@ class ProcessScope:
     Attributes:
         prefix: Prefix of all ids in the scope: the path of the calls that lead to it.
         catchers: The events around the scope that catch throws in it.
-        calls: Process -> the call activity by which reading left it, in words; the last process is being read.
+        calls: The processes from the outermost to the current one, each with its call activity in words.
         terminator: The exit that ends the scope with its event sub-processes; empty if there is none.
     """
 
@@ -62,12 +62,12 @@ class Level:
     def fragments(self) -> tuple[Level, ...]:
         """The parts that no flow connects, each by itself, in the order of the file."""
         hosts = {event.id: host for host, events in self.boundary.items() for event in events}
-        touching: dict[str, set[str]] = {own: {own} for own in self.nodes}
-        for own in (*self.nodes, *hosts):
-            targets = {flow.target for flow in self.scope.flows.leaving(own)}
-            touching[hosts.get(own, own)] |= targets.intersection(self.nodes)
+        touching: dict[str, set[str]] = {identity: {identity} for identity in self.nodes}
+        for identity in (*self.nodes, *hosts):
+            targets = {flow.target for flow in self.scope.flows.leaving(identity)}
+            touching[hosts.get(identity, identity)] |= targets.intersection(self.nodes)
         return tuple(
-            replace(self, nodes={own: self.nodes[own] for own in part}, event_sub_processes=())
+            replace(self, nodes={identity: self.nodes[identity] for identity in part}, event_sub_processes=())
             for part in overlapping(touching)
         )
 
@@ -114,14 +114,14 @@ class LevelReader:
         if "startEvent" in kinds or level.scope.element.kind == "adHocSubProcess":
             return
         flows = level.scope.flows
-        loose = [own for own in level.nodes if not flows.leaving(own) and not flows.arriving(own)]
+        loose = [identity for identity in level.nodes if not flows.leaving(identity) and not flows.arriving(identity)]
         if len(loose) == len(level.nodes):
             return
-        for own in loose:
-            if level.nodes[own].is_activity and own not in level.boundary:
-                described = level.nodes[own].described
+        for identity in loose:
+            if level.nodes[identity].is_activity and identity not in level.boundary:
+                described = level.nodes[identity].described
                 message = f"no flow leads to or from {described}; it happens beside the rest in every trace: connect it"
-                self._findings.note(own, message)
+                self._findings.note(identity, message)
 
     def _identified(self, scope: ProcessScope) -> list[BpmnElement]:
         """The flow nodes, each with a unique id."""
@@ -141,20 +141,20 @@ class LevelReader:
         return elements
 
     def _identify(self, element: BpmnElement, scope: ProcessScope, number: int) -> None:
-        own = element.id
-        if not own:
+        identity = element.id
+        if not identity:
             described = element.described
             element.set("id", f"{scope.element.id}#{number}")
             message = f'{described} has no id, so that no flow can name it; {element.id} is made: add id="..."'
             self._findings.note(scope.element.id, message)
-        elif self._owners.setdefault(scope.prefix + own, element) is not element:
-            if scope.flows.leaving(own) or scope.flows.arriving(own):
-                other = self._owners[scope.prefix + own].described
+        elif self._owners.setdefault(scope.prefix + identity, element) is not element:
+            if scope.flows.leaving(identity) or scope.flows.arriving(identity):
+                other = self._owners[scope.prefix + identity].described
                 self._findings.refuse(
-                    own, f"{element.described} and {other} have one id, and flows name it; give each its own"
+                    identity, f"{element.described} and {other} have one id, and flows name it; give each its own"
                 )
-            element.set("id", f"{own}#{number}")
-            self._findings.note(own, f"this id is used twice; {element.described} is distinguished")
+            element.set("id", f"{identity}#{number}")
+            self._findings.note(identity, f"this id is used twice; {element.described} is distinguished")
 
     def _handlers(self, scope: ProcessScope, elements: Iterable[BpmnElement]) -> set[str]:
         """The nodes for compensation only: marked as such, or associated with a compensation event."""
@@ -171,16 +171,16 @@ class LevelReader:
         }
         handlers = set(triggers)
         for element in elements:
-            own = element.id
+            identity = element.id
             is_marked = element.flag("isForCompensation", default=False)
-            if not element.is_activity or not (is_marked or own in tied):
+            if not element.is_activity or not (is_marked or identity in tied):
                 is_handler = self._starts_with_compensation(element)
             else:
-                is_handler = not scope.flows.arriving(own) and not scope.flows.leaving(own)
+                is_handler = not scope.flows.arriving(identity) and not scope.flows.leaving(identity)
                 if is_marked and not is_handler:
-                    self._findings.note(own, f"{element.described} is for compensation, but flows lead through it")
+                    self._findings.note(identity, f"{element.described} is for compensation, but flows lead through it")
             if is_handler:
-                handlers.add(own)
+                handlers.add(identity)
         return handlers
 
     def _starts_with_compensation(self, element: BpmnElement) -> bool:
@@ -228,16 +228,16 @@ class LevelReader:
 
     def _links(self, nodes: dict[str, BpmnElement]) -> dict[str, list[str]]:
         caught: dict[str, list[str]] = defaultdict(list)
-        for own, element in nodes.items():
+        for identity, element in nodes.items():
             link = link_of(element, self._document) if element.kind == "intermediateCatchEvent" else None
             if link is not None:
-                caught[link].append(own)
+                caught[link].append(identity)
         return dict(caught)
 
     def _check_borders(self, level: Level) -> None:
         """Check that flows stay in their level and lead to flow nodes."""
-        for own in (*level.nodes, *(event.id for events in level.boundary.values() for event in events)):
-            for flow in level.scope.flows.leaving(own):
+        for identity in (*level.nodes, *(event.id for events in level.boundary.values() for event in events)):
+            for flow in level.scope.flows.leaving(identity):
                 if flow.target not in level.nodes:
                     self._findings.refuse(
                         flow.id,

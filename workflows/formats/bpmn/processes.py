@@ -10,14 +10,14 @@ from workflows.formats.findings import Findings
 from workflows.naming import normalised
 
 
-def choose_process(document: Document, chosen: str | None, findings: Findings) -> BpmnElement:
-    """The process with an id, or with a pool of this id or name; ``chosen`` None: the only candidate.
+def choose_process(document: Document, reference: str | None, findings: Findings) -> BpmnElement:
+    """The process with an id, or with a pool of this id or name; ``reference`` None: the only candidate.
 
     The only candidate is the only process with content, the only process that no other process calls, or the only
     process with activities.
     """
     candidates = [process for process in document.processes if process.has_content]
-    if chosen is None:
+    if reference is None:
         if len(candidates) == 1:
             return candidates[0]
         if not candidates:
@@ -27,7 +27,7 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
             listed = _list(document, [process for process in candidates if process is not outermost])
             findings.note(outermost.id, f"this process is read; others of the file, {listed}, are called by it")
             return outermost
-        active = [process for process in candidates if any(one.is_activity for one in process.descendants())]
+        active = [process for process in candidates if any(element.is_activity for element in process.descendants())]
         if len(active) == 1:
             listed = _list(document, [process for process in candidates if process is not active[0]])
             findings.note(active[0].id, f"this process is read; the others of the file, {listed}, have no activities")
@@ -37,19 +37,23 @@ def choose_process(document: Document, chosen: str | None, findings: Findings) -
         raise findings.refusal(
             "", f"the file has {len(candidates)} processes, {count}; choose one by its id (--process): {listed}"
         )
-    meant = _find(document, chosen)
+    meant = _find(document, reference)
     if len(meant) == 1 and meant[0] in candidates:
         return meant[0]
     if len(meant) == 1:
         raise findings.refusal(meant[0].id, "this process is empty; give it activities, or choose another")
     what = f"{len(meant)} processes are called" if meant else "there is no process"
-    raise findings.refusal("", f"{what} {chosen!r}; choose one of {_list(document, candidates) or 'none'}")
+    raise findings.refusal("", f"{what} {reference!r}; choose one of {_list(document, candidates) or 'none'}")
 
 
 def _outermost(document: Document, candidates: list[BpmnElement]) -> BpmnElement | None:
     """The only process that no other process calls, if this process calls all others, directly or indirectly."""
     calls = {id(process): _called(document, process) for process in candidates}
-    roots = [one for one in candidates if not any(one in calls[id(by)] for by in candidates if by is not one)]
+    roots = [
+        candidate
+        for candidate in candidates
+        if not any(candidate in calls[id(by)] for by in candidates if by is not candidate)
+    ]
     if len(roots) != 1:
         return None
     reached, waiting = [roots[0]], [roots[0]]
@@ -62,10 +66,10 @@ def _outermost(document: Document, candidates: list[BpmnElement]) -> BpmnElement
 
 
 def _called(document: Document, process: BpmnElement) -> list[BpmnElement]:
-    found = (
+    targets = (
         document.find(element.get("calledElement", "")) for element in process.descendants() if element.kind == CALL
     )
-    return [called for called in found if called is not None and called.kind == "process"]
+    return [called for called in targets if called is not None and called.kind == "process"]
 
 
 def note_origin(document: Document, findings: Findings) -> None:
@@ -92,13 +96,13 @@ def note_collaboration(document: Document, findings: Findings) -> None:
             findings.note(collaboration.id, "conversations are left out: only one process is read")
 
 
-def _find(document: Document, chosen: str) -> list[BpmnElement]:
+def _find(document: Document, reference: str) -> list[BpmnElement]:
     """The processes found by the first criterion with a match: id, id of the pool, name of the pool, name."""
-    name = normalised(chosen)
-    by_id = _processes_of(pool for pool in document.participants if pool.id == chosen)
+    name = normalised(reference)
+    by_id = _processes_of(pool for pool in document.participants if pool.id == reference)
     by_name = _processes_of(pool for pool in document.participants if name and pool.name == name)
     ways = (
-        [process for process in document.processes if process.id == chosen],
+        [process for process in document.processes if process.id == reference],
         [process for process in document.processes if process.id in by_id],
         [process for process in document.processes if process.id in by_name],
         [process for process in document.processes if name and process.name == name],
@@ -112,7 +116,7 @@ def _processes_of(pools: Iterable[BpmnElement]) -> set[str]:
 
 def _list(document: Document, processes: list[BpmnElement]) -> str:
     titled = ((process.id, document.title_of(process)) for process in processes[:20])
-    listed = ", ".join(f"{own!r} ({title})" if title else repr(own) for own, title in titled)
+    listed = ", ".join(f"{identity!r} ({title})" if title else repr(identity) for identity, title in titled)
     return f"{listed}, ..." if len(processes) > 20 else listed
 
 

@@ -45,12 +45,12 @@ def read_bpmn(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 
 def _note_unknown_names(document: Document, labels: Labels, findings: Findings) -> None:
-    known = {
+    names = {
         key
         for process in document.processes
         for element in process.descendants()
         if element.is_activity or element.kind in INTERMEDIATE
         for key in (element.id, element.name)
     }
-    for notice in unused_keys(labels.mapping, known):
+    for notice in unused_keys(labels.mapping, names):
         findings.note(notice.element, notice.message)

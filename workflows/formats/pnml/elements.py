@@ -148,7 +148,7 @@ def read_elements(root: Element, findings: NetFindings) -> Drawn:
     """The nodes and arcs of a net or a page, including its inner pages; problems are added to the findings."""
     nodes: dict[str, NetNode] = {}
     arcs: list[Arc] = []
-    known: set[str] = set()
+    identities: set[str] = set()
     arc_ids: set[str] = set()
     for element, page in _walk(root, findings):
         identity, name = element.get("id", ""), local(element)
@@ -162,9 +162,9 @@ def read_elements(root: Element, findings: NetFindings) -> Drawn:
             arc_ids |= {identity} - {""}
             arcs.append(_read_arc(element, findings))
             continue
-        if identity in known:
+        if identity in identities:
             findings.refuse(identity, "the id is given twice; give each place and transition its own")
-        known.add(identity)
+        identities.add(identity)
         if name in _OBJECTS:
             nodes[identity] = _read_node(element, identity, page, findings)
     return Drawn(nodes, tuple(arcs))
@@ -296,8 +296,8 @@ def _read_bends(element: Element) -> tuple[tuple[float, float], ...]:
     graphics = child(element, "graphics")
     if graphics is None:
         return ()
-    found = (_pair(inner) for inner in graphics if local(inner) == "position")
-    return tuple(pair for pair in found if pair is not None)
+    pairs = (_pair(inner) for inner in graphics if local(inner) == "position")
+    return tuple(pair for pair in pairs if pair is not None)
 
 
 def _pair(element: Element) -> tuple[float, float] | None:

@@ -78,19 +78,19 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
     )
 
 
-def _chosen(root: Element, wanted: str | None) -> tuple[Element, Element]:
+def _chosen(root: Element, identity: str | None) -> tuple[Element, Element]:
     """The chosen net, and the part to read: the net itself or a page of it."""
     if local(root) != "pnml":
         raise ModelRefused([("", f"the root is <{local(root)}>; a PNML file begins with <pnml>")])
     nets = [net for net in root if local(net) == "net"]
     if not nets:
         raise ModelRefused([("", "the file has no <net>")])
-    if wanted is not None:
-        found = [(net, part) for net in nets for part in _parts(net) if part.get("id") == wanted]
-        if len(found) == 1:
-            return found[0]
-        count = "several nets or pages have" if found else "no net and no page has"
-        raise ModelRefused([("", f"{count} the id {wanted!r}; the file has {_listed(nets)}")])
+    if identity is not None:
+        matches = [(net, part) for net in nets for part in _parts(net) if part.get("id") == identity]
+        if len(matches) == 1:
+            return matches[0]
+        count = "several nets or pages have" if matches else "no net and no page has"
+        raise ModelRefused([("", f"{count} the id {identity!r}; the file has {_listed(nets)}")])
     if len(nets) > 1:
         raise ModelRefused([("", f"the file has {len(nets)} nets; choose one by its id: {_listed(nets)}")])
     return nets[0], nets[0]
@@ -223,18 +223,18 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Plac
 
 def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: NetFindings) -> tuple[Places, ...]:
     """The given markings; otherwise, for each sink place, a marking with one token in it."""
-    given = [
+    markings = [
         _read_marking(marking, drawn, wired, findings)
         for holder in part.iter()
         if local(holder) == "finalmarkings"
         for marking in holder
         if local(marking) == "marking"
     ]
-    if given:
-        return tuple(dict.fromkeys(given))
-    taken = {place for row in wired.inputs.values() for place in row}
-    taken |= {place for row in wired.resets.values() for place in row}
-    sinks = sorted({place for row in wired.outputs.values() for place in row} - taken)
+    if markings:
+        return tuple(dict.fromkeys(markings))
+    source_places = {place for row in wired.inputs.values() for place in row}
+    source_places |= {place for row in wired.resets.values() for place in row}
+    sinks = sorted({place for row in wired.outputs.values() for place in row} - source_places)
     if not sinks:
         findings.refuse(
             "", "there are no final markings and no sink place; give <finalmarkings>, or a place that nothing leaves"

@@ -62,7 +62,7 @@ def read_tree(content: bytes, options: ReadOptions) -> WorkflowModel:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings of a leaf, or of leaves without their own."""
+    """The simulation settings of a leaf, or the defaults of all leaves."""
 
     attributes: tuple[Attribute, ...]
     duration: Duration | None
@@ -70,7 +70,7 @@ class _Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch of a choice; None without a probability of its own."""
+    """A branch of a choice; its probability is None if the file does not give one."""
 
     tree: ProcessTree
     probability: float | None
@@ -157,10 +157,10 @@ class _Reader:
                 self._refused(path, key, f"unknown key {key.value!r}; a leaf has {', '.join(_LEAF_KEYS)}")
             elif key.value == "probability":
                 self._refused(path, key, "a probability belongs to a branch of xor, or, optional")
-        own = _leaf_settings(entry, path, self._findings)
-        taken = {name for attribute in own.attributes for name in attribute.names}
-        common = tuple(attribute for attribute in self._defaults.attributes if taken.isdisjoint(attribute.names))
-        settings = _Settings((*common, *own.attributes), own.duration or self._defaults.duration)
+        leaf_settings = _leaf_settings(entry, path, self._findings)
+        names = {name for attribute in leaf_settings.attributes for name in attribute.names}
+        common = tuple(attribute for attribute in self._defaults.attributes if names.isdisjoint(attribute.names))
+        settings = _Settings((*common, *leaf_settings.attributes), leaf_settings.duration or self._defaults.duration)
         leaf = child_node(entry, "activity")
         assert leaf is not None
         try:
@@ -181,14 +181,14 @@ class _Reader:
     def _xor(self, entry: yaml.Node, path: str, place: str) -> ProcessTree:
         """An exclusive choice; branches without a probability share the rest equally."""
         branches = [self._branch(*item) for item in self._items(entry, path)]
-        given = [branch.probability for branch in branches if branch.probability is not None]
+        probabilities = [branch.probability for branch in branches if branch.probability is not None]
         trees = tuple(branch.tree for branch in branches) or (Silent(),)
-        if not given:
+        if not probabilities:
             return ExclusiveChoice(trees, (), place)
-        left, open_branches = 1.0 - math.fsum(given), len(branches) - len(given)
-        if left < -1e-9:
-            raise InvalidWorkflow(f"the probabilities of the branches sum to {math.fsum(given):g}, more than 1")
-        share = max(0.0, left) / open_branches if open_branches else 0.0
+        remainder, open_branches = 1.0 - math.fsum(probabilities), len(branches) - len(probabilities)
+        if remainder < -1e-9:
+            raise InvalidWorkflow(f"the probabilities of the branches sum to {math.fsum(probabilities):g}, more than 1")
+        share = max(0.0, remainder) / open_branches if open_branches else 0.0
         shares = (share if branch.probability is None else branch.probability for branch in branches)
         return ExclusiveChoice(trees, tuple(shares), place)
 
@@ -251,9 +251,9 @@ class _Reader:
 
 
 def _several_keys(entry: yaml.Node) -> str:
-    found = f"{len(entry.value)}: {', '.join(keys_of(entry))}" if entry.value else "none"
+    keys = f"{len(entry.value)}: {', '.join(keys_of(entry))}" if entry.value else "none"
     hint = "; wrap it: {branch: .., probability: ..}" if "probability" in keys_of(entry) else ""
-    return f"an operator node has exactly one key, this one {found}{hint}"
+    return f"an operator node has exactly one key, this one {keys}{hint}"
 
 
 def _leaf_settings(entry: yaml.Node, path: str, findings: Findings) -> _Settings:

@@ -152,11 +152,11 @@ _DURATIONS: Mapping[str, Callable[[yaml.Node], Duration]] = {
 }
 
 
-def _only_pair(entry: yaml.Node, known: Mapping[str, object]) -> tuple[str, yaml.Node]:
-    if len(keys_of(entry)) == 1 and keys_of(entry)[0] in known:
+def _only_pair(entry: yaml.Node, forms: Mapping[str, object]) -> tuple[str, yaml.Node]:
+    if len(keys_of(entry)) == 1 and keys_of(entry)[0] in forms:
         ((key, value),) = entry.value
         return key.value, value
-    raise _Unfit(f"write a mapping with exactly one key of {', '.join(known)}")
+    raise _Unfit(f"write a mapping with exactly one key of {', '.join(forms)}")
 
 
 def _items(entry: yaml.Node, count: int, name: str) -> list[yaml.Node]:
