@@ -65,7 +65,7 @@ def hash_of_one(frequencies: Frequencies, attributes: int, rows: int) -> FixedIn
 
 def hash_of_all(frequencies: Frequencies, attributes: int) -> FixedIndex:
     """M-Attr-Hash: all attributes of the most frequent pattern."""
-    pattern = max(frequencies, key=lambda one: frequencies[one])
+    pattern = max(frequencies, key=lambda candidate: frequencies[candidate])
     required = tuple(attribute for attribute in range(attributes) if pattern >> attribute & 1)
     share = BITS // len(required)
     return FixedIndex(tuple(share * (attribute in required) for attribute in range(attributes)), required)

@@ -27,9 +27,10 @@ EXAMPLES: Mapping[int, Frequencies] = {
 def extreme(attributes: int) -> Mapping[str, Frequencies]:
     """All patterns equal; the first or the last attribute alone half of the time; each attribute alone."""
     patterns = 2**attributes
-    rest = 0.5 / (patterns - 1)
+    share = 0.5 / (patterns - 1)
     leading = {
-        name: {**dict.fromkeys(range(patterns), rest), one: 0.5} for name, one in (("asc", 1), ("desc", patterns // 2))
+        name: {**dict.fromkeys(range(patterns), share), pattern: 0.5}
+        for name, pattern in (("asc", 1), ("desc", patterns // 2))
     }
     return {
         "uniform": dict.fromkeys(range(patterns), 1 / patterns),

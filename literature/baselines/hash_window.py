@@ -85,11 +85,11 @@ class HashWindowJoin:
 
     def push(self, items: ItemColumns) -> JoinedColumns:
         """Process items in order; results do not depend on how items are cut into calls."""
-        given = Items(items.kinds, items.inputs, items.keys, items.times_us)
+        kernel_items = Items(items.kinds, items.inputs, items.keys, items.times_us)
         self._written.filled[0] = 0
         item, pending = 0, NIL
         while True:
-            status, item = chain_batch(self._rules, self._state, given, self._written, item, pending)
+            status, item = chain_batch(self._rules, self._state, kernel_items, self._written, item, pending)
             pending = NIL
             if status == DONE:
                 return _columns(self._written)

@@ -94,12 +94,12 @@ class StateEstimator:
 
     def estimates(self) -> list[StateEstimate]:
         """The estimate for each input; infinite where nothing bounds it."""
-        found = []
+        estimates = []
         for number, rate in enumerate(self._rates):
             past = list(rate.means) or [0.0]
             median, high = (float(np.quantile(past, share, method="higher")) for share in (0.5, 0.95))
-            found.append(StateEstimate(mean=self._mean(number), median=median, high=high))
-        return found
+            estimates.append(StateEstimate(mean=self._mean(number), median=median, high=high))
+        return estimates
 
     def records(self, number: int) -> list[KeyRecord]:
         """The sample of closed keys of an input."""
@@ -122,19 +122,19 @@ class StateEstimator:
         return rate * sum(record.events * record.stay_us for record in records) / weight
 
     def _seen(self, key: int) -> SeenKey:
-        seen = self._open.get(key)
-        if seen is None:
+        seen_key = self._open.get(key)
+        if seen_key is None:
             if len(self._open) >= _MOST_OPEN:
                 del self._open[next(iter(self._open))]  # the oldest
-            seen = self._open[key] = SeenKey.of(len(self._windows))
-        return seen
+            seen_key = self._open[key] = SeenKey.of(len(self._windows))
+        return seen_key
 
     def _finish(self, key: int) -> None:
         """Add a key to the sample once all inputs that close keys have closed it."""
-        seen = self._open[key]
+        seen_key = self._open[key]
         inputs = range(len(self._windows))
-        if any(self._closes[number] and math.isinf(seen.closed[number]) for number in inputs):
+        if any(self._closes[number] and math.isinf(seen_key.closed[number]) for number in inputs):
             return
         del self._open[key]
-        for number, record in seen.records(self._windows):
+        for number, record in seen_key.records(self._windows):
             self._records[number].append(record)

@@ -164,7 +164,7 @@ class ClosedSet:
         if is_finite and self.domain == "integer" and high - low < len(self.singles):  # type: ignore[operator]
             self.singles.difference_update(range(low, high + 1))  # type: ignore[arg-type, operator]
         else:
-            self.singles = {one for one in self.singles if not start <= (0, one, 0) < end}
+            self.singles = {key for key in self.singles if not start <= (0, key, 0) < end}
 
     def _with_neighbours(self, start: _Cut, end: _Cut) -> tuple[_Cut, _Cut]:
         """An interval of integers with the single keys right before and after it."""

@@ -63,7 +63,7 @@ class Finished(NamedTuple):
         return Range(high=self.to)
 
 
-Said: TypeAlias = FinitePunctuation | Finished
+Announcement: TypeAlias = FinitePunctuation | Finished
 
 
 class HeldEvent(NamedTuple):
@@ -85,14 +85,16 @@ class Released:
     """
 
     events: list[HeldEvent] = field(default_factory=list)
-    said: list[tuple[int, Said]] = field(default_factory=list)
+    said: list[tuple[int, Announcement]] = field(default_factory=list)
     late: list[HeldEvent] = field(default_factory=list)
 
     def items(self, number: int) -> tuple[ItemColumns, list[Pattern]]:
         """Events and finished keys as items of an input of a join, and the patterns of its closings."""
         rows: list[tuple[Item, int, int, int]] = []
         patterns: list[Pattern] = []
-        finished = [(place, said.pattern) for place, said in self.said if isinstance(said, Finished)]
+        finished = [
+            (place, announcement.pattern) for place, announcement in self.said if isinstance(announcement, Finished)
+        ]
         now = 0
         for place in range(len(self.events) + 1):
             while finished and finished[0][0] == place:
@@ -107,7 +109,7 @@ class Released:
 
     def join(self, later: Released) -> None:
         """Append a later release."""
-        self.said += [(len(self.events) + place, said) for place, said in later.said]
+        self.said += [(len(self.events) + place, announcement) for place, announcement in later.said]
         self.events += later.events
         self.late += later.late
 
@@ -190,8 +192,10 @@ class BufferGenerator:
         """Release the batch after its announcement; then announce the finished keys."""
         for batch in _batches(self._held, self._rules):
             scope = Scope(events=len(batch))
-            said = FinitePunctuation(pattern=_description([event.key for event in batch], self._rules), scope=scope)
-            released.said.append((len(released.events), said))
+            announcement = FinitePunctuation(
+                pattern=_description([event.key for event in batch], self._rules), scope=scope
+            )
+            released.said.append((len(released.events), announcement))
             released.events += batch
         self._held = []
         if self._rules.disorder is None or self._greatest is None:
@@ -216,7 +220,7 @@ def _batches(held: list[HeldEvent], rules: BufferRules) -> Iterator[list[HeldEve
 
 
 def _description(keys: Sequence[int | None], rules: BufferRules) -> Pattern:
-    known = [key for key in keys if key is not None]
-    if rules.names == "values" or len(set(known)) == 1:
-        return OneOf(frozenset(known))
-    return Range(low=min(known), high=max(known))
+    present_keys = [key for key in keys if key is not None]
+    if rules.names == "values" or len(set(present_keys)) == 1:
+        return OneOf(frozenset(present_keys))
+    return Range(low=min(present_keys), high=max(present_keys))

@@ -131,14 +131,14 @@ def read_pattern(form: object) -> Pattern:
     """
     if not isinstance(form, Mapping) or len(form) != 1:
         raise PunctuationRefused(f"a pattern is an object with one of eq, in, range, any, none; got {shown(form)}")
-    ((name, said),) = form.items()
-    if name == "eq" and _is_value(said):
-        return constant(said)
-    if name == "in" and isinstance(said, list) and all(map(_is_value, said)):
-        return OneOf(frozenset(said)) if said else Nothing()
-    if name == "range" and isinstance(said, Mapping):
-        return _read_range(said)
-    if name in ("any", "none") and said is True:
+    ((name, operand),) = form.items()
+    if name == "eq" and _is_value(operand):
+        return constant(operand)
+    if name == "in" and isinstance(operand, list) and all(map(_is_value, operand)):
+        return OneOf(frozenset(operand)) if operand else Nothing()
+    if name == "range" and isinstance(operand, Mapping):
+        return _read_range(operand)
+    if name in ("any", "none") and operand is True:
         return Anything() if name == "any" else Nothing()
     raise PunctuationRefused(f"a pattern is an object with one of eq, in, range, any, none; got {shown(form)}")
 
@@ -147,14 +147,16 @@ def _is_value(value: object) -> bool:
     return isinstance(value, int | float | str) and not isinstance(value, bool)
 
 
-def _read_range(said: Mapping[str, object]) -> Pattern:
-    is_known = set(said) <= {"ge", "gt", "le", "lt"} and not {"ge", "gt"} <= set(said) and not {"le", "lt"} <= set(said)
-    if not is_known or not said or not all(map(_is_value, said.values())):
-        raise PunctuationRefused(f"a range has ge or gt, le or lt, or one of both; got {shown(dict(said))}")
-    low, high = said.get("ge", said.get("gt")), said.get("le", said.get("lt"))
+def _read_range(bounds: Mapping[str, object]) -> Pattern:
+    is_known = (
+        set(bounds) <= {"ge", "gt", "le", "lt"} and not {"ge", "gt"} <= set(bounds) and not {"le", "lt"} <= set(bounds)
+    )
+    if not is_known or not bounds or not all(map(_is_value, bounds.values())):
+        raise PunctuationRefused(f"a range has ge or gt, le or lt, or one of both; got {shown(dict(bounds))}")
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
     if low is not None and high is not None and isinstance(low, str) != isinstance(high, str):
-        raise PunctuationRefused(f"the bounds of a range have one type; got {shown(dict(said))}")
-    return Range(low=low, high=high, has_low="gt" not in said, has_high="lt" not in said)  # type: ignore[arg-type]
+        raise PunctuationRefused(f"the bounds of a range have one type; got {shown(dict(bounds))}")
+    return Range(low=low, high=high, has_low="gt" not in bounds, has_high="lt" not in bounds)  # type: ignore[arg-type]
 
 
 def pattern_form(pattern: Pattern) -> dict[str, object]:

@@ -127,8 +127,8 @@ class PunctuatedJoin:
         self._over = ClosedSet("integer")
         self._open_inside: set[int] = set()  # keys in finished ranges that may still join
         self._applied: set[int] = set()  # keys in ranges that the join knows to be closed
-        self._said: set[int] = set()  # reported keys; those that the join has forgotten stay until they are pruned
-        self._most_said = _FEW
+        self._reported: set[int] = set()  # reported keys; those that the join has forgotten stay until they are pruned
+        self._most_reported = _FEW
         self._counts = dict.fromkeys(_FIELDS, 0)
         self._now_us = -(2**62)
 
@@ -196,7 +196,7 @@ class PunctuatedJoin:
             "over": _range_pairs(self._over),
             "open_inside": sorted(self._open_inside),
             "applied": sorted(self._applied),
-            "said": sorted(self._said),
+            "said": sorted(self._reported),
             "counts": self._counts,
             "now_us": self._now_us,
         }
@@ -213,7 +213,7 @@ class PunctuatedJoin:
             self._closed = [_from_pairs(pairs) for pairs in ranges["closed"]]
             self._over = _from_pairs(ranges["over"])
             self._open_inside, self._applied = set(ranges["open_inside"]), set(ranges["applied"])
-            self._said = set(ranges["said"])
+            self._reported = set(ranges["said"])
             self._counts = {name: int(ranges["counts"][name]) for name in _FIELDS}
             self._now_us = int(ranges["now_us"])
         except (KeyError, ValueError, TypeError) as error:
@@ -257,23 +257,23 @@ class PunctuatedJoin:
 
     def _close_range(self, gathered: _Gathered, number: int, pattern: Range | Anything, place: int) -> None:
         """Close the known keys of a range, and report the range as over except for the keys that are still open."""
-        known = self._known()
-        inside = {key for key in known if self._closed[number].covers(key)}
+        known_keys = self._known_keys()
+        inside = {key for key in known_keys if self._closed[number].covers(key)}
         closings = _Pending()
         for key in sorted(inside):
             closings.add(Item.CLOSING, number, key, self._now_us, place)
         duplicates = self._join.stats.duplicates
-        self._applied = (self._applied & known) | inside
-        self._open_inside &= known
+        self._applied = (self._applied & known_keys) | inside
+        self._open_inside &= known_keys
         self._flush(closings, gathered)
         self._counts["duplicates"] -= self._join.stats.duplicates - duplicates
-        self._said &= known
-        still_open = {key for key in inside if not self.is_over(key)} - self._said
+        self._reported &= known_keys
+        still_open = {key for key in inside if not self.is_over(key)} - self._reported
         self._open_inside |= still_open
         self._over.add(pattern)
         gathered.over.append(OverRange(item=place, pattern=pattern, but=frozenset(still_open)))
 
-    def _known(self) -> set[int]:
+    def _known_keys(self) -> set[int]:
         keys = self._join.keys() * np.uint64(_BACK)
         return set(keys.view(np.int64).tolist())
 
@@ -281,34 +281,34 @@ class PunctuatedJoin:
         """Push the pending items into the join."""
         if not pending.rows:
             return
-        found = self._join.push(ItemColumns.of(pending.rows))
+        joined = self._join.push(ItemColumns.of(pending.rows))
         origins = np.array(pending.origins, np.int32)
-        keys = found.closing_keys * np.uint64(_BACK)
-        is_said = np.array([not self.is_over(key) for key in keys.view(np.int64).tolist()], np.bool_)
-        self._note(keys.view(np.int64)[is_said].tolist())
+        keys = joined.closing_keys * np.uint64(_BACK)
+        is_new = np.array([not self.is_over(key) for key in keys.view(np.int64).tolist()], np.bool_)
+        self._note(keys.view(np.int64)[is_new].tolist())
         gathered.parts.append(
             replace(
-                found,
-                result_items=origins[found.result_items],
-                closing_keys=keys[is_said],
-                closing_causes=found.closing_causes[is_said],
-                closing_times_us=found.closing_times_us[is_said],
-                closing_items=origins[found.closing_items[is_said]],
-                violations=origins[found.violations],
+                joined,
+                result_items=origins[joined.result_items],
+                closing_keys=keys[is_new],
+                closing_causes=joined.closing_causes[is_new],
+                closing_times_us=joined.closing_times_us[is_new],
+                closing_items=origins[joined.closing_items[is_new]],
+                violations=origins[joined.violations],
             )
         )
         pending.rows.clear()
         pending.origins.clear()
-        if self._fails and len(found.violations):
+        if self._fails and len(joined.violations):
             raise PunctuationBroken("an event came on an input that had closed its key")
 
     def _note(self, keys: list[int]) -> None:
         """Remember keys that were reported as over."""
-        self._said.update(keys)
+        self._reported.update(keys)
         self._open_inside.difference_update(keys)
-        if len(self._said) > self._most_said:
-            self._said &= self._known()
-            self._most_said = max(_FEW, 2 * len(self._said))
+        if len(self._reported) > self._most_reported:
+            self._reported &= self._known_keys()
+            self._most_reported = max(_FEW, 2 * len(self._reported))
 
     def _joined(self, gathered: _Gathered) -> JoinedColumns:
         if not gathered.parts:
@@ -326,7 +326,7 @@ class PunctuatedJoin:
 
 def _range_pairs(closed: ClosedSet) -> list[list[int | None]]:
     """The intervals as pairs of inclusive bounds, which integers allow."""
-    return [[one.low, one.high] for one in closed.intervals()]  # type: ignore[list-item]
+    return [[interval.low, interval.high] for interval in closed.intervals()]  # type: ignore[list-item]
 
 
 def _from_pairs(pairs: Sequence[Sequence[int | None]]) -> ClosedSet:

@@ -88,11 +88,11 @@ def sampled_punctuation(
         A ``per-event`` punctuation whose scope is the held events, which the input releases next.
     """
     drawn = chance.integers(0, len(keys), sample).tolist()
-    kept = sum(not matches(absent, keys[place]) for place in drawn)
+    kept_count = sum(not matches(absent, keys[place]) for place in drawn)
     return ProbablePunctuation(
         pattern=absent,
         scope=Scope(events=len(keys)),
-        probability=least_share(kept, sample, risk),
+        probability=least_share(kept_count, sample, risk),
         reading="per-event",
     )
 

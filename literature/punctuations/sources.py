@@ -71,7 +71,7 @@ def with_punctuations(
         punctuations: Number of punctuations in a unit of time.
         lags: The lag of each input with these punctuations alone.
     """
-    after = [replace(one, lag=min(one.lag, lag)) for one, lag in zip(inputs, lags, strict=True)]
+    after = [replace(rates, lag=min(rates.lag, lag)) for rates, lag in zip(inputs, lags, strict=True)]
     after[number] = replace(after[number], punctuations=after[number].punctuations + punctuations)
     return after
 
@@ -102,15 +102,15 @@ def saving_of(
     unit = costs or UnitCosts()
 
     def work(inputs: Sequence[InputRates]) -> float:
-        each = [punctuated_cost(inputs, one, unit, buckets=buckets, sharing=sharing) for one in range(len(inputs))]
+        each = [punctuated_cost(inputs, place, unit, buckets=buckets, sharing=sharing) for place in range(len(inputs))]
         return sum(each)
 
     held = sum(map(state_size, before)) - sum(map(state_size, after))
     return Saving(held_bytes=held * event_bytes, work=work(before) - work(after))
 
 
-def _is_endless(one: InputRates) -> bool:
-    return math.isinf(one.lag) and math.isinf(one.window)
+def _is_endless(rates: InputRates) -> bool:
+    return math.isinf(rates.lag) and math.isinf(rates.window)
 
 
 def net_gain(candidate: Candidate, weights: Weights) -> float:
@@ -128,7 +128,9 @@ def worthwhile(candidates: Iterable[Candidate], used: Iterable[str], weights: We
         weights: Weights of the gain.
     """
     allowed = frozenset(used)
-    gains = {one.attribute: net_gain(one, weights) for one in candidates if one.attribute in allowed}
+    gains = {
+        candidate.attribute: net_gain(candidate, weights) for candidate in candidates if candidate.attribute in allowed
+    }
     return sorted((name for name, gain in gains.items() if gain > 0), key=lambda name: (-gains[name], name))
 
 
@@ -160,13 +162,13 @@ class SourceChoice:
     def evaluate(self) -> list[str]:
         """Count an evaluation; return the sources whose rest is over, which are enabled again."""
         again = []
-        for source, left in list(self.disabled.items()):
-            if left == 1:
+        for source, evaluations in list(self.disabled.items()):
+            if evaluations == 1:
                 again.append(source)
                 del self.disabled[source]
                 self._useless[source] = 0
-            elif left > 1:
-                self.disabled[source] = left - 1
+            elif evaluations > 1:
+                self.disabled[source] = evaluations - 1
         return again
 
     def dump(self) -> dict[str, dict[str, int]]:

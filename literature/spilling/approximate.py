@@ -115,10 +115,10 @@ class ApproximateJoin:
         self, items: ItemColumns, patterns: Sequence[Pattern] = (), payloads: Sequence[bytes | None] | None = None
     ) -> SpilledColumns:
         """Process items, as ``SpillingJoin.push`` does."""
-        found = self._join.push(items, patterns, payloads)
+        joined = self._join.push(items, patterns, payloads)
         if any(self._purged):
-            self._observe(items, patterns, set(found.violations.tolist()))
-        return found
+            self._observe(items, patterns, set(joined.violations.tolist()))
+        return joined
 
     def announce(self, number: int, hint: Hint, time_us: int) -> Announced:
         """Process a hint of an input about its next events.
@@ -126,13 +126,13 @@ class ApproximateJoin:
         Raises:
             PunctuationRefused: The pattern of the hint has values that are no integers.
         """
-        found = self._join.announce(number, hint, time_us)
+        joined = self._join.announce(number, hint, time_us)
         if not isinstance(hint, ProbablePunctuation) or not hint.scope.is_rest:
-            return Announced(found=found, purged=0, over=None)
+            return Announced(found=joined, purged=0, over=None)
         purged = self._purge(number, hint)
         over = self._probably_over(number, hint)
         self._announced[number].append(hint)
-        return Announced(found=found, purged=purged, over=over)
+        return Announced(found=joined, purged=purged, over=over)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
@@ -167,13 +167,13 @@ class ApproximateJoin:
         keys = self._join.droppable(1 - number, hint.pattern)
         if events is None or not len(keys):
             return 0
-        known, fresh = np.unique(keys, return_counts=True)
-        sizes = fresh + np.array([counts[key] for key in known.tolist()], np.int64)
+        distinct_keys, fresh = np.unique(keys, return_counts=True)
+        sizes = fresh + np.array([counts[key] for key in distinct_keys.tolist()], np.int64)
         for most in np.unique(sizes)[::-1].tolist():
             risk = Risk.of(hint, events, most)
             if self._budget.allows(risk, self._rules, self.emitted):
                 self._budget = self._budget.with_risk(risk)
-                dropped = self._join.drop(1 - number, known[sizes <= most])
+                dropped = self._join.drop(1 - number, distinct_keys[sizes <= most])
                 counts.update(dropped.tolist())
                 return len(dropped)
         return 0
@@ -181,9 +181,9 @@ class ApproximateJoin:
     def _observe(self, items: ItemColumns, patterns: Sequence[Pattern], violations: set[int]) -> None:
         """Count the results that items would have had with purged events; forget the counts of closed keys."""
         keys = items.keys.view(np.int64)
-        known = np.array(sorted(set().union(*self._purged)), np.int64)
+        purged_keys = np.array(sorted(set().union(*self._purged)), np.int64)
         is_closing = (items.kinds == Item.CLOSING) & self._join.rules.uses_punctuations
-        for place in np.flatnonzero(is_closing | ((items.kinds == Item.EVENT) & np.isin(keys, known))).tolist():
+        for place in np.flatnonzero(is_closing | ((items.kinds == Item.EVENT) & np.isin(keys, purged_keys))).tolist():
             purged = self._purged[1 - int(items.inputs[place])]
             if is_closing[place]:
                 _forget(purged, patterns[int(keys[place])])
@@ -192,8 +192,8 @@ class ApproximateJoin:
 
     def _probably_over(self, number: int, hint: ProbablePunctuation) -> ProbablyOver | None:
         """The finished keys of a hint, if both inputs have finished them or no event of this input is stored."""
-        if (other := self._other_says(number, hint.pattern)) is not None:
-            cause, probability = Cause.REGULAR, inherited(Cause.REGULAR, hint.probability, other)
+        if (other_probability := self._other_says(number, hint.pattern)) is not None:
+            cause, probability = Cause.REGULAR, inherited(Cause.REGULAR, hint.probability, other_probability)
         elif not self._join.may_hold(number, hint.pattern):
             cause, probability = Cause.IMMEDIATE, inherited(Cause.IMMEDIATE, hint.probability)
         else:
@@ -204,12 +204,14 @@ class ApproximateJoin:
         """The probability that the other input has finished all keys of a pattern; None: it announced no such thing."""
         if self._join.has_closed(1 - number, pattern):
             return 1.0
-        said = [one.probability for one in self._announced[1 - number] if one.pattern == pattern]
-        return max(said, default=None)
+        probabilities = [
+            punctuation.probability for punctuation in self._announced[1 - number] if punctuation.pattern == pattern
+        ]
+        return max(probabilities, default=None)
 
 
 def _forget(purged: Counter[int], pattern: Pattern) -> None:
     """Forget the counts of keys that the other input has closed, as none of their results are lost any more."""
-    named = pattern.values if isinstance(pattern, OneOf) else [key for key in purged if matches(pattern, key)]
-    for key in named:
+    closed_keys = pattern.values if isinstance(pattern, OneOf) else [key for key in purged if matches(pattern, key)]
+    for key in closed_keys:
         purged.pop(int(key), None)

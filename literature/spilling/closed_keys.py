@@ -43,8 +43,8 @@ class ClosedKeys:
         self.changes = [0, 0]
         self._bounds: list[tuple[int, NDArray[np.int64]]] = [(-1, np.zeros((0, 2), np.int64))] * 2
         self._filled = 0
-        for closed, said in zip(self.sets, patterns, strict=True):
-            for pattern in said:
+        for closed, input_patterns in zip(self.sets, patterns, strict=True):
+            for pattern in input_patterns:
                 closed.add(pattern)
         self.table = self._rebuilt()
 
@@ -77,7 +77,9 @@ class ClosedKeys:
         """Whether an input has closed a key from ``low`` to ``high``; a forgotten key may count."""
         if self._bounds[number][0] != self.changes[number]:
             closed = self.sets[number]
-            pairs = [_bounds(one) for one in closed.intervals()] + [(int(key), int(key)) for key in closed.singles]
+            pairs = [_bounds(interval) for interval in closed.intervals()] + [
+                (int(key), int(key)) for key in closed.singles
+            ]
             self._bounds[number] = self.changes[number], np.array(sorted(pairs), np.int64).reshape(-1, 2)
         bounds = self._bounds[number][1]
         place = int(np.searchsorted(bounds[:, 0], high, "right")) - 1
@@ -100,7 +102,7 @@ class ClosedKeys:
         self._filled = 0
         for number, keys in enumerate(singles):
             self._filled += close_hashes(slots, hashes_of(keys), np.uint64(1 << number))
-        intervals = [[_bounds(one) for one in closed.intervals()] for closed in self.sets]
+        intervals = [[_bounds(interval) for interval in closed.intervals()] for closed in self.sets]
         bounds = np.zeros((2, 2, max(map(len, intervals))), np.int64)
         for number, ranges in enumerate(intervals):
             for place, pair in enumerate(ranges):
@@ -109,6 +111,8 @@ class ClosedKeys:
         return ClosedTable(slots, bounds[0].copy(), bounds[1].copy(), sizes)
 
 
-def _bounds(one: Range) -> tuple[int, int]:
+def _bounds(interval: Range) -> tuple[int, int]:
     """Least and greatest key of an interval of integers."""
-    return _LEAST if one.low is None else int(one.low), _GREATEST if one.high is None else int(one.high)
+    return _LEAST if interval.low is None else int(interval.low), _GREATEST if interval.high is None else int(
+        interval.high
+    )

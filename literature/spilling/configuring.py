@@ -82,10 +82,10 @@ def propagate_for_consumer(observed: Observed, settings: Settings) -> Settings:
         "none": "none",
     }
     mode = modes[observed.consumer] if observed.rules.uses_punctuations else "none"
-    both = {Component.INDEX_BUILD, Component.PROPAGATION}
-    wanted = default_rows(mode, is_index_eager=mode == "on-zero", purges=observed.rules.uses_punctuations)
-    others = [row for row in settings.rows if not both & set(row.components)]
-    return replace(settings, rows=(*others, *(row for row in wanted if both & set(row.components))))
+    components = {Component.INDEX_BUILD, Component.PROPAGATION}
+    index_rows = default_rows(mode, is_index_eager=mode == "on-zero", purges=observed.rules.uses_punctuations)
+    other_rows = [row for row in settings.rows if not components & set(row.components)]
+    return replace(settings, rows=(*other_rows, *(row for row in index_rows if components & set(row.components))))
 
 
 def propagate_in_batches(observed: Observed, settings: Settings) -> Settings:

@@ -100,16 +100,16 @@ class DiskBuckets:
         stored = [self._read(bucket, number, sides, closed) for number in (0, 1)]
         together = [BucketRows.together([rows for _, rows in read]) for read in stored]
         first, second = (BucketSide(together[number].rows, in_memory[number]) for number in (0, 1))
-        found = leftover_pairs(first, second, int(self.covered[bucket]))
-        self._memory.emit(found.members, found.times, item)
+        pairs = leftover_pairs(first, second, int(self.covered[bucket]))
+        self._memory.emit(pairs.members, pairs.times, item)
         self.covered[bucket], self.uncovered[bucket] = self._memory.counter(kernel.SEQUENCE), 0
         for number in (0, 1):
             if self._payloads is not None:
-                joined = together[number].where(np.isin(together[number].rows["arrived"], found.members[:, number]))
+                joined = together[number].where(np.isin(together[number].rows["arrived"], pairs.members[:, number]))
                 self._payloads.note_read(joined.rows["arrived"], joined.payloads)
             self._memory.clear(kernel.BUFFER, number, bucket, is_gone=True)
             self._delete_closed(number, bucket, stored[number], closed)
-        return found
+        return pairs
 
     def read_back(self, bucket: int, hints: Hints, least: int, room: int) -> NDArray[np.int64]:
         """Move hot events of a bucket that was just covered back into memory.
@@ -125,8 +125,12 @@ class DiskBuckets:
         """
         back: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
         for number in (0, 1):
-            blocks = [one for one in self.files.blocks((number, bucket)) if hints.may_be_hot(number, one, least)]
-            given = []
+            blocks = [
+                candidate
+                for candidate in self.files.blocks((number, bucket))
+                if hints.may_be_hot(number, candidate, least)
+            ]
+            replacements = []
             for block, events in zip(blocks, self.files.read_blocks(blocks), strict=True):
                 is_hot = hints.hot(number, events.rows["key"], least)
                 is_hot &= np.cumsum(is_hot) <= room
@@ -138,21 +142,21 @@ class DiskBuckets:
                 self._memory.state.on_disk[number, bucket] -= len(hot)
                 if self._payloads is not None:
                     self._payloads.note_back(hot.rows["arrived"], hot.payloads)
-                given.append((block, events.where(~is_hot)))
+                replacements.append((block, events.where(~is_hot)))
                 back.append(hot.rows["arrived"])
-            if given:
-                self.files.give_up((number, bucket), given)
+            if replacements:
+                self.files.give_up((number, bucket), replacements)
         return np.concatenate(back)
 
     def hot_buckets(self, hints: Hints, least: int) -> dict[int, int]:
         """The buckets that may have hot events on disk, each with the number of events in the blocks concerned."""
-        found: dict[int, int] = {}
+        event_counts: dict[int, int] = {}
         for bucket in range(len(self.covered)):
             blocks = [(number, block) for number in (0, 1) for block in self.files.blocks((number, bucket))]
             hot = [block.events for number, block in blocks if hints.may_be_hot(number, block, least)]
             if hot:
-                found[bucket] = sum(hot)
-        return found
+                event_counts[bucket] = sum(hot)
+        return event_counts
 
     def may_hold(self, number: int, pattern: Pattern) -> bool:
         """Whether a block of an input may have keys of a pattern."""
@@ -178,23 +182,23 @@ class DiskBuckets:
         """Read the blocks of an input that may have new pairs, or events of newly closed keys."""
         blocks, changes = sides[number].blocks, closed.changes[1 - number]
         has_pairs = blocks_with_pairs(sides[number], sides[1 - number], int(self.covered[bucket]))
-        wanted = []
+        wanted_blocks = []
         for block, is_wanted in zip(blocks, has_pairs, strict=True):
             may_be_closed = block.cleaned < changes and closed.meets(1 - number, block.low, block.high)
             if is_wanted or may_be_closed:
-                wanted.append(block)
+                wanted_blocks.append(block)
             else:
                 self.files.traffic.skipped_events += block.events
             block.cleaned = changes
-        return list(zip(wanted, self.files.read_blocks(wanted), strict=True))
+        return list(zip(wanted_blocks, self.files.read_blocks(wanted_blocks), strict=True))
 
     def _delete_closed(self, number: int, bucket: int, read: _Read, closed: ClosedKeys) -> None:
-        given = []
+        replacements = []
         for block, events in read:
             is_over = closed.covers(1 - number, events.rows["key"])
             if is_over.any():
                 drop_resident(self._memory.state, number, np.ascontiguousarray(events.rows["hash"][is_over]))
                 self._memory.state.on_disk[number, bucket] -= np.count_nonzero(is_over)
-                given.append((block, events.where(~is_over)))
-        if given:
-            self.files.give_up((number, bucket), given)
+                replacements.append((block, events.where(~is_over)))
+        if replacements:
+            self.files.give_up((number, bucket), replacements)

@@ -33,7 +33,10 @@ def blocks_with_pairs(mine: FencedSide, other: FencedSide, covered: int) -> list
     """
     order = np.argsort(other.in_memory["key"], kind="stable")
     keys, arrived = other.in_memory["key"][order], other.in_memory["arrived"][order]
-    fences = np.array([(one.low, one.high, one.arrived, one.flushed) for one in other.blocks], np.int64).reshape(-1, 4)
+    fences = np.array(
+        [(other_block.low, other_block.high, other_block.arrived, other_block.flushed) for other_block in other.blocks],
+        np.int64,
+    ).reshape(-1, 4)
     return [
         _has_partner_in_memory(block, keys, arrived, covered) or _has_partner_on_disk(block, fences, covered)
         for block in mine.blocks

@@ -177,12 +177,12 @@ class BucketFiles:
             self.traffic.read_blocks += 1
         return parts
 
-    def give_up(self, bucket: _Bucket, given: Sequence[tuple[Block, BucketRows]]) -> None:
+    def give_up(self, bucket: _Bucket, replacements: Sequence[tuple[Block, BucketRows]]) -> None:
         """Replace blocks of a bucket by others with only some of their events."""
-        for block, kept in given:
+        for block, remainder in replacements:
             self._blocks[bucket].remove(block)
-            if len(kept):
-                self.append(bucket, kept).cleaned = block.cleaned
+            if len(remainder):
+                self.append(bucket, remainder).cleaned = block.cleaned
             self._files.drop(block.file)
         if not self._blocks[bucket]:
             del self._blocks[bucket]
@@ -208,10 +208,14 @@ class BucketFiles:
         Raises:
             JoinStateError: A file is missing or damaged.
         """
-        named = [(number, bucket, [(BlockFile(*one[:2]), one[2]) for one in some]) for number, bucket, some in saved]
-        self._files.restore(file for _, _, some in named for file, _ in some)
+        buckets = [
+            (number, bucket, [(BlockFile(*saved_block[:2]), saved_block[2]) for saved_block in blocks])
+            for number, bucket, blocks in saved
+        ]
+        self._files.restore(file for _, _, blocks in buckets for file, _ in blocks)
         self._blocks = {
-            (number, bucket): [self._restored(file, events) for file, events in some] for number, bucket, some in named
+            (number, bucket): [self._restored(file, events) for file, events in blocks]
+            for number, bucket, blocks in buckets
         }
 
     def clear(self) -> None:
@@ -220,10 +224,10 @@ class BucketFiles:
         self._blocks.clear()
 
     def _restored(self, file: BlockFile, events: int) -> Block:
-        found = _events_in(self._files, file)
-        if len(found) != events:
-            raise JoinStateError(f"the file {file.name} has {len(found)} events, not {events}")
-        return Block.of(found.rows, file)
+        bucket_rows = _events_in(self._files, file)
+        if len(bucket_rows) != events:
+            raise JoinStateError(f"the file {file.name} has {len(bucket_rows)} events, not {events}")
+        return Block.of(bucket_rows.rows, file)
 
 
 def _content(events: BucketRows) -> bytes:

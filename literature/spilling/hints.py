@@ -74,11 +74,11 @@ class Hints:
         """Sequence number of the first event in the scope of an active hint; at least one must be active."""
         return min(hint.begun for hint in self._active)
 
-    def add(self, number: int, said: Hint, now_us: int, sequence: int) -> None:
+    def add(self, number: int, hint: Hint, now_us: int, sequence: int) -> None:
         """Add a hint of an input about its events from a sequence number on."""
-        scope = said.scope
+        scope = hint.scope
         until = None if scope.us is None else now_us + scope.us
-        self._active.append(ActiveHint(number, said, scope.events, until, sequence))
+        self._active.append(ActiveHint(number, hint, scope.events, until, sequence))
 
     def pass_items(self, items: Arriving, first: int, last: int, now_us: int) -> None:
         """Count the items from ``first`` to before ``last``, and drop hints whose scopes have ended."""

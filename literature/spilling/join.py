@@ -125,7 +125,7 @@ class SpillingJoin:
 
     def droppable(self, number: int, pattern: Pattern) -> NDArray[np.int64]:
         """Keys, within a pattern, of an input's events in memory that have no pairs left with events on disk."""
-        keys = [self._memory.rows(kernel.MEMORY, number, one)["key"] for one in self._memory.unindebted(number)]
+        keys = [self._memory.rows(kernel.MEMORY, number, bucket)["key"] for bucket in self._memory.unindebted(number)]
         together = np.concatenate([np.zeros(0, np.int64), *keys])
         return together[inside_of(pattern, together)]
 
@@ -320,19 +320,19 @@ class SpillingJoin:
     def _configure(self, configurator: Configurator) -> None:
         """Let rules change thresholds and the registry, between two items."""
         current = Settings(thresholds=self._thresholds, rows=self._rows)
-        chosen = configurator.decide(self._rules, self.stats, self._monitor.live, current)
-        self.tune(chosen.thresholds, chosen.rows)
+        settings = configurator.decide(self._rules, self.stats, self._monitor.live, current)
+        self.tune(settings.thresholds, settings.rows)
 
     def _hashed(self, items: ItemColumns) -> Arriving:
         keys = np.ascontiguousarray(items.keys).view(np.int64)
         hashes = hashes_of(keys)
-        chosen = hashes >> _HIGH_BITS if self._rules.placement == "scattered" else keys.view(np.uint64)
+        bucket_bits = hashes >> _HIGH_BITS if self._rules.placement == "scattered" else keys.view(np.uint64)
         return Arriving(
             kinds=items.kinds,
             inputs=items.inputs,
             keys=keys,
             hashes=hashes,
-            buckets=(chosen & np.uint64(self._rules.buckets - 1)).astype(np.int32),
+            buckets=(bucket_bits & np.uint64(self._rules.buckets - 1)).astype(np.int32),
             times=items.times_us,
         )
 
@@ -469,17 +469,17 @@ class SpillingJoin:
                 return np.arange(self._rules.buckets, dtype=np.int32)
             keys.extend(int(value) for value in pattern.values)
         mask = np.uint64(self._rules.buckets - 1)
-        chosen = hashes_of(keys) >> _HIGH_BITS
+        bucket_bits = hashes_of(keys) >> _HIGH_BITS
         if self._rules.placement == "modulo":
-            chosen = np.asarray(keys, np.int64).view(np.uint64)
-        return np.unique(chosen & mask).astype(np.int32)
+            bucket_bits = np.asarray(keys, np.int64).view(np.uint64)
+        return np.unique(bucket_bits & mask).astype(np.int32)
 
     def _relocate(self) -> None:
         """Write events to disk until few enough are in memory: first events that are not hot, then largest buckets."""
-        kept = int(_KEPT_SHARE * self._thresholds.memory_events)
+        kept_events = int(_KEPT_SHARE * self._thresholds.memory_events)
         self._pass_scopes(self._item + 1)
-        self._make_room(kept)
-        while self._memory.counter(kernel.IN_MEMORY) > kept:
+        self._make_room(kept_events)
+        while self._memory.counter(kernel.IN_MEMORY) > kept_events:
             number, bucket = self._memory.victim()
             rows = self._disk.events_in(number, bucket)
             self._disk.flush(number, bucket, rows, self._thresholds.block_events)
@@ -487,11 +487,11 @@ class SpillingJoin:
                 self._memory.clear(part, number, bucket, is_gone=False)
             self._counts.relocations += 1
 
-    def _make_room(self, kept: int) -> None:
-        """Write cold events, then other events that are not hot, to disk until ``kept`` are left in memory."""
+    def _make_room(self, kept_events: int) -> None:
+        """Write cold events, then other events that are not hot, to disk until ``kept_events`` are left in memory."""
         if self._hints:
-            self._relocate_chosen(kept, self._is_cold)
-            self._relocate_chosen(kept, self._is_not_hot)
+            self._relocate_chosen(kept_events, self._is_cold)
+            self._relocate_chosen(kept_events, self._is_not_hot)
 
     def _is_cold(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         return self._hints.cold(number, keys, self._thresholds.scope_events)
@@ -499,15 +499,15 @@ class SpillingJoin:
     def _is_not_hot(self, number: int, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         return ~self._hints.hot(number, keys, self._thresholds.scope_events)
 
-    def _relocate_chosen(self, kept: int, choose: _Choice) -> None:
-        """Write chosen events to disk until ``kept`` are left in memory, from buckets with most chosen events first."""
+    def _relocate_chosen(self, kept_events: int, choose: _Choice) -> None:
+        """Write chosen events to disk until ``kept_events`` are left, from buckets with most chosen events first."""
         sizes = []
         for number in (0, 1):
             for bucket in range(self._rules.buckets):
                 keys = self._memory.rows(kernel.MEMORY, number, bucket)["key"]
                 sizes.append((int(np.count_nonzero(choose(number, keys))), number, bucket))
         for size, number, bucket in sorted(sizes, reverse=True):
-            if size == 0 or self._memory.counter(kernel.IN_MEMORY) <= kept:
+            if size == 0 or self._memory.counter(kernel.IN_MEMORY) <= kept_events:
                 return
             rows = self._memory.rows(kernel.MEMORY, number, bucket)
             is_chosen = choose(number, rows["key"])
@@ -522,12 +522,12 @@ class SpillingJoin:
         hot = self._disk.hot_buckets(self._hints, least)
         if not hot:
             return
-        kept = int(_KEPT_SHARE * self._thresholds.memory_events)
+        kept_events = int(_KEPT_SHARE * self._thresholds.memory_events)
         for bucket in hot:
             self._join_disk(bucket)
-        self._make_room(kept - sum(hot.values()))
+        self._make_room(kept_events - sum(hot.values()))
         for bucket in hot:
-            room = kept - self._memory.counter(kernel.IN_MEMORY)
+            room = kept_events - self._memory.counter(kernel.IN_MEMORY)
             if room > 0:
                 back = self._disk.read_back(bucket, self._hints, least, room).tolist()
                 self._read_back.update(back)
@@ -549,13 +549,13 @@ class SpillingJoin:
 
     def _join_disk(self, bucket: int) -> None:
         """Cover a bucket by a disk join."""
-        found = self._disk.cover(bucket, self._closed, self._item)
-        if found is None:
+        pairs = self._disk.cover(bucket, self._closed, self._item)
+        if pairs is None:
             return
-        self._counts.disk_results += len(found.times)
+        self._counts.disk_results += len(pairs.times)
         self._counts.disk_joins += 1
         if self._hints:
-            later = found.members.max(axis=1, initial=-1)
+            later = pairs.members.max(axis=1, initial=-1)
             self.traffic.stalls += int(np.count_nonzero(later >= self._hints.begun))
 
     def _propagate(self) -> None:

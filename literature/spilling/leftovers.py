@@ -38,19 +38,19 @@ def leftover_pairs(first: BucketSide, second: BucketSide, covered: int) -> Lefto
         covered: Sequence number at which the bucket was last covered; 0: never.
     """
     everything = np.concatenate([second.on_disk, second.in_memory])
-    found = [
+    candidates = [
         *_unemitted(first.on_disk, everything, covered),
         *_unemitted(first.in_memory, second.on_disk, covered),
     ]
-    pairs = [part for part in found if len(part[0])]
+    pairs = [part for part in candidates if len(part[0])]
     if not pairs:
         return LeftoverPairs(np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
-    ones = np.concatenate([one for one, _ in pairs])
-    others = np.concatenate([other for _, other in pairs])
-    later = np.maximum(ones["arrived"], others["arrived"])
-    order = np.lexsort((np.minimum(ones["arrived"], others["arrived"]), later))
-    members = np.column_stack([ones["arrived"], others["arrived"]])[order]
-    return LeftoverPairs(members, np.maximum(ones["time"], others["time"])[order])
+    first_events = np.concatenate([first_rows for first_rows, _ in pairs])
+    second_events = np.concatenate([second_rows for _, second_rows in pairs])
+    later = np.maximum(first_events["arrived"], second_events["arrived"])
+    order = np.lexsort((np.minimum(first_events["arrived"], second_events["arrived"]), later))
+    members = np.column_stack([first_events["arrived"], second_events["arrived"]])[order]
+    return LeftoverPairs(members, np.maximum(first_events["time"], second_events["time"])[order])
 
 
 _Matches = tuple[NDArray[np.void], NDArray[np.void]]

@@ -34,9 +34,9 @@ class Thresholds:
     scope_events: int = 1
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            if getattr(self, each.name) < 1:
-                raise JoinRefused(f"the threshold {each.name} is at least 1, not {getattr(self, each.name)}")
+        for threshold in fields(self):
+            if getattr(self, threshold.name) < 1:
+                raise JoinRefused(f"the threshold {threshold.name} is at least 1, not {getattr(self, threshold.name)}")
 
 
 @dataclass(slots=True)

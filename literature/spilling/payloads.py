@@ -34,7 +34,9 @@ class PayloadStore:
     def of(self, sequences: NDArray[np.int64]) -> pa.BinaryArray:
         """The payloads of events that are in memory, or left it or were read during the current batch."""
         held, read = self._held, self._read
-        return pa.array([held[one] if one in held else read[one] for one in sequences.tolist()], pa.binary())
+        return pa.array(
+            [held[sequence] if sequence in held else read[sequence] for sequence in sequences.tolist()], pa.binary()
+        )
 
     def note_flushed(self, sequences: NDArray[np.int64]) -> None:
         """Note events that were written to disk."""
@@ -48,7 +50,7 @@ class PayloadStore:
         """Note events on disk that were moved back into memory."""
         back = dict(zip(sequences.tolist(), payloads.to_pylist(), strict=True))
         self._held.update(back)
-        self._flushed = [one for one in self._flushed if one not in back]
+        self._flushed = [sequence for sequence in self._flushed if sequence not in back]
 
     def end(self) -> None:
         """Forget payloads of events that were written to disk or read, as the batch's results are complete."""
@@ -63,7 +65,7 @@ class PayloadStore:
 
     def prune(self, sequences: NDArray[np.int64]) -> None:
         """Keep the payloads of the given events only, those in memory."""
-        self._held = {one: self._held[one] for one in sequences.tolist()}
+        self._held = {sequence: self._held[sequence] for sequence in sequences.tolist()}
 
     def dump(self) -> dict[str, bytes]:
         """The state as arrays by name."""

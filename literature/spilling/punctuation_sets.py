@@ -59,22 +59,22 @@ class PunctuationSets:
         """Let the new punctuations count the resident events of their keys; returns whether some count is zero."""
         is_zero = False
         for number, waiting in enumerate(self.waiting):
-            for each in waiting:
-                if each.owner == NIL:
-                    each.owner = memory.new_owner()
-                    count = self._count(memory, number, each)
-                    memory.state.counts[each.owner] = count
+            for entry in waiting:
+                if entry.owner == NIL:
+                    entry.owner = memory.new_owner()
+                    count = self._count(memory, number, entry)
+                    memory.state.counts[entry.owner] = count
                     is_zero = is_zero or count == 0
         return is_zero
 
     def held_up(self, memory: BucketMemory, closed: ClosedKeys) -> Iterator[Pattern]:
         """Patterns of indexed punctuations whose events a disk join may free, as the other input closed such keys."""
         for number, waiting in enumerate(self.waiting):
-            for each in waiting:
-                if each.owner != NIL and memory.state.counts[each.owner] > 0:
-                    other = closed.sets[1 - number]
-                    if not isinstance(each.pattern, OneOf) or any(map(other.covers, each.pattern.values)):
-                        yield each.pattern
+            for entry in waiting:
+                if entry.owner != NIL and memory.state.counts[entry.owner] > 0:
+                    other_keys = closed.sets[1 - number]
+                    if not isinstance(entry.pattern, OneOf) or any(map(other_keys.covers, entry.pattern.values)):
+                        yield entry.pattern
 
     def take_ready(self, memory: BucketMemory, closed: ClosedKeys) -> list[tuple[Pattern, Cause]]:
         """Remove and return the indexed punctuations that count no event, without keys that were emitted before.
@@ -83,26 +83,26 @@ class PunctuationSets:
         """
         ready: list[tuple[Pattern, Cause]] = []
         for number, waiting in enumerate(self.waiting):
-            kept: list[Waiting] = []
-            for each in waiting:
-                if each.owner == NIL or memory.state.counts[each.owner] > 0 or _overlaps(each.pattern, kept):
-                    kept.append(each)
+            kept_entries: list[Waiting] = []
+            for entry in waiting:
+                if entry.owner == NIL or memory.state.counts[entry.owner] > 0 or _overlaps(entry.pattern, kept_entries):
+                    kept_entries.append(entry)
                     continue
-                memory.state.counts[each.owner] = NIL
-                self._named.subtract(_values(each.pattern))
-                self._leaving.update(_values(each.pattern))
-                pattern = self._unemitted(each.pattern)
+                memory.state.counts[entry.owner] = NIL
+                self._named.subtract(_values(entry.pattern))
+                self._leaving.update(_values(entry.pattern))
+                pattern = self._unemitted(entry.pattern)
                 if pattern is not None:
                     is_regular = closed.sets[1 - number].covers_all(pattern)
                     ready.append((pattern, Cause.REGULAR if is_regular else Cause.IMMEDIATE))
-            waiting[:] = kept
+            waiting[:] = kept_entries
         self._forget(memory, closed)
         return ready
 
     def dump(self) -> dict[str, Any]:
         """The state as a JSON value."""
         return {
-            "waiting": [[[pattern_form(each.pattern), each.owner] for each in waiting] for waiting in self.waiting],
+            "waiting": [[[pattern_form(entry.pattern), entry.owner] for entry in waiting] for waiting in self.waiting],
             "emitted": [pattern_form(pattern) for pattern in self._emitted.patterns()],
             "leaving": sorted(self._leaving),
             "compared": self.compared,
@@ -120,19 +120,19 @@ class PunctuationSets:
         self._leaving = set(saved["leaving"])
         self.compared = int(saved["compared"])
 
-    def _count(self, memory: BucketMemory, number: int, each: Waiting) -> int:
-        if isinstance(each.pattern, OneOf):
-            hashes = hashes_of([int(value) for value in each.pattern.values])
+    def _count(self, memory: BucketMemory, number: int, entry: Waiting) -> int:
+        if isinstance(entry.pattern, OneOf):
+            hashes = hashes_of([int(value) for value in entry.pattern.values])
             self.compared += len(hashes)
         else:
             slots = memory.state.slots
             resident = slots[slots[:, 1] != 0, 0]
             self.compared += len(resident)
             inside = ClosedSet("integer")
-            inside.add(each.pattern)
+            inside.add(entry.pattern)
             is_inside = np.array([inside.covers(key) for key in keys_of(resident).tolist()], np.bool_)
             hashes = resident[is_inside]
-        return int(own_keys(memory.state, number, hashes, each.owner))
+        return int(own_keys(memory.state, number, hashes, entry.owner))
 
     def _unemitted(self, pattern: Pattern) -> Pattern | None:
         if isinstance(pattern, OneOf):
@@ -149,7 +149,7 @@ class PunctuationSets:
             if self._named[key] > 0:
                 continue
             del self._named[key]
-            if not all(one.covers(key) for one in closed.sets):
+            if not all(closed_set.covers(key) for closed_set in closed.sets):
                 self._leaving.discard(key)  # the other input's punctuation will bring it back
             elif not memory.is_resident(key):
                 self._leaving.discard(key)
@@ -163,7 +163,9 @@ def _overlaps(pattern: Pattern, earlier: list[Waiting]) -> bool:
         return False
     inside = ClosedSet("integer")
     inside.add(pattern)
-    return any(not isinstance(one.pattern, OneOf) or any(map(inside.covers, one.pattern.values)) for one in earlier)
+    return any(
+        not isinstance(waiting.pattern, OneOf) or any(map(inside.covers, waiting.pattern.values)) for waiting in earlier
+    )
 
 
 def _values(pattern: Pattern) -> list[int]:

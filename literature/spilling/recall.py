@@ -54,9 +54,9 @@ class Risk:
     is_claim: bool
 
     @classmethod
-    def of(cls, said: ProbablePunctuation, events: int, most: int) -> Risk:
+    def of(cls, punctuation: ProbablePunctuation, events: int, most: int) -> Risk:
         """The risk of purging at most ``most`` events of a key, with ``events`` events in the scope."""
-        return cls(events=events, doubt=1 - said.probability, most=most, is_claim=said.reading == "claim")
+        return cls(events=events, doubt=1 - punctuation.probability, most=most, is_claim=punctuation.reading == "claim")
 
     @property
     def at_worst(self) -> int:

@@ -37,9 +37,9 @@ class ReferencePairJoin:
         if self.closed[number].covers(key):
             self.violations.append(sequence)
             return
-        for other, other_number, other_key in self._taken:
+        for other_sequence, other_number, other_key in self._taken:
             if other_number != number and other_key == key:
-                first, second = (sequence, other) if number == 0 else (other, sequence)
+                first, second = (sequence, other_sequence) if number == 0 else (other_sequence, sequence)
                 self.pairs.add((first, second, self._now_us))
         self._taken.append((sequence, number, key))
         self.keys[sequence] = key
@@ -51,7 +51,7 @@ class ReferencePairJoin:
 
     def useful(self, number: int) -> int:
         """The number of an input's events that a later event can join."""
-        return sum(one == number and not self.closed[1 - number].covers(key) for _, one, key in self._taken)
+        return sum(source == number and not self.closed[1 - number].covers(key) for _, source, key in self._taken)
 
 
 @dataclass
@@ -76,21 +76,21 @@ class ReferenceHints:
     def take_event(self, number: int, time_us: int) -> None:
         """Process an event."""
         self.now_us = max(self.now_us, time_us)
-        self.came = [came + (said[0] == number) for came, said in zip(self.came, self.said, strict=True)]
+        self.came = [came + (entry[0] == number) for came, entry in zip(self.came, self.said, strict=True)]
 
     def is_cold(self, number: int, key: int) -> bool:
         """Whether some active hint implies that the other input has no event of a key soon."""
         return any(
-            not matches(said.pattern, key)
-            if isinstance(said, FinitePunctuation)
-            else said.probability >= 0.5 and matches(said.pattern, key)
-            for said in self._about(number)
+            not matches(hint.pattern, key)
+            if isinstance(hint, FinitePunctuation)
+            else hint.probability >= 0.5 and matches(hint.pattern, key)
+            for hint in self._about(number)
         )
 
     def is_hot(self, number: int, key: int) -> bool:
         """Whether some active hint announces a key, and none makes it cold."""
-        announced = [said for said in self._about(number) if isinstance(said, FinitePunctuation)]
-        return any(matches(said.pattern, key) for said in announced) and not self.is_cold(number, key)
+        announced = [hint for hint in self._about(number) if isinstance(hint, FinitePunctuation)]
+        return any(matches(hint.pattern, key) for hint in announced) and not self.is_cold(number, key)
 
     def _about(self, number: int) -> list[Hint]:
         return [

@@ -85,7 +85,7 @@ def default_rows(
     ]
     if is_index_eager or propagation == "on-zero":
         rows.append(Row(Happening.PUNCTUATION_READY, (Component.INDEX_BUILD,)))
-    both = (Component.INDEX_BUILD, Component.PROPAGATION)
+    components = (Component.INDEX_BUILD, Component.PROPAGATION)
     causes = {
         "push": (Happening.PROPAGATE_COUNT_REACHED, Happening.PROPAGATE_TIME_EXPIRED),
         "pull": (),
@@ -95,7 +95,7 @@ def default_rows(
     }[propagation]
     if propagation != "none":
         causes = (*causes, Happening.PROPAGATE_REQUEST)
-    return (*rows, *(Row(cause, both) for cause in causes))
+    return (*rows, *(Row(cause, components) for cause in causes))
 
 
 def require_usable(rows: Sequence[Row]) -> None:
@@ -106,8 +106,8 @@ def require_usable(rows: Sequence[Row]) -> None:
             indexed.
     """
     for row in rows:
-        known = isinstance(row.happening, Happening) and isinstance(row.condition, Condition)
-        if not known or not row.components or not all(isinstance(one, Component) for one in row.components):
+        has_known_names = isinstance(row.happening, Happening) and isinstance(row.condition, Condition)
+        if not has_known_names or not row.components or not all(isinstance(part, Component) for part in row.components):
             raise JoinRefused(f"a row of the registry names an unknown event, condition or component: {row}")
     relocates = any(
         row.happening == Happening.STATE_FULL

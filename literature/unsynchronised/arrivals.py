@@ -34,12 +34,12 @@ class Arrivals:
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int | None, int]]) -> Arrivals:
         """Columns of (input, key or None, time)."""
-        taken = list(rows)
+        arrivals = list(rows)
         return cls(
-            inputs=np.array([number for number, _, _ in taken], np.uint8),
-            keys=np.array([key or 0 for _, key, _ in taken], np.int64),
-            times_us=np.array([time_us for *_, time_us in taken], np.int64),
-            has_key=np.array([key is not None for _, key, _ in taken], np.bool_),
+            inputs=np.array([number for number, _, _ in arrivals], np.uint8),
+            keys=np.array([key or 0 for _, key, _ in arrivals], np.int64),
+            times_us=np.array([time_us for *_, time_us in arrivals], np.int64),
+            has_key=np.array([key is not None for _, key, _ in arrivals], np.bool_),
         )
 
     def __len__(self) -> int:
@@ -87,12 +87,12 @@ class Combinations:
         none = np.zeros((0, inputs), np.int64)
         flat = none[:, 0]
         return cls(
-            members=np.concatenate([none, *(one.members for one in parts)]),
-            times_us=np.concatenate([flat, *(one.times_us for one in parts)]),
-            late=np.concatenate([flat, *(one.late for one in parts)]),
-            keyless=np.concatenate([flat, *(one.keyless for one in parts)]),
-            resident=np.concatenate([none, *(one.resident for one in parts)]),
-            predicted=np.concatenate([none, *(one.predicted for one in parts)]),
+            members=np.concatenate([none, *(part.members for part in parts)]),
+            times_us=np.concatenate([flat, *(part.times_us for part in parts)]),
+            late=np.concatenate([flat, *(part.late for part in parts)]),
+            keyless=np.concatenate([flat, *(part.keyless for part in parts)]),
+            resident=np.concatenate([none, *(part.resident for part in parts)]),
+            predicted=np.concatenate([none, *(part.predicted for part in parts)]),
         )
 
 
@@ -107,8 +107,8 @@ def integer_keys(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bo
     if values.dtype.kind != "f":
         raise JoinRefused(f"a key is a signed integer within 64 bits; the column has the type {values.dtype}")
     has_key = ~np.isnan(values)
-    known = values[has_key]
-    if not (np.abs(known) <= _LARGEST_EXACT).all() or not (known == np.floor(known)).all():
+    key_values = values[has_key]
+    if not (np.abs(key_values) <= _LARGEST_EXACT).all() or not (key_values == np.floor(key_values)).all():
         raise JoinRefused("a key is an integer; the column has other numbers")
     return np.where(has_key, values, 0).astype(np.int64), has_key
 

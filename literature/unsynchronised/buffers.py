@@ -139,7 +139,7 @@ class JoinBuffers:
         self._rules = _rules_of(self._options)
         self._sizes = np.array([self._options.sizes or [0] * inputs], np.int64)
         self._state = _empty_state(inputs, _FIRST_ROOM, _FIRST_ROOM)
-        self._found = _room(inputs, _FIRST_ROOM, 0, traces=self._options.traces)
+        self._output = _room(inputs, _FIRST_ROOM, 0, traces=self._options.traces)
 
     @property
     def stats(self) -> BufferStats:
@@ -169,17 +169,17 @@ class JoinBuffers:
             items: Records of ``ITEM``.
             sizes: int64 (items, inputs): sizes that change with each item, in place of the sizes of the options.
         """
-        if len(self._found.late) < len(items):
-            self._found = _room(self.inputs, len(self._found.result_times), len(items), traces=self._options.traces)
-        self._found.filled[:] = 0
-        given = self._sizes if sizes is None else np.ascontiguousarray(sizes, np.int64)
+        if len(self._output.late) < len(items):
+            self._output = _room(self.inputs, len(self._output.result_times), len(items), traces=self._options.traces)
+        self._output.filled[:] = 0
+        buffer_sizes = self._sizes if sizes is None else np.ascontiguousarray(sizes, np.int64)
         items, item = np.ascontiguousarray(items), np.int64(0)
         while True:
-            status, item = join_arrivals(self._rules, self._state, items, given, self._found, item)
+            status, item = join_arrivals(self._rules, self._state, items, buffer_sizes, self._output, item)
             if status == kernel.DONE:
-                return _columns(self._found, len(items))
+                return _columns(self._output, len(items))
             if status == kernel.OUTPUT_FULL:
-                self._found = _enlarged(self._found, int(self._state.counters[kernel.NEEDED]), self._options.traces)
+                self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]), self._options.traces)
             else:
                 self._state = _grown(self._state, is_of_clusters=status == kernel.CLUSTERS_FULL)
 
@@ -200,8 +200,8 @@ class JoinBuffers:
         for place in (kernel.NOW, *_COUNTER_OF.values()):
             if place not in (kernel.NODES, kernel.CLUSTERS):
                 self._state.counters[place] = old.counters[place]
-        kept = [kernel.TAKEN, kernel.LATE, kernel.LAST_TIME, kernel.MOST_RESIDENT, kernel.RESIDENT_SUM]
-        self._state.sides[:, kept] = old.sides[:, kept]
+        kept_counters = [kernel.TAKEN, kernel.LATE, kernel.LAST_TIME, kernel.MOST_RESIDENT, kernel.RESIDENT_SUM]
+        self._state.sides[:, kept_counters] = old.sides[:, kept_counters]
         return dropped
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -285,22 +285,22 @@ def _room(inputs: int, results: int, items: int, *, traces: bool) -> Combined:
     )
 
 
-def _enlarged(found: Combined, needed: int, traces: bool) -> Combined:
+def _enlarged(output: Combined, needed: int, traces: bool) -> Combined:
     """The tables with more room, and the results written so far."""
-    larger = _room(len(found.cursors), 2 * len(found.result_times) + needed, len(found.late), traces=traces)
-    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(found), list(larger), strict=True)
+    larger = _room(len(output.cursors), 2 * len(output.result_times) + needed, len(output.late), traces=traces)
+    pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(list(output), list(larger), strict=True)
     for old, new in pairs:
         new[: len(old)] = old
     return larger
 
 
-def _columns(found: Combined, items: int) -> Combinations:
-    results, late = (int(number) for number in found.filled)
+def _columns(output: Combined, items: int) -> Combinations:
+    results, late = (int(number) for number in output.filled)
     return Combinations(
-        members=found.members[:results].copy(),
-        times_us=found.result_times[:results].copy(),
-        late=found.late[:late].copy(),
+        members=output.members[:results].copy(),
+        times_us=output.result_times[:results].copy(),
+        late=output.late[:late].copy(),
         keyless=np.zeros(0, np.int64),
-        resident=found.resident[:items].copy(),
-        predicted=found.predicted[:items].copy(),
+        resident=output.resident[:items].copy(),
+        predicted=output.predicted[:items].copy(),
     )

@@ -79,11 +79,11 @@ def choose(
             f"a join of {len(estimates)} inputs needs at least {least:,} bytes of memory, one arrival of each; "
             f"its budget is {budget.memory_bytes:,}"
         )
-    possible = {one: predicted_slots(estimates, lags, one, budget.reserve) for one in STRATEGIES}
+    possible = {candidate: predicted_slots(estimates, lags, candidate, budget.reserve) for candidate in STRATEGIES}
     for strategy in _order(estimates, lags, possible["plain"], is_pipelined=is_pipelined):
         if _fault(strategy, estimates, possible[strategy], budget) is None:
             return _choice(strategy, estimates, possible[strategy], budget)
-    faults = [f"{one}: {_fault(one, estimates, possible[one], budget)}" for one in STRATEGIES]
+    faults = [f"{candidate}: {_fault(candidate, estimates, possible[candidate], budget)}" for candidate in STRATEGIES]
     raise JoinRefused(f"no strategy keeps the join within its budget; {'; '.join(faults)}")
 
 
@@ -106,9 +106,9 @@ def _fault(
     if strategy in ("disk", "hybrid") and not budget.has_disk:
         return "there is no disk to spill to"
     if needed > budget.memory_bytes:
-        shown = "without bound" if needed == inf else f"{ceil(needed):,} bytes"
-        kept = ", ".join(shown_slots(slots))
-        return f"predicted memory {shown} (arrivals of each input: {kept}), budget {budget.memory_bytes:,}"
+        size_text = "without bound" if needed == inf else f"{ceil(needed):,} bytes"
+        slots_text = ", ".join(shown_slots(slots))
+        return f"predicted memory {size_text} (arrivals of each input: {slots_text}), budget {budget.memory_bytes:,}"
     if budget.latency_us is not None and delay_us > budget.latency_us:
         return f"sorting delays results by up to {ceil(delay_us):,} us, allowed are {budget.latency_us:,}"
     return None
@@ -127,11 +127,11 @@ def _choice(strategy: Strategy, estimates: Sequence[InputEstimate], slots: Seque
 
 
 def _bytes(slots: Sequence[Slots], budget: Budget) -> float:
-    return sum(one.memory for one in slots) * budget.tuple_bytes
+    return sum(input_slots.memory for input_slots in slots) * budget.tuple_bytes
 
 
 def _delay_us(strategy: Strategy, estimates: Sequence[InputEstimate]) -> float:
     """The longest time that an arrival waits in a sort buffer: until its input had ``factor`` more arrivals."""
     if strategy in ("plain", "disk"):
         return 0
-    return max(one.factor / one.rate * 1e6 if one.rate > 0 else inf for one in estimates)
+    return max(estimate.factor / estimate.rate * 1e6 if estimate.rate > 0 else inf for estimate in estimates)

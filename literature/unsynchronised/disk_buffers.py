@@ -75,7 +75,7 @@ class DiskBuffers:
 
     def on_disk(self) -> list[int]:
         """The number of arrivals of each input in files."""
-        return [one.rows for one in self._waiting]
+        return [waiting.rows for waiting in self._waiting]
 
     def spilled(self) -> list[int]:
         """The number of arrivals of each input that have waited so far."""
@@ -84,7 +84,7 @@ class DiskBuffers:
     def waiting_sequences(self) -> NDArray[np.int64]:
         """Sequence numbers of all waiting arrivals, ascending; reads the files."""
         gathered = [self._gathered(number)["sequence"] for number in range(len(self._waiting))]
-        blocks = [one.items_of(block) for one in self._waiting for block in one.blocks]
+        blocks = [waiting.items_of(block) for waiting in self._waiting for block in waiting.blocks]
         return np.sort(np.concatenate([*gathered, *(block["sequence"] for block in blocks)]))
 
     def push(self, items: NDArray[np.void]) -> NDArray[np.void]:
@@ -120,20 +120,20 @@ class DiskBuffers:
         old, dropped = self._state, sum(self.in_memory()) + sum(self.on_disk())
         self._state = self._empty(len(self._waiting))
         self._state.numbers[:, kernel.SPILLED] = old.numbers[:, kernel.SPILLED]
-        for one in self._waiting:
-            one.remove()
+        for waiting in self._waiting:
+            waiting.remove()
         return dropped
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name; includes the content of the files and depends on none."""
         arrays = {name: array.tobytes() for name, array in self._state._asdict().items()}
         inputs = []
-        for number, one in enumerate(self._waiting):
-            blocks = [[block.rows, block.lowest, block.highest] for block in one.blocks]
-            inputs.append({"blocks": blocks, "written": one.written, "read": one.read})
+        for number, waiting in enumerate(self._waiting):
+            blocks = [[block.rows, block.lowest, block.highest] for block in waiting.blocks]
+            inputs.append({"blocks": blocks, "written": waiting.written, "read": waiting.read})
             arrays |= {
                 f"block/{number}/{place}": self._files.read(block.file).to_pybytes()
-                for place, block in enumerate(one.blocks)
+                for place, block in enumerate(waiting.blocks)
             }
         shapes = {name: list(array.shape) for name, array in self._state._asdict().items()}
         return {"io_us": self._io_us, "shapes": shapes, "inputs": inputs}, arrays
@@ -153,11 +153,11 @@ class DiskBuffers:
             if any(loaded[name].shape != empty[name].shape for name in ("numbers", "gathered", "counters")):
                 raise JoinStateError("a saved disk buffer is of other inputs or options")
             self._files.clear()
-            for number, (one, saved) in enumerate(zip(self._waiting, head["inputs"], strict=True)):
-                one.blocks, one.rows = [], 0
+            for number, (waiting, saved) in enumerate(zip(self._waiting, head["inputs"], strict=True)):
+                waiting.blocks, waiting.rows = [], 0
                 for place, (rows, lowest, highest) in enumerate(saved["blocks"]):
-                    one.write_content(arrays[f"block/{number}/{place}"], rows, lowest, highest)
-                one.written, one.read = saved["written"], saved["read"]
+                    waiting.write_content(arrays[f"block/{number}/{place}"], rows, lowest, highest)
+                waiting.written, waiting.read = saved["written"], saved["read"]
             self._io_us = head["io_us"]
         except (KeyError, ValueError, TypeError) as error:
             raise JoinStateError(f"a saved disk buffer cannot be read: {error}") from error
@@ -197,22 +197,24 @@ class DiskBuffers:
 
     def _read_back(self, number: int, time_us: int) -> list[NDArray[np.void]]:
         """Pass on the waiting arrivals that the other inputs have reached, and read ahead."""
-        own, waiting = self._state.numbers[number], self._waiting[number]
+        numbers, waiting = self._state.numbers[number], self._waiting[number]
         reach = int(np.delete(self._state.numbers[:, kernel.HIGHEST], number).min())
-        found = self._read(waiting, lambda block: block.lowest <= reach)
+        parts = self._read(waiting, lambda block: block.lowest <= reach)
         if (self._gathered(number)["key"] <= reach).any():
-            found.append(self._taken_gathered(number))
-        missing = self._share - int(own[kernel.AHEAD]) - sum(int((one["key"] > reach).sum()) for one in found)
-        while missing > 0 and (waiting.blocks or own[kernel.GATHERED]):
-            found += self._next(number)
-            missing -= len(found[-1])
-        found = [block[np.argsort(block["key"], kind="stable")] for block in found]
-        for items in found:
+            parts.append(self._taken_gathered(number))
+        missing = (
+            self._share - int(numbers[kernel.AHEAD]) - sum(int((records["key"] > reach).sum()) for records in parts)
+        )
+        while missing > 0 and (waiting.blocks or numbers[kernel.GATHERED]):
+            parts += self._next(number)
+            missing -= len(parts[-1])
+        parts = [block[np.argsort(block["key"], kind="stable")] for block in parts]
+        for items in parts:
             items["time"], items["closing"] = time_us, NEVER
-        self._note_ahead(number, np.concatenate([one["key"][one["key"] > reach] for one in found]))
+        self._note_ahead(number, np.concatenate([records["key"][records["key"] > reach] for records in parts]))
         keys = [*self._gathered(number)["key"].tolist(), *(block.lowest for block in waiting.blocks)]
-        own[kernel.LOWEST], own[kernel.ON_DISK] = min(keys, default=FOREVER), waiting.rows
-        return [*found, self._closing(number, time_us)]
+        numbers[kernel.LOWEST], numbers[kernel.ON_DISK] = min(keys, default=FOREVER), waiting.rows
+        return [*parts, self._closing(number, time_us)]
 
     def _next(self, number: int) -> list[NDArray[np.void]]:
         """Take the next block in the order of keys."""
@@ -237,10 +239,13 @@ class DiskBuffers:
         self._state.numbers[number, kernel.AHEAD] = size + len(keys)
 
     def _closing(self, number: int, time_us: int) -> NDArray[np.void]:
-        item, own = np.zeros(1, ITEM), self._state.numbers[number]
-        lowest, closed = int(own[kernel.LOWEST]), int(own[kernel.CLOSED])
+        item, numbers = np.zeros(1, ITEM), self._state.numbers[number]
+        lowest, closed = int(numbers[kernel.LOWEST]), int(numbers[kernel.CLOSED])
         item["kind"], item["input"], item["time"] = CLOSING, number, time_us
-        item["closing"], item["factor"] = closed if lowest == FOREVER else min(closed, lowest - 1), own[kernel.FACTOR]
+        item["closing"], item["factor"] = (
+            closed if lowest == FOREVER else min(closed, lowest - 1),
+            numbers[kernel.FACTOR],
+        )
         return item
 
     def _write(self, number: int) -> None:
@@ -251,10 +256,10 @@ class DiskBuffers:
 
     def _read(self, waiting: WaitingBlocks, is_wanted: Callable[[Block], bool]) -> list[NDArray[np.void]]:
         begun_us = self._now_us()
-        found = list(waiting.take(is_wanted))
-        if found:
+        parts = list(waiting.take(is_wanted))
+        if parts:
             self._note(begun_us)
-        return found
+        return parts
 
     def _now_us(self) -> int:
         return self._options.clock.now_us() if self._options.clock else 0

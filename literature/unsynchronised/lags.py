@@ -50,7 +50,7 @@ class LagMonitor:
         The value is an upper bound where i may still bring keys that j has passed.
         """
         inputs = len(self._arrived)
-        found = np.full((inputs, inputs), np.nan)
+        lags = np.full((inputs, inputs), np.nan)
         for other in range(inputs):
             rank = self._rank(other)
             if rank <= 0:
@@ -58,9 +58,9 @@ class LagMonitor:
             row = max(rank - 1 - int(self._dropped_rows[other]), 0)
             for number in range(inputs):
                 passed = np.searchsorted(self._keys[number], self._rank_key(other), side="right")
-                found[number, other] = self._rows[other][row, number] - self._dropped_keys[number] - passed
-        np.fill_diagonal(found, 0)
-        return found
+                lags[number, other] = self._rows[other][row, number] - self._dropped_keys[number] - passed
+        np.fill_diagonal(lags, 0)
+        return lags
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
@@ -90,9 +90,9 @@ class LagMonitor:
         is_of = items["input"][:, None] == np.arange(inputs)
         counts = self._arrived + np.cumsum(is_of, axis=0)
         for number in range(inputs):
-            own = is_of[:, number]
-            if own.any():
-                self._note(number, items[own], counts[own])
+            is_of_input = is_of[:, number]
+            if is_of_input.any():
+                self._note(number, items[is_of_input], counts[is_of_input])
         self._arrived = self._arrived + is_of.sum(axis=0)
 
     def _note(self, number: int, items: NDArray[np.void], counts: NDArray[np.int64]) -> None:

@@ -73,19 +73,19 @@ def predicted_slots(
         reserve: Number of arrivals read ahead from disk (C).
     """
     sorts, spills = strategy in ("sort", "hybrid"), strategy in ("disk", "hybrid")
-    found = []
-    for number, own in enumerate(estimates):
+    slots = []
+    for number, estimate in enumerate(estimates):
         others = [other for other in range(len(estimates)) if other != number]
         lag = max(lags[number][other] for other in others)
-        if own.rate <= 0 or any(estimates[other].rate <= 0 for other in others):
-            found.append(Slots(join=inf, sort=own.factor if sorts else 0))
+        if estimate.rate <= 0 or any(estimates[other].rate <= 0 for other in others):
+            slots.append(Slots(join=inf, sort=estimate.factor if sorts else 0))
             continue
-        disorder = [one.multiplicity if sorts else one.factor for one in estimates]
-        waits = [own.rate * disorder[other] / estimates[other].rate for other in others]
+        disorder = [source.multiplicity if sorts else source.factor for source in estimates]
+        waits = [estimate.rate * disorder[other] / estimates[other].rate for other in others]
         ahead = max(wait + (0 if spills else lags[number][other]) for wait, other in zip(waits, others, strict=True))
         join = max(1.0, disorder[number] + ahead) + (reserve if spills else 0)
-        found.append(Slots(join=join, sort=own.factor if sorts else 0, disk=max(lag, 0) if spills else 0))
-    return found
+        slots.append(Slots(join=join, sort=estimate.factor if sorts else 0, disk=max(lag, 0) if spills else 0))
+    return slots
 
 
 def slots_by_form(arrivals: Arrivals, factors: Sequence[int], rate_span_us: int | None = None) -> NDArray[np.float64]:
@@ -106,8 +106,8 @@ def slots_by_form(arrivals: Arrivals, factors: Sequence[int], rate_span_us: int 
     for number in range(inputs):
         for other in range(inputs):
             if other != number:
-                some = _pair_slots(arrivals, counts, rates, (number, other), factors)
-                slots[:, number] = np.maximum(slots[:, number], some)
+                pair_slots = _pair_slots(arrivals, counts, rates, (number, other), factors)
+                slots[:, number] = np.maximum(slots[:, number], pair_slots)
     return slots
 
 
@@ -120,7 +120,7 @@ def _pair_slots(
 ) -> NDArray[np.float64]:
     """``k_i + A + L`` of the first input of a pair because of the second."""
     number, other = pair
-    places = [np.flatnonzero(arrivals.inputs == one) for one in pair]
+    places = [np.flatnonzero(arrivals.inputs == source) for source in pair]
     rank = counts[:, other] - factors[other]  # m: arrivals of the other one that no later one can precede
     slots = np.full(len(arrivals), inf)
     is_known = rank > 0
@@ -137,9 +137,9 @@ def _pair_slots(
     if rates is None:
         during: NDArray[np.float64] = (counts[known, number] - before).astype(np.float64)
     else:
-        own, others = rates[known, number], rates[known, other]
+        rate, other_rate = rates[known, number], rates[known, other]
         with np.errstate(divide="ignore", invalid="ignore"):
-            during = np.where(others > 0, own * factors[other] / others, inf)
+            during = np.where(other_rate > 0, rate * factors[other] / other_rate, inf)
     slots[known] = factors[number] + during + lag
     return slots
 
@@ -158,10 +158,10 @@ def whole_sizes(slots: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def shown_slots(slots: Sequence[Slots]) -> Iterator[str]:
     """The slots of each input as text."""
-    for one in slots:
-        parts = [("", one.join), (" to sort", one.sort), (" on disk", one.disk)]
-        yield " + ".join(f"{_shown(size)}{what}" for what, size in parts if size)
+    for input_slots in slots:
+        parts = [("", input_slots.join), (" to sort", input_slots.sort), (" on disk", input_slots.disk)]
+        yield " + ".join(f"{_size_text(size)}{what}" for what, size in parts if size)
 
 
-def _shown(size: float) -> str:
+def _size_text(size: float) -> str:
     return "no bound" if size == inf else f"{ceil(size):,}"

@@ -45,8 +45,8 @@ class DisorderOptions:
     warm_up: int = WARM_UP
 
     def __post_init__(self) -> None:
-        given = self.factor is None or self.factor >= 0
-        if not given or self.headroom < 1 or self.blocks < 1 or self.block_rows < 1 or self.warm_up < 0:
+        has_valid_factor = self.factor is None or self.factor >= 0
+        if not has_valid_factor or self.headroom < 1 or self.blocks < 1 or self.block_rows < 1 or self.warm_up < 0:
             raise ValueError(f"a factor is at least 0, headroom, blocks and their rows at least 1: {self}")
         if self.most is not None and self.most < max(self.factor or 0, 1):
             raise ValueError(f"keys cannot begin again at a disorder of {self.most}: it is within the factor")
@@ -86,7 +86,7 @@ class DisorderMonitor:
 
     def __init__(self, options: Sequence[DisorderOptions]) -> None:
         self._options = tuple(options)
-        self._rules = DisorderRules(np.array([_numbers_of(one) for one in options], np.int64))
+        self._rules = DisorderRules(np.array([_numbers_of(input_options) for input_options in options], np.int64))
         self._state = self._empty(_FIRST_RECORDS, _FIRST_COUNTS)
 
     def observe(self, items: NDArray[np.void], first: int = 0) -> int:
@@ -113,17 +113,17 @@ class DisorderMonitor:
 
     def of_input(self, number: int) -> Disorder:
         """The measured disorder of an input."""
-        own = self._state.numbers[number]
-        first, end = int(own[kernel.FIRST_RECORD]), int(own[kernel.END_OF_RECORDS])
-        closed = int(own[kernel.CLOSED])
+        numbers = self._state.numbers[number]
+        first, end = int(numbers[kernel.FIRST_RECORD]), int(numbers[kernel.END_OF_RECORDS])
+        closed = int(numbers[kernel.CLOSED])
         return Disorder(
-            arrivals=int(own[kernel.ARRIVALS]),
-            factor=int(own[kernel.FACTOR]),
-            used_factor=int(own[kernel.USED_FACTOR]),
-            multiplicity=int(own[kernel.MULTIPLICITY]),
+            arrivals=int(numbers[kernel.ARRIVALS]),
+            factor=int(numbers[kernel.FACTOR]),
+            used_factor=int(numbers[kernel.USED_FACTOR]),
+            multiplicity=int(numbers[kernel.MULTIPLICITY]),
             closing_key=None if closed == kernel.NEVER else closed,
             highest_key=int(self._state.records[number, end - 1]["key"]) if end else None,
-            underflows=int(own[kernel.UNDERFLOWS]),
+            underflows=int(numbers[kernel.UNDERFLOWS]),
             records=end - first,
         )
 
@@ -156,11 +156,11 @@ class DisorderMonitor:
         inputs = len(self._options)
         numbers = np.zeros((inputs, kernel.N_NUMBERS), np.int64)
         numbers[:, kernel.HIGHEST_DROPPED] = numbers[:, kernel.CLOSED] = kernel.NEVER
-        numbers[:, kernel.USED_FACTOR] = [one.factor or 0 for one in self._options]
+        numbers[:, kernel.USED_FACTOR] = [input_options.factor or 0 for input_options in self._options]
         return DisorderState(
             records=np.zeros((inputs, records), kernel.RECORD),
             numbers=numbers,
-            blocks=np.zeros((inputs, max(one.blocks for one in self._options)), np.int64),
+            blocks=np.zeros((inputs, max(input_options.blocks for input_options in self._options)), np.int64),
             counts=np.zeros((inputs, counts, 2), np.uint64),
         )
 

@@ -178,11 +178,15 @@ class ObliviousJoin:
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as a JSON object and arrays by name."""
-        own = {name: getattr(self, f"_{name}") for name in ("sequence", "keyless", "epochs", "drained", "now_us")}
-        parts = {name: one.dump() for name, one in self._stages().items()}
+        scalars = {name: getattr(self, f"_{name}") for name in ("sequence", "keyless", "epochs", "drained", "now_us")}
+        parts = {name: stage.dump() for name, stage in self._stages().items()}
         heads = {name: head for name, (head, _) in parts.items()}
-        arrays = {f"{name}/{one}": array for name, (_, some) in parts.items() for one, array in some.items()}
-        return {"format": _FORMAT, **own, **heads}, arrays
+        arrays = {
+            f"{name}/{array_name}": array
+            for name, (_, stage_arrays) in parts.items()
+            for array_name, array in stage_arrays.items()
+        }
+        return {"format": _FORMAT, **scalars, **heads}, arrays
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """Load a state that ``dump`` returned for a join with the same inputs and options.
@@ -193,12 +197,12 @@ class ObliviousJoin:
         if head.get("format") != _FORMAT:
             raise JoinStateError(f"the saved join has the format {head.get('format')}, not {_FORMAT}")
         try:
-            own = [int(head[name]) for name in ("sequence", "keyless", "epochs", "drained", "now_us")]
-            for name, one in self._stages().items():
-                one.load(head[name], _part(arrays, f"{name}/"))
+            scalars = [int(head[name]) for name in ("sequence", "keyless", "epochs", "drained", "now_us")]
+            for name, stage in self._stages().items():
+                stage.load(head[name], _part(arrays, f"{name}/"))
         except (KeyError, ValueError, TypeError) as error:
             raise JoinStateError(f"a saved join cannot be read: {error}") from error
-        self._sequence, self._keyless, self._epochs, self._drained, self._now_us = own
+        self._sequence, self._keyless, self._epochs, self._drained, self._now_us = scalars
 
     def _stages(self) -> dict[str, DisorderMonitor | LagMonitor | SortBuffers | DiskBuffers | JoinBuffers]:
         """The stages that arrivals pass through, in order."""
@@ -209,7 +213,7 @@ class ObliviousJoin:
             "disk": self._disk,
             "buffers": self._buffers,
         }
-        return {name: one for name, one in stages.items() if one is not None}
+        return {name: stage for name, stage in stages.items() if stage is not None}
 
     def _join(self, items: NDArray[np.void]) -> Combinations:
         if self._lags:
@@ -223,10 +227,10 @@ class ObliviousJoin:
     def _begin_epoch(self) -> None:
         self._monitor.begin_epoch()
         self._lags = LagMonitor(self.inputs) if self._lags else None
-        for one in (self._sorting, self._disk, self._buffers):
-            self._drained += one.drain() if one else 0
+        for stage in (self._sorting, self._disk, self._buffers):
+            self._drained += stage.drain() if stage else 0
         self._epochs += 1
 
 
 def _part(arrays: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

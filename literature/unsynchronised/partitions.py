@@ -17,8 +17,8 @@ _HIGH_BITS = np.uint64(32)
 
 def part_of(keys: NDArray[np.int64], parts: int) -> NDArray[np.uint64]:
     """The part, 0 to ``parts - 1``, that holds each key."""
-    found: NDArray[np.uint64] = ((keys.astype(np.uint64) * _SCRAMBLE) >> _HIGH_BITS) % np.uint64(parts)
-    return found
+    numbers: NDArray[np.uint64] = ((keys.astype(np.uint64) * _SCRAMBLE) >> _HIGH_BITS) % np.uint64(parts)
+    return numbers
 
 
 def divided(items: NDArray[np.void], parts: int) -> list[NDArray[np.void]]:

@@ -48,25 +48,29 @@ def derived(plan: InputEstimate | PlannedJoin) -> InputEstimate:
     """Bounds of the output of a plan, computed bottom up."""
     if isinstance(plan, InputEstimate):
         return plan
-    inputs = [derived(one) for one in plan.inputs]
+    inputs = [derived(input_plan) for input_plan in plan.inputs]
     joined = joined_estimate(inputs)
     if plan.other_key is None:
         return joined
-    key, others = plan.other_key, [one for number, one in enumerate(inputs) if number != plan.other_key.source]
-    replicas = prod(one.multiplicity for one in others)
-    scaled = scaled_dependent_factor(key.dependent_factor, [one.multiplicity for one in others])
+    key, others = (
+        plan.other_key,
+        [estimate for number, estimate in enumerate(inputs) if number != plan.other_key.source],
+    )
+    replicas = prod(estimate.multiplicity for estimate in others)
+    scaled = scaled_dependent_factor(key.dependent_factor, [estimate.multiplicity for estimate in others])
     return InputEstimate(rate=joined.rate, factor=2 * joined.factor + scaled, multiplicity=key.multiplicity * replicas)
 
 
 def joined_estimate(inputs: Sequence[InputEstimate]) -> InputEstimate:
     """Bounds of the output of a join, on its own key (4.2)."""
     others = [
-        prod(one.multiplicity for place, one in enumerate(inputs) if place != number) for number in range(len(inputs))
+        prod(estimate.multiplicity for place, estimate in enumerate(inputs) if place != number)
+        for number in range(len(inputs))
     ]
     return InputEstimate(
-        rate=sum(own.rate * replicas for own, replicas in zip(inputs, others, strict=True)),
-        factor=sum(own.factor * replicas for own, replicas in zip(inputs, others, strict=True)),
-        multiplicity=prod(one.multiplicity for one in inputs),
+        rate=sum(estimate.rate * replicas for estimate, replicas in zip(inputs, others, strict=True)),
+        factor=sum(estimate.factor * replicas for estimate, replicas in zip(inputs, others, strict=True)),
+        multiplicity=prod(estimate.multiplicity for estimate in inputs),
     )
 
 

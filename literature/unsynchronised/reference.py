@@ -52,9 +52,9 @@ def dependent_factor_by_pairs(first: Sequence[int], second: Sequence[int]) -> in
     ranks = virtual_indices(first)
     return max(
         (
-            ranks[one][1] - ranks[two][0]
-            for one, two in product(range(len(first)), repeat=2)
-            if second[one] <= second[two]
+            ranks[place][1] - ranks[other][0]
+            for place, other in product(range(len(first)), repeat=2)
+            if second[place] <= second[other]
         ),
         default=0,
     )
@@ -70,14 +70,14 @@ def full_join(arrivals: Sequence[tuple[int, int]], inputs: int) -> list[tuple[in
     Returns:
         For each combination, the place of the last arrival, and the places of all members by input.
     """
-    found = []
+    combinations = []
     for place, (number, key) in enumerate(arrivals):
         before: list[list[int]] = [
-            [other for other in range(place) if arrivals[other] == (one, key)] if one != number else [place]
-            for one in range(inputs)
+            [other for other in range(place) if arrivals[other] == (source, key)] if source != number else [place]
+            for source in range(inputs)
         ]
-        found += [(place, members) for members in product(*before)]
-    return found
+        combinations += [(place, members) for members in product(*before)]
+    return combinations
 
 
 def slots_needed(arrivals: Sequence[tuple[int, int]], inputs: int) -> Iterator[tuple[int, int, int]]:

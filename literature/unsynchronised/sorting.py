@@ -55,9 +55,9 @@ class SortBuffers:
         came = np.concatenate([np.full(len(self._held), -1), np.flatnonzero(items["kind"] == ARRIVAL)])
         released = np.full(len(arrivals), len(items))  # place of the item that releases it
         for number in range(len(self._runs)):
-            own, rows = arrivals["input"] == number, np.flatnonzero(items["input"] == number)
-            closing = np.searchsorted(items["closing"][rows], arrivals["key"][own], side="left")
-            released[own] = np.maximum(np.append(rows, len(items))[closing], came[own])
+            is_of_input, rows = arrivals["input"] == number, np.flatnonzero(items["input"] == number)
+            closing = np.searchsorted(items["closing"][rows], arrivals["key"][is_of_input], side="left")
+            released[is_of_input] = np.maximum(np.append(rows, len(items))[closing], came[is_of_input])
         self._held = arrivals[released == len(items)].copy()
         return self._released(items, arrivals, released)
 
@@ -124,6 +124,10 @@ class SortBuffers:
         self._late += int(np.count_nonzero(keys < before))
         starts = np.where(keys != before, np.arange(len(keys)), -self._runs[number])
         runs = np.arange(len(keys)) - np.maximum.accumulate(starts) + 1
-        found = np.maximum.accumulate(np.append(self._multiplicities[number], runs))[1:]
-        self._last_keys[number], self._runs[number], self._multiplicities[number] = keys[-1], runs[-1], found[-1]
-        return found
+        multiplicities = np.maximum.accumulate(np.append(self._multiplicities[number], runs))[1:]
+        self._last_keys[number], self._runs[number], self._multiplicities[number] = (
+            keys[-1],
+            runs[-1],
+            multiplicities[-1],
+        )
+        return multiplicities

@@ -67,7 +67,7 @@ class WaitingBlocks:
         Raises:
             JoinStateError: A file is missing or damaged.
         """
-        for block in sorted(filter(is_wanted, self.blocks), key=lambda one: one.lowest):
+        for block in sorted(filter(is_wanted, self.blocks), key=lambda waiting_block: waiting_block.lowest):
             items = self.items_of(block)
             self.blocks.remove(block)
             self.files.drop(block.file)

@@ -12,21 +12,21 @@ from literature.unsynchronised.arrivals import Arrivals
 from literature.unsynchronised.monitors import scrambling_factor
 
 
-def scrambled_keys(chosen: np.random.Generator, size: int, block: int, multiplicity: int) -> NDArray[np.int64]:
+def scrambled_keys(generator: np.random.Generator, size: int, block: int, multiplicity: int) -> NDArray[np.int64]:
     """Rising keys, each up to ``multiplicity`` times, permuted in blocks; some keys are missing."""
-    keys = np.repeat(np.arange(size), chosen.integers(0, multiplicity + 1, size))[:size]
+    keys = np.repeat(np.arange(size), generator.integers(0, multiplicity + 1, size))[:size]
     for start in range(0, len(keys), block):
-        chosen.shuffle(keys[start : start + block])
+        generator.shuffle(keys[start : start + block])
     return keys
 
 
-def interleaved(chosen: np.random.Generator, streams: list[NDArray[np.int64]]) -> Arrivals:
+def interleaved(generator: np.random.Generator, streams: list[NDArray[np.int64]]) -> Arrivals:
     """Inputs merged at random, with 0 or 1 microsecond between arrivals."""
-    inputs = chosen.permutation(np.repeat(np.arange(len(streams)), [len(keys) for keys in streams])).astype(np.uint8)
+    inputs = generator.permutation(np.repeat(np.arange(len(streams)), [len(keys) for keys in streams])).astype(np.uint8)
     keys = np.zeros(len(inputs), np.int64)
-    for number, own in enumerate(streams):
-        keys[inputs == number] = own
-    return Arrivals(inputs=inputs, keys=keys, times_us=np.cumsum(chosen.integers(0, 2, len(inputs))))
+    for number, stream in enumerate(streams):
+        keys[inputs == number] = stream
+    return Arrivals(inputs=inputs, keys=keys, times_us=np.cumsum(generator.integers(0, 2, len(inputs))))
 
 
 def factors_of(arrivals: Arrivals, inputs: int) -> list[int]:
@@ -38,7 +38,7 @@ def factors_of(arrivals: Arrivals, inputs: int) -> list[int]:
 def workloads(draw: Any, most: int = 25) -> tuple[int, Arrivals]:
     """A number of inputs, and their arrivals."""
     inputs = draw(st.integers(2, 4))
-    chosen = np.random.default_rng(draw(st.integers(0, 2**32)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
     sizes = [draw(st.integers(0, most)) for _ in range(inputs)]
-    streams = [scrambled_keys(chosen, size, draw(st.integers(1, 9)), draw(st.integers(1, 3))) for size in sizes]
-    return inputs, interleaved(chosen, streams)
+    streams = [scrambled_keys(generator, size, draw(st.integers(1, 9)), draw(st.integers(1, 3))) for size in sizes]
+    return inputs, interleaved(generator, streams)

@@ -95,9 +95,9 @@ def add_cluster(lent: BufferState, slot: np.uint64, key: np.int64) -> np.int64:
     lent.keyed[cluster]["live"] = 0
     closed = np.uint64(0)
     for number in range(lent.sides.shape[0]):
-        one = lent.lists[cluster, number]
-        one["head"] = one["tail"] = NIL
-        one["live"] = one["arrived"] = 0
+        arrivals = lent.lists[cluster, number]
+        arrivals["head"] = arrivals["tail"] = NIL
+        arrivals["live"] = arrivals["arrived"] = 0
         if key <= lent.sides[number, CLOSING_KEY]:
             closed |= bit_of(np.int64(number))
         else:
@@ -121,7 +121,7 @@ def remove_cluster_if_over(lent: BufferState, cluster: np.int64) -> None:
 @routine
 def add_node(lent: BufferState, cluster: np.int64, number: np.int64, sequence: np.int64) -> None:
     """Store an arrival as the newest of its key and of its input."""
-    counters, side, one = lent.counters, lent.sides[number], lent.lists[cluster, number]
+    counters, side, arrivals = lent.counters, lent.sides[number], lent.lists[cluster, number]
     if counters[FREE_NODES]:
         counters[FREE_NODES] -= 1
         node = np.int64(lent.free_nodes[counters[FREE_NODES]])
@@ -132,12 +132,12 @@ def add_node(lent: BufferState, cluster: np.int64, number: np.int64, sequence: n
     record = lent.nodes[node]
     record["sequence"], record["cluster"] = sequence, cluster
     record["of_key"] = record["of_input"] = NIL
-    if one["live"]:
-        lent.nodes[one["tail"]]["of_key"] = node
+    if arrivals["live"]:
+        lent.nodes[arrivals["tail"]]["of_key"] = node
     else:
-        one["head"] = node
-    one["tail"] = node
-    one["live"] += 1
+        arrivals["head"] = node
+    arrivals["tail"] = node
+    arrivals["live"] += 1
     lent.keyed[cluster]["live"] += 1
     if side[RESIDENT]:
         lent.nodes[side[NEWEST]]["of_input"] = node
@@ -150,10 +150,10 @@ def add_node(lent: BufferState, cluster: np.int64, number: np.int64, sequence: n
 @routine
 def drop_oldest_of_key(lent: BufferState, cluster: np.int64, number: np.int64) -> None:
     """Drop the oldest resident arrival of a key in an input; the caller updates the order of the input."""
-    one, counters = lent.lists[cluster, number], lent.counters
-    node = one["head"]
-    one["head"] = lent.nodes[node]["of_key"]
-    one["live"] -= 1
+    arrivals, counters = lent.lists[cluster, number], lent.counters
+    node = arrivals["head"]
+    arrivals["head"] = lent.nodes[node]["of_key"]
+    arrivals["live"] -= 1
     lent.keyed[cluster]["live"] -= 1
     lent.sides[number, RESIDENT] -= 1
     lent.free_nodes[counters[FREE_NODES]] = node
@@ -232,25 +232,25 @@ def combinations(lent: BufferState, cluster: np.int64, number: np.int64) -> np.i
 
 
 @routine
-def emit(lent: BufferState, found: Combined, cluster: np.int64, item: np.void, results: np.int64) -> None:
+def emit(lent: BufferState, output: Combined, cluster: np.int64, item: np.void, results: np.int64) -> None:
     """Write combinations of an arrival with resident ones; members of the last input vary fastest."""
     number, inputs = item["input"], lent.sides.shape[0]
     for other in range(inputs):
-        found.cursors[other] = lent.lists[cluster, other]["head"]
-    for row in range(found.filled[0], found.filled[0] + results):
+        output.cursors[other] = lent.lists[cluster, other]["head"]
+    for row in range(output.filled[0], output.filled[0] + results):
         for other in range(inputs):
-            sequence = item["sequence"] if other == number else lent.nodes[found.cursors[other]]["sequence"]
-            found.members[row, other] = sequence
-        found.result_times[row] = item["time"]
+            sequence = item["sequence"] if other == number else lent.nodes[output.cursors[other]]["sequence"]
+            output.members[row, other] = sequence
+        output.result_times[row] = item["time"]
         for other in range(inputs - 1, -1, -1):
             if other == number:
                 continue
-            following = lent.nodes[found.cursors[other]]["of_key"]
+            following = lent.nodes[output.cursors[other]]["of_key"]
             if following != NIL:
-                found.cursors[other] = following
+                output.cursors[other] = following
                 break
-            found.cursors[other] = lent.lists[cluster, other]["head"]
-    found.filled[0] += results
+            output.cursors[other] = lent.lists[cluster, other]["head"]
+    output.filled[0] += results
     lent.counters[RESULTS] += results
 
 
@@ -258,9 +258,9 @@ def emit(lent: BufferState, found: Combined, cluster: np.int64, item: np.void, r
 def store(lent: BufferState, rules: NDArray[np.int64], cluster: np.int64, item: np.void) -> None:
     """Store an arrival of a known key, unless no later arrival can join it."""
     number = np.int64(item["input"])
-    keyed, one = lent.keyed[cluster], lent.lists[cluster, number]
-    one["arrived"] += 1
-    lent.sides[number, MOST_OF_KEY] = max(lent.sides[number, MOST_OF_KEY], np.int64(one["arrived"]))
+    keyed, arrivals = lent.keyed[cluster], lent.lists[cluster, number]
+    arrivals["arrived"] += 1
+    lent.sides[number, MOST_OF_KEY] = max(lent.sides[number, MOST_OF_KEY], np.int64(arrivals["arrived"]))
     is_dead = False
     for other in range(lent.sides.shape[0]):
         if keyed["closed"] & bit_of(np.int64(other)):
@@ -278,7 +278,7 @@ def store(lent: BufferState, rules: NDArray[np.int64], cluster: np.int64, item: 
 
 
 @routine
-def arrive(lent: BufferState, rules: NDArray[np.int64], found: Combined, item: np.void) -> np.int64:
+def arrive(lent: BufferState, rules: NDArray[np.int64], output: Combined, item: np.void) -> np.int64:
     """Join an arrival and store it.
 
     Returns:
@@ -290,7 +290,7 @@ def arrive(lent: BufferState, rules: NDArray[np.int64], found: Combined, item: n
     possible = np.int64(0) if cluster == _NEW else combinations(lent, cluster, np.int64(item["input"]))
     results = min(possible, rules[MOST_RESULTS])
     counters[NEEDED] = results
-    if found.filled[0] + results > found.result_times.shape[0]:
+    if output.filled[0] + results > output.result_times.shape[0]:
         return np.int64(OUTPUT_FULL)
     if not counters[FREE_NODES] and counters[FRESH_NODES] == lent.nodes.shape[0]:
         return np.int64(NODES_FULL)
@@ -299,11 +299,11 @@ def arrive(lent: BufferState, rules: NDArray[np.int64], found: Combined, item: n
     side[TAKEN] += 1
     if key <= side[CLOSING_KEY]:
         side[LATE] += 1
-        found.late[found.filled[1]] = item["sequence"]
-        found.filled[1] += 1
+        output.late[output.filled[1]] = item["sequence"]
+        output.filled[1] += 1
     counters[CAPPED] += possible - results
     if results:
-        emit(lent, found, cluster, item, results)
+        emit(lent, output, cluster, item, results)
     if cluster == _NEW:
         cluster = add_cluster(lent, slot, key)
     store(lent, rules, cluster, item)
@@ -336,7 +336,7 @@ def evict(lent: BufferState, number: np.int64, size: np.int64) -> None:
 
 @routine
 def settle(
-    lent: BufferState, rules: NDArray[np.int64], sizes: NDArray[np.int64], found: Combined, item: np.int64
+    lent: BufferState, rules: NDArray[np.int64], sizes: NDArray[np.int64], output: Combined, item: np.int64
 ) -> None:
     """Bound the sizes of the buffers after an item, and note the sizes."""
     row = item if sizes.shape[0] > 1 else np.int64(0)
@@ -349,8 +349,8 @@ def settle(
         side[MOST_RESIDENT] = max(side[MOST_RESIDENT], side[RESIDENT])
         side[RESIDENT_SUM] += side[RESIDENT]
         if rules[TRACES]:
-            found.resident[item, number] = side[RESIDENT]
-            found.predicted[item, number] = predicted_slots(lent, np.int64(number))
+            output.resident[item, number] = side[RESIDENT]
+            output.predicted[item, number] = predicted_slots(lent, np.int64(number))
 
 
 @kernel
@@ -359,7 +359,7 @@ def join_arrivals(
     state: BufferState,
     items: NDArray[np.void],
     sizes: NDArray[np.int64],
-    found: Combined,
+    output: Combined,
     item: np.int64,
 ) -> tuple[np.int64, np.int64]:
     """Process items from a place on.
@@ -369,27 +369,27 @@ def join_arrivals(
         state: Changed in place.
         items: ``ITEM`` records.
         sizes: (items, inputs), or one row for all items: newest arrivals to keep; BY_SIZES only.
-        found: Results are appended.
+        output: Results are appended.
         item: Place of the first item.
 
     Returns:
         A status, and the place of the next item.
     """
-    lent, writing = borrowed(state), borrowed(found)
+    lent, writing = borrowed(state), borrowed(output)
     while item < items.shape[0]:
-        one = items[item]
-        side = lent.sides[one["input"]]
+        record = items[item]
+        side = lent.sides[record["input"]]
         if lent.counters[NOW] == NO_TIME:
             for number in range(lent.sides.shape[0]):
-                lent.sides[number, LAST_TIME] = one["time"]
-        if one["kind"] == ARRIVAL:
-            status = arrive(lent, rules, writing, one)
+                lent.sides[number, LAST_TIME] = record["time"]
+        if record["kind"] == ARRIVAL:
+            status = arrive(lent, rules, writing, record)
             if status != DONE:
                 return status, item
-            side[LAST_TIME] = max(side[LAST_TIME], one["time"])
-        lent.counters[NOW] = max(lent.counters[NOW], one["time"])
-        side[SCRAMBLING] = one["factor"]
-        close_up_to(lent, rules, np.int64(one["input"]), one["closing"])
+            side[LAST_TIME] = max(side[LAST_TIME], record["time"])
+        lent.counters[NOW] = max(lent.counters[NOW], record["time"])
+        side[SCRAMBLING] = record["factor"]
+        close_up_to(lent, rules, np.int64(record["input"]), record["closing"])
         if rules[IDLE_US]:
             close_idle(lent, rules)
         settle(lent, rules, sizes, writing, item)

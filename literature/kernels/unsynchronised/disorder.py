@@ -85,28 +85,30 @@ def last_up_to(records: NDArray[np.void], low: np.int64, high: np.int64, positio
 @routine
 def shifted(lent: DisorderState, number: np.int64) -> bool:
     """Move the records of an input to the front of their array; False: most of the array is in use."""
-    own, records = lent.numbers[number], lent.records[number]
-    first, end = own[FIRST_RECORD], own[END_OF_RECORDS]
+    numbers, records = lent.numbers[number], lent.records[number]
+    first, end = numbers[FIRST_RECORD], numbers[END_OF_RECORDS]
     if 2 * first < records.shape[0]:
         return False
     for place in range(first, end):
         records[place - first]["key"] = records[place]["key"]
         records[place - first]["position"] = records[place]["position"]
-    own[FIRST_RECORD], own[END_OF_RECORDS] = 0, end - first
+    numbers[FIRST_RECORD], numbers[END_OF_RECORDS] = 0, end - first
     return True
 
 
 @routine
 def drop_records(lent: DisorderState, rules: DisorderRules, number: np.int64) -> None:
     """Drop records that no arrival within the bound of disorder can need."""
-    own, records = lent.numbers[number], lent.records[number]
+    numbers, records = lent.numbers[number], lent.records[number]
     if rules.numbers[number, IS_EXACT]:
         return
-    factor = max(own[FACTOR], rules.numbers[number, GIVEN], own[USED_FACTOR])
-    oldest = own[ARRIVALS] - _RETAINED_FACTORS * (factor + 1) - _RETAINED
-    while own[END_OF_RECORDS] - own[FIRST_RECORD] > 1 and records[own[FIRST_RECORD] + 1]["position"] <= oldest:
-        own[HIGHEST_DROPPED] = records[own[FIRST_RECORD]]["key"]
-        own[FIRST_RECORD] += 1
+    factor = max(numbers[FACTOR], rules.numbers[number, GIVEN], numbers[USED_FACTOR])
+    oldest = numbers[ARRIVALS] - _RETAINED_FACTORS * (factor + 1) - _RETAINED
+    while (
+        numbers[END_OF_RECORDS] - numbers[FIRST_RECORD] > 1 and records[numbers[FIRST_RECORD] + 1]["position"] <= oldest
+    ):
+        numbers[HIGHEST_DROPPED] = records[numbers[FIRST_RECORD]]["key"]
+        numbers[FIRST_RECORD] += 1
 
 
 @routine
@@ -124,13 +126,13 @@ def used_factor(lent: DisorderState, rules: DisorderRules, number: np.int64) -> 
 @routine
 def closing_key(lent: DisorderState, rules: DisorderRules, number: np.int64, factor: np.int64) -> np.int64:
     """The highest key of all arrivals but the newest ``factor``: every later arrival is above it (lemma C)."""
-    own, records = lent.numbers[number], lent.records[number]
-    if rules.numbers[number, GIVEN] < 0 and own[ARRIVALS] <= rules.numbers[number, WARM_UP]:
-        return np.int64(own[CLOSED])
-    place = last_up_to(records, own[FIRST_RECORD], own[END_OF_RECORDS], own[ARRIVALS] - factor)
-    if place >= own[FIRST_RECORD]:
-        own[CLOSED] = max(own[CLOSED], records[place]["key"])
-    return np.int64(own[CLOSED])
+    numbers, records = lent.numbers[number], lent.records[number]
+    if rules.numbers[number, GIVEN] < 0 and numbers[ARRIVALS] <= rules.numbers[number, WARM_UP]:
+        return np.int64(numbers[CLOSED])
+    place = last_up_to(records, numbers[FIRST_RECORD], numbers[END_OF_RECORDS], numbers[ARRIVALS] - factor)
+    if place >= numbers[FIRST_RECORD]:
+        numbers[CLOSED] = max(numbers[CLOSED], records[place]["key"])
+    return np.int64(numbers[CLOSED])
 
 
 @routine
@@ -138,17 +140,17 @@ def take(
     lent: DisorderState, rules: DisorderRules, number: np.int64, key: np.int64, place: np.int64, slot: np.uint64
 ) -> None:
     """Note an arrival; ``place``: its first record at least as high; ``slot``: the count of its key."""
-    own, records, counts = lent.numbers[number], lent.records[number], lent.counts[number]
-    own[ARRIVALS] += 1
-    position, disorder = own[ARRIVALS], np.int64(0)
-    if place == own[END_OF_RECORDS]:
+    numbers, records, counts = lent.numbers[number], lent.records[number], lent.counts[number]
+    numbers[ARRIVALS] += 1
+    position, disorder = numbers[ARRIVALS], np.int64(0)
+    if place == numbers[END_OF_RECORDS]:
         records[place]["key"] = key
         records[place]["position"] = position
-        own[END_OF_RECORDS] += 1
+        numbers[END_OF_RECORDS] += 1
     else:
         disorder = position - records[place]["position"]
-        own[UNDERFLOWS] += own[HIGHEST_DROPPED] != NEVER and key <= own[HIGHEST_DROPPED]
-    own[FACTOR] = max(own[FACTOR], disorder)
+        numbers[UNDERFLOWS] += numbers[HIGHEST_DROPPED] != NEVER and key <= numbers[HIGHEST_DROPPED]
+    numbers[FACTOR] = max(numbers[FACTOR], disorder)
     block_rows = rules.numbers[number, BLOCK_ROWS]
     block = ((position - 1) // block_rows) % rules.numbers[number, BLOCKS]
     if (position - 1) % block_rows == 0:
@@ -156,18 +158,18 @@ def take(
     lent.blocks[number, block] = max(lent.blocks[number, block], disorder)
     if counts[slot, 1] == 0:
         counts[slot, 0] = scrambled(key)
-        own[COUNTED] += 1
+        numbers[COUNTED] += 1
     counts[slot, 1] += np.uint64(1)
-    own[MULTIPLICITY] = max(own[MULTIPLICITY], np.int64(counts[slot, 1]))
-    own[USED_FACTOR] = used_factor(lent, rules, number)
+    numbers[MULTIPLICITY] = max(numbers[MULTIPLICITY], np.int64(counts[slot, 1]))
+    numbers[USED_FACTOR] = used_factor(lent, rules, number)
     drop_records(lent, rules, number)
 
 
 @kernel
-def unscrambled(keys: NDArray[np.uint64], found: NDArray[np.int64]) -> None:
+def unscrambled(keys: NDArray[np.uint64], plain_keys: NDArray[np.int64]) -> None:
     """Undo ``scrambled``, which is its own inverse."""
     for place in range(keys.shape[0]):
-        found[place] = np.int64(scrambled(np.int64(keys[place])))
+        plain_keys[place] = np.int64(scrambled(np.int64(keys[place])))
 
 
 @kernel
@@ -182,23 +184,23 @@ def observe(
     lent, ruled = borrowed(state), borrowed(rules)
     while item < items.shape[0]:
         number = np.int64(items[item]["input"])
-        own, key = lent.numbers[number], items[item]["key"]
+        numbers, key = lent.numbers[number], items[item]["key"]
         if items[item]["kind"] == CLOSING:
-            own[CLOSED] = max(own[CLOSED], items[item]["closing"])
+            numbers[CLOSED] = max(numbers[CLOSED], items[item]["closing"])
         if items[item]["kind"] == ARRIVAL:
-            if own[END_OF_RECORDS] == lent.records.shape[1] and not shifted(lent, number):
+            if numbers[END_OF_RECORDS] == lent.records.shape[1] and not shifted(lent, number):
                 return np.int64(RECORDS_FULL), item
-            place = first_at_least(lent.records[number], own[FIRST_RECORD], own[END_OF_RECORDS], key)
-            most, is_record = ruled.numbers[number, MOST], place == own[END_OF_RECORDS]
-            if most >= 0 and not is_record and own[ARRIVALS] + 1 - lent.records[number, place]["position"] > most:
+            place = first_at_least(lent.records[number], numbers[FIRST_RECORD], numbers[END_OF_RECORDS], key)
+            most, is_record = ruled.numbers[number, MOST], place == numbers[END_OF_RECORDS]
+            if most >= 0 and not is_record and numbers[ARRIVALS] + 1 - lent.records[number, place]["position"] > most:
                 return np.int64(EPOCH_BEGINS), item
             slot = find_slot(lent.counts[number], scrambled(key))
-            if lent.counts[number, slot, 1] == 0 and 2 * own[COUNTED] >= lent.counts.shape[1]:
+            if lent.counts[number, slot, 1] == 0 and 2 * numbers[COUNTED] >= lent.counts.shape[1]:
                 return np.int64(COUNTS_FULL), item
             take(lent, ruled, number, key, place, slot)
-            items[item]["closing"] = closing_key(lent, ruled, number, own[USED_FACTOR])
-        items[item]["factor"] = own[USED_FACTOR]
+            items[item]["closing"] = closing_key(lent, ruled, number, numbers[USED_FACTOR])
+        items[item]["factor"] = numbers[USED_FACTOR]
         if items[item]["kind"] == CLOSING:
-            items[item]["closing"] = own[CLOSED]
+            items[item]["closing"] = numbers[CLOSED]
         item += 1
     return np.int64(DONE), item

@@ -69,33 +69,33 @@ def reached(lent: WaitingState, number: np.int64) -> np.int64:
 @routine
 def usable_closing(lent: WaitingState, number: np.int64) -> np.int64:
     """The key up to which no more arrivals of an input are passed on."""
-    own = lent.numbers[number]
-    return np.int64(own[CLOSED] if own[LOWEST] == FOREVER else min(own[CLOSED], own[LOWEST] - 1))
+    numbers = lent.numbers[number]
+    return np.int64(numbers[CLOSED] if numbers[LOWEST] == FOREVER else min(numbers[CLOSED], numbers[LOWEST] - 1))
 
 
 @routine
 def needs_reading(lent: WaitingState, number: np.int64) -> bool:
     """Forget keys ahead that the others have reached; True: a waiting key is reached, or too few are ahead."""
-    own, reach = lent.numbers[number], reached(lent, number)
-    while own[AHEAD] and lent.ahead[number, 0]["key"] <= reach:
-        pop_key(lent.ahead[number], own[AHEAD])
-        own[AHEAD] -= 1
-    waits: bool = own[LOWEST] != FOREVER
-    return waits and (own[LOWEST] <= reach or own[AHEAD] < lent.gathered.shape[1])
+    numbers, reach = lent.numbers[number], reached(lent, number)
+    while numbers[AHEAD] and lent.ahead[number, 0]["key"] <= reach:
+        pop_key(lent.ahead[number], numbers[AHEAD])
+        numbers[AHEAD] -= 1
+    waits: bool = numbers[LOWEST] != FOREVER
+    return waits and (numbers[LOWEST] <= reach or numbers[AHEAD] < lent.gathered.shape[1])
 
 
 @routine
 def has_to_wait(lent: WaitingState, number: np.int64, key: np.int64, time_us: np.int64) -> bool:
     """Whether an arrival waits: its input leads by enough time, and enough of its arrivals are in memory."""
-    own = lent.numbers[number]
-    lent.times[number, own[END_OF_TIMES]] = time_us
-    own[END_OF_TIMES] += 1
-    while lent.times[number, own[FIRST_TIME]] <= time_us - _SPAN_US:
-        own[FIRST_TIME] += 1
-    lead = own[AHEAD] + own[GATHERED] + own[ON_DISK]
-    least = _OFF if own[IS_ON] else _ON
-    own[IS_ON] = 2 * lead * SPAN_NS >= least * lent.counters[IO_NS] * (own[END_OF_TIMES] - own[FIRST_TIME])
-    if not own[IS_ON] or own[AHEAD] < lent.gathered.shape[1]:
+    numbers = lent.numbers[number]
+    lent.times[number, numbers[END_OF_TIMES]] = time_us
+    numbers[END_OF_TIMES] += 1
+    while lent.times[number, numbers[FIRST_TIME]] <= time_us - _SPAN_US:
+        numbers[FIRST_TIME] += 1
+    lead = numbers[AHEAD] + numbers[GATHERED] + numbers[ON_DISK]
+    least = _OFF if numbers[IS_ON] else _ON
+    numbers[IS_ON] = 2 * lead * SPAN_NS >= least * lent.counters[IO_NS] * (numbers[END_OF_TIMES] - numbers[FIRST_TIME])
+    if not numbers[IS_ON] or numbers[AHEAD] < lent.gathered.shape[1]:
         return False
     return bool(key > reached(lent, number))
 
@@ -103,25 +103,25 @@ def has_to_wait(lent: WaitingState, number: np.int64, key: np.int64, time_us: np
 @routine
 def hand_on(lent: WaitingState, items: NDArray[np.void], item: np.int64, out: NDArray[np.void]) -> bool:
     """Pass an item on, or let it wait and pass on the closing key of its input; True: its block is full."""
-    one, number = items[item], np.int64(items[item]["input"])
-    own, key, place = lent.numbers[number], items[item]["key"], lent.counters[OUT]
-    is_arrival = one["kind"] == ARRIVAL
-    waits = is_arrival and has_to_wait(lent, number, key, one["time"])
+    record, number = items[item], np.int64(items[item]["input"])
+    numbers, key, place = lent.numbers[number], items[item]["key"], lent.counters[OUT]
+    is_arrival = record["kind"] == ARRIVAL
+    waits = is_arrival and has_to_wait(lent, number, key, record["time"])
     if waits:
-        lent.gathered[number, own[GATHERED]] = one
-        own[GATHERED] += 1
-        own[SPILLED] += 1
-        own[LOWEST] = min(own[LOWEST], key)
+        lent.gathered[number, numbers[GATHERED]] = record
+        numbers[GATHERED] += 1
+        numbers[SPILLED] += 1
+        numbers[LOWEST] = min(numbers[LOWEST], key)
     elif is_arrival and key > reached(lent, number):
-        push_key(lent.ahead[number], own[AHEAD], key, np.int64(0))
-        own[AHEAD] += 1
-    out[place] = one
+        push_key(lent.ahead[number], numbers[AHEAD], key, np.int64(0))
+        numbers[AHEAD] += 1
+    out[place] = record
     out[place]["closing"] = usable_closing(lent, number)
     if waits:
         out[place]["kind"] = CLOSING
         out[place]["key"] = out[place]["sequence"] = 0
     lent.counters[OUT] += 1
-    return bool(own[GATHERED] == lent.gathered.shape[1])
+    return bool(numbers[GATHERED] == lent.gathered.shape[1])
 
 
 @kernel
@@ -136,13 +136,13 @@ def divert(
     lent = borrowed(state)
     inputs = lent.numbers.shape[0]
     while item < items.shape[0]:
-        one, own = items[item], lent.numbers[items[item]["input"]]
-        own[CLOSED], own[FACTOR] = max(own[CLOSED], one["closing"]), one["factor"]
-        key = one["key"] if one["kind"] == ARRIVAL else one["closing"]
-        if key > own[HIGHEST]:
-            own[HIGHEST] = key
+        record, numbers = items[item], lent.numbers[items[item]["input"]]
+        numbers[CLOSED], numbers[FACTOR] = max(numbers[CLOSED], record["closing"]), record["factor"]
+        key = record["key"] if record["kind"] == ARRIVAL else record["closing"]
+        if key > numbers[HIGHEST]:
+            numbers[HIGHEST] = key
             for other in range(inputs):
-                lent.numbers[other, IS_DUE] = other != one["input"]
+                lent.numbers[other, IS_DUE] = other != record["input"]
         for other in range(inputs):
             if lent.numbers[other, IS_DUE]:
                 lent.numbers[other, IS_DUE] = 0
@@ -151,6 +151,6 @@ def divert(
                     return np.int64(READ), item
         item += 1
         if hand_on(lent, items, item - 1, out):
-            lent.counters[INPUT] = one["input"]
+            lent.counters[INPUT] = record["input"]
             return np.int64(WRITE), item
     return np.int64(DONE), item
