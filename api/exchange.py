@@ -72,7 +72,7 @@ class Exchange:
 def _has_left(error: Exception) -> bool:
     """Whether an error means that the client has left an endless answer."""
     if isinstance(error, ExceptionGroup):
-        return all(_has_left(one) for one in error.exceptions)
+        return all(_has_left(cause) for cause in error.exceptions)
     return isinstance(error, anyio.BrokenResourceError)
 
 
@@ -82,9 +82,9 @@ def _request_id(scope: Scope) -> str:
     if _ID.fullmatch(sent):
         return sent
     name = REQUEST_ID.lower().encode()
-    made = f"{getrandbits(128):032x}"  # need not be secret, and saves a system call
-    scope["headers"] = [*(pair for pair in scope["headers"] if pair[0] != name), (name, made.encode())]
-    return made
+    new_id = f"{getrandbits(128):032x}"  # need not be secret, and saves a system call
+    scope["headers"] = [*(pair for pair in scope["headers"] if pair[0] != name), (name, new_id.encode())]
+    return new_id
 
 
 def _complete(message: Message, scope: Scope, request_id: str) -> None:

@@ -33,9 +33,9 @@ class Operations:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("fastapi.telemetry") is None:
             for matches, operation in self._operations.get((scope["method"], _resource(get_route_path(scope))), ()):
-                match, found = matches(scope)
+                match, child_scope = matches(scope)
                 if match is Match.FULL:
-                    scope.update(found, route=operation.original_route)
+                    scope.update(child_scope, route=operation.original_route)
                     await _answer(operation, scope, receive, send)
                     return
         await self._rest(scope, receive, send)
@@ -43,12 +43,12 @@ class Operations:
     @cached_property
     def _operations(self) -> Mapping[tuple[str, str], Sequence[tuple[_Matches, RouteContext]]]:
         """Operations by method and resource, each with its function that compares a request with it."""
-        found = defaultdict(list)
-        for one in iter_route_contexts(self._app.routes):
-            if isinstance(one.original_route, APIRoute):
-                for method in one.methods or ():
-                    found[method, _resource(one.path or "")].append((one.matches, one))
-        return found
+        operations = defaultdict(list)
+        for context in iter_route_contexts(self._app.routes):
+            if isinstance(context.original_route, APIRoute):
+                for method in context.methods or ():
+                    operations[method, _resource(context.path or "")].append((context.matches, context))
+        return operations
 
 
 async def _answer(operation: RouteContext, scope: Scope, receive: Receive, send: Send) -> None:

@@ -57,19 +57,19 @@ class BodyLimit:
             if scope["method"] in (route.methods or ()) and route.matches(scope)[0] is Match.FULL:
                 await self._with_file(scope, receive, send, most)
                 return
-        body = await self._taken(scope, receive, send, self._limit_bytes)
+        body = await self._read_checked(scope, receive, send, self._limit_bytes)
         if body is not None:
             await self._app(scope, replayed(body, receive), send)
 
     async def _with_file(self, scope: Scope, receive: Receive, send: Send, limit_bytes: int) -> None:
         with NamedTemporaryFile("w+b") as file:
-            body = await self._taken(scope, receive, send, limit_bytes, file)
+            body = await self._read_checked(scope, receive, send, limit_bytes, file)
             if body is not None:
                 file.flush()
                 scope["state"] = {**scope.get("state", {}), "body_file": Path(file.name)}
                 await self._app(scope, replayed(body, receive), send)
 
-    async def _taken(
+    async def _read_checked(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None = None
     ) -> bytes | None:
         """Read the body; empty if written to a file, None if the request was answered or the client has left."""

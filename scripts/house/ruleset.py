@@ -9,6 +9,7 @@ from house.boundaries import environment_reads, import_time_io, inner_imports, m
 from house.docstrings import plain_docstrings
 from house.failures import broad_except, unissued_todo
 from house.kernels import cached_callees, kernel_flags, kernel_imports
+from house.names import noun_names
 from house.packages import package_front
 from house.sizes import file_size, function_size
 from house.sources import Rule, Source, Violation
@@ -36,6 +37,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "patient-tests": impatient_tests,
         "plain-words": plain_words,
         "plain-docstrings": plain_docstrings,
+        "noun-names": noun_names,
     }
 )
 OTHER_RULES = frozenset({"one-signature"})  # checked after the suite
@@ -44,7 +46,7 @@ OTHER_RULES = frozenset({"one-signature"})  # checked after the suite
 def check(source: Source, rule_name: str) -> list[Violation]:
     """Violations of one rule that no skip comment covers."""
     allowed = {allowance.line for allowance in source.allowances if allowance.rule == rule_name}
-    return [found for found in RULES[rule_name](source) if not _covers(allowed, found)]
+    return [violation for violation in RULES[rule_name](source) if not _covers(allowed, violation)]
 
 
 def misused_allowances(source: Source) -> Iterator[Violation]:
@@ -54,7 +56,7 @@ def misused_allowances(source: Source) -> Iterator[Violation]:
             continue
         if allowance.rule not in RULES:
             yield Violation(source.path, allowance.line, "write: house: allow <rule>: <reason of some words>")
-        elif not any(_covers({allowance.line}, found) for found in RULES[allowance.rule](source)):
+        elif not any(_covers({allowance.line}, violation) for violation in RULES[allowance.rule](source)):
             yield Violation(source.path, allowance.line, f"nothing here breaks {allowance.rule}; remove the comment")
 
 

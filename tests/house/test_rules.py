@@ -72,6 +72,11 @@ BREAKS = [
     ("plain-docstrings", KERNEL, 'def f():\n    """Stop where a match is told."""'),
     ("plain-docstrings", TEST, '"""Of those that say it, one that says what it is."""'),
     ("patient-tests", TEST, "import httpx\nwith httpx.Client(base_url=url) as client:\n    client.get('/')"),
+    ("noun-names", MODULE, "found = re.search(text)"),
+    ("noun-names", KERNEL, "def f(told):\n    return told + 1"),
+    ("noun-names", "scripts/planted.py", "names = [one.name for one in records]"),
+    ("noun-names", MODULE, "def _said(record): ..."),
+    ("noun-names", MODULE, "class Found: ..."),
     ("module-state", "literature/spilling/planted.py", "cache = {}"),
     ("function-size", "literature/spilling/planted.py", "def f():\n" + "    g()\n" * 50),
     ("kernel-imports", "literature/kernels/planted.py", "import pyarrow"),
@@ -128,6 +133,9 @@ KEEPS = [
     ("plain-words", TEST, '"""For whoever reads it."""'),
     ("patient-tests", TEST, "import httpx\nhttpx.get(url, timeout=PATIENCE_S)"),
     ("plain-docstrings", MODULE, '"""The matches of a trace; ``told`` of those it has.\n\nIt is what that one has."""'),
+    ("noun-names", MODULE, "store.put(record)\nis_found = report.found"),
+    ("noun-names", TEST, "found = 1"),
+    ("noun-names", MODULE, "class Finding:\n    found: str"),
 ]
 
 
