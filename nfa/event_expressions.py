@@ -37,6 +37,7 @@ from streams.tables import Lookup, Tables
 _OWN = "event"
 _ALIASES = frozenset([_OWN])
 _TYPE = ("type",)
+_MOST_EXACT = 2**53  # of integers as floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,21 @@ class EventExpression:
                 ):
                     lowest = float(number) if operator in ("=", ">", ">=") else -inf
                     yield ".".join(path), lowest, float(number) if operator in ("=", "<", "<=") else inf
+
+    @property
+    def is_in_bounds(self) -> bool:
+        """Whether the expression is true where all attributes of ``bounds`` are numbers in their ranges."""
+        whole = self._expression
+        for one in whole.operands if isinstance(whole, Both) else (whole,):
+            match one:
+                case Comparison(
+                    operator="=" | ">=" | "<=", left=Attribute(), right=Literal(value=int() | float() as n)
+                ):
+                    if isinstance(n, bool) or abs(n) >= _MOST_EXACT:
+                        return False
+                case _:
+                    return False
+        return True
 
     def numbers(self, columns: BatchColumns, rows: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
         """Kinds, integers and floats of the values for some events of a batch, as in ``Values``."""

@@ -265,9 +265,11 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
     """Compare numbers (two integers exactly, others as float64), texts, booleans (equality only); otherwise null."""
     compare = COMPARE[sign]
+    both_integers = (left.kinds == INTEGER) & (right.kinds == INTEGER)
+    if both_integers.all():
+        return Values.of_truth(compare(left.integers, right.integers), ~both_integers)
     is_true = np.zeros(len(left), np.bool_)
     is_known = np.zeros(len(left), np.bool_)
-    both_integers = (left.kinds == INTEGER) & (right.kinds == INTEGER)
     numbers = left.is_number & right.is_number & ~both_integers
     texts = (left.kinds == TEXT) & (right.kinds == TEXT)
     booleans = (left.kinds == BOOLEAN) & (right.kinds == BOOLEAN) & (sign in ("=", "!="))
@@ -333,8 +335,9 @@ def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Value
     """The known and finite numbers as values; the others are null."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
-    kinds = np.where(is_known, FLOAT, NULL).astype(np.uint8)
-    return Values(kinds, np.zeros(size, np.int64), np.where(is_known, floats, 0.0), _no_texts(size))
+    kinds = np.multiply(is_known, FLOAT, dtype=np.uint8)  # NULL is 0
+    known = floats if is_known.all() else np.where(is_known, floats, 0.0)
+    return Values(kinds, np.zeros(size, np.int64), known, _no_texts(size))
 
 
 def _as_float(number: int) -> float | None:
