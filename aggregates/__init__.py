@@ -37,7 +37,7 @@ from aggregates.kernels.tables import TEXT
 from aggregates.row_windows import RowWindows
 from aggregates.running import AggregateRun, Bound
 from aggregates.scalars import Scalar, group_text
-from aggregates.steps import Holds
+from aggregates.steps import Holds, InBounds
 from aggregates.table_groups import TableGroups
 from aggregates.values import AggregateValue
 from aggregates.windows import Window

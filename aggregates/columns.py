@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from aggregates.kernels.tables import BOOLEAN, FALSE, FLOAT, INTEGER, INTEGRAL, TEXT
 from aggregates.kernels.values import mark_kinds
 from aggregates.scalars import Scalar, group_text
-from streams import column_of, key_hash, shown_texts
+from aggregates.texts import texts_between
+from streams import borders_of, column_of, key_hash, shown_texts
 
 COUNTS, ENDS, RETRACTS = 1, 2, 4
 """The meaning of a row, as flags: an event that counts; the end of a transaction (after its event); a retraction."""
 
+_FEW = 256  # up to this number of texts, reading each is faster than a call of Arrow
 _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values differ from that of a text
 
 
@@ -156,9 +158,12 @@ def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ..
 
 def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
     """Some values of a list or an Arrow array."""
-    if isinstance(column, pa.Array):
-        return list(column.take(column_of(rows)).to_pylist()) if len(rows) else []
-    return [column[row] for row in rows.tolist()]
+    if not isinstance(column, pa.Array):
+        return [column[row] for row in rows.tolist()]
+    if len(rows) > _FEW or not pa.types.is_string(column.type):
+        return list(column.take(column_of(rows)).to_pylist())
+    borders, data = borders_of(column), memoryview(column.buffers()[2] or b"")
+    return texts_between(data, borders[rows], borders[rows + 1])
 
 
 def texts_at(column: Any, rows: NDArray[np.int64]) -> pa.Array | list[str]:

@@ -40,17 +40,18 @@ class KnownGroups:
     @property
     def key_hashes(self) -> NDArray[np.uint64]:
         """The hashes of the keys of all groups."""
-        if self._are_keys:
-            return _with_starts(self._hashes[: len(self)], self.starts if len(self.starts) else None)
-        return self._key_hashes
+        return self.key_hashes_of(slice(len(self)))
 
-    def described(self, code: int) -> tuple[tuple[Scalar, ...], str, str]:
-        """The values of ``by`` of a group, its canonical text, and its key."""
-        key = self._keys.text(code)
-        if self._are_keys:
-            return (key,), group_text((key,)), key
-        text = self._texts.text(code)
-        return tuple(orjson.loads(text)), text, key
+    def described(self, codes: NDArray[np.integer]) -> Iterator[tuple[Sequence[Scalar], str, str]]:
+        """The values of ``by`` of some groups, their canonical texts, and their keys."""
+        keys = self._keys.texts_at(codes)
+        texts = [orjson.dumps((key,)).decode() for key in keys] if self._are_keys else self._texts.texts_at(codes)
+        return zip(((key,) for key in keys) if self._are_keys else map(orjson.loads, texts), texts, keys, strict=True)
+
+    def key_hashes_of(self, codes: NDArray[np.integer] | slice) -> NDArray[np.uint64]:
+        """The hashes of the keys of some groups."""
+        hashes: NDArray[np.uint64] = (self._hashes if self._are_keys else self._key_hashes)[codes]
+        return _with_starts(hashes, self.starts[codes] if self._are_keys and len(self.starts) else None)
 
     def saved(self) -> Iterator[tuple[Sequence[Scalar], str, int]]:
         """The state for ``restore``: values, key, and hash of the key of each group."""

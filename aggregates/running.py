@@ -24,7 +24,7 @@ from aggregates.kernels.tables import Events
 from aggregates.known_groups import KnownGroups
 from aggregates.objects import GroupObjects
 from aggregates.placing import KeptEvent, Placed, Placing
-from aggregates.steps import Holds, StepReader
+from aggregates.steps import Holds, InBounds, StepReader
 from aggregates.window_tables import WindowTables
 from streams import NEVER_US
 
@@ -36,13 +36,15 @@ _FEW = 1_024
 _FOREVER = -NEVER_US
 _NONE = np.zeros(0, np.int64)
 _EXTREMES = ("min", "max")
+_EXACT = ("count", "count_if", "sum", "avg")  # functions whose values have exact bounds
 _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESSION}
 
 
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    The condition is not evaluated where it was false and a value is outside its ``bounds``.
+    The condition is not evaluated where it was false and a value is outside its ``bounds``, nor at all if it is
+    ``InBounds`` and all bounds are of counts, sums and means.
 
     Args:
         holds: Evaluates ``having``; None: the aggregate has no condition.
@@ -65,6 +67,9 @@ class AggregateRun:
         is_plain = not is_simultaneous and not (body.having is not None and body.having.names)
         some = [(places[name], *some) for name, *some in bounds if name in places and is_plain]
         self._bounds = np.array(some, np.float64).reshape(len(some), 3)
+        exact = {one.name for one in body.values if is_plain and one.function in _EXACT}
+        if isinstance(holds, InBounds) and not exact.issuperset(name for name, *_ in bounds):
+            self._holds = holds.holds
         values = enumerate(body.values)
         self._ordered = {place for place, one in values if is_revocable and one.function in _EXTREMES}
         self._now_us, self._late = NEVER_US, 0
@@ -103,18 +108,20 @@ class AggregateRun:
             return []
         self._fit(events.arguments)
         found, before_us, self._now_us = list[Emission](), self._now_us, max(self._now_us, events.newest_us)
+        reached_us = NEVER_US
         for placed in self._placing.placed(events, before_us, is_kept=self._is_logged):
             if not self.is_suspended and len(placed.hashes):
                 batch = self._batch(placed, events)
-                found += self._slid(batch, events, int(batch.at_us[-1]))
-        return in_order([*found, *self._passed(events)])
+                reached_us = int(batch.at_us[-1])
+                found += self._slid(batch, events, reached_us)
+        return in_order([*found, *self._passed(events, reached_us)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Advance time; no earlier event follows."""
         if self.is_suspended:
             return []
         self._now_us = max(self._now_us, now_us)
-        return in_order(self._passed(None))
+        return in_order(self._passed(None, NEVER_US))
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
         """End the transaction of a key."""
@@ -131,7 +138,7 @@ class AggregateRun:
 
         No time passes, so no event leaves a sliding window, and a condition that is true stays true.
         """
-        found = self._emissions(np.ones(self._tables.waiting, np.bool_), None)
+        found = self._emissions(None, is_open=False)
         if self.body.window.kind != "sliding":
             words = self._tables.groups.words[: len(self._groups)]
             codes = np.flatnonzero(words[:, kernel.HELD_ROWS] > 0)
@@ -195,16 +202,16 @@ class AggregateRun:
         )
         return tables.batch(rows, codes, columns)
 
-    def _passed(self, events: EventColumns | None) -> list[Emission]:
-        """Let the rows of events pass through the kernel, end due windows, and return the emitted events."""
+    def _passed(self, events: EventColumns | None, reached_us: int) -> list[Emission]:
+        """Advance from the time that the kernel has reached, end due windows, and return the emitted events."""
         if self.is_suspended:
             return []
         state, found = self._tables.state, list[Emission]()
-        if self.body.window.kind == "sliding":
+        if self.body.window.kind == "sliding" and reached_us < self._now_us:
             found += self._slid(self._nothing, events, self._now_us)
         found += self._due(self._now_us, events)
         if not self._is_simultaneous or state[kernel.INSTANT] != self._now_us:
-            found += self._emissions(np.ones(self._tables.waiting, np.bool_), events)
+            found += self._emissions(events, is_open=False)
         self._late += int(state[kernel.LATE]) + self._placing.late
         state[kernel.LATE] = self._placing.late = 0
         self._remember_causes(events)
@@ -246,7 +253,7 @@ class AggregateRun:
                 found += self._due(int(batch.at_us[state[kernel.ROW] - 1]), events)
             is_over = status == kernel.TOO_MANY and tables.held > most
             is_open = self._is_simultaneous if is_over else status != kernel.DONE or self._waits(until_us)
-            found += self._emissions(self._finished(is_open=is_open), events)
+            found += self._emissions(events, is_open=is_open)
             if is_over:
                 self._clear()
                 self.is_suspended = True
@@ -293,7 +300,10 @@ class AggregateRun:
             else:
                 objects.forget(code)
 
-    def _emissions(self, is_taken: NDArray[np.bool_], events: EventColumns | None) -> list[Emission]:
+    def _emissions(self, events: EventColumns | None, *, is_open: bool) -> list[Emission]:
+        if not self._tables.waiting:
+            return []
+        is_taken = self._finished(is_open=is_open)
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
@@ -312,6 +322,8 @@ class AggregateRun:
 
     def _causes_of(self, places: NDArray[np.int64], events: EventColumns | None) -> list[str]:
         """The ids of the events that caused steps; empty where passing time was the cause."""
+        if not len(places):
+            return []
         named = iter(values_at(events.ids, places[places >= 0]) if events is not None else ())
         return [
             next(named) if place >= 0 else "" if place == -1 else self._causes[-2 - place] for place in places.tolist()

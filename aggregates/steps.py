@@ -6,6 +6,8 @@ The condition is evaluated for many changes (*steps*) at once, on columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from aggregates.document import AggregateBody
 from aggregates.emitting import Change, Emission
 from aggregates.kernels import tables as kernel
-from aggregates.kernels.groups import note_truths
+from aggregates.kernels.groups import note_truths, note_within
 from aggregates.kernels.tables import Steps
 from aggregates.known_groups import KnownGroups
 from aggregates.objects import Found
@@ -28,6 +30,17 @@ Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 
 _NO_OBJECTS = Found()
 
+
+@dataclass(frozen=True, slots=True)
+class InBounds:
+    """A condition that is true where all values in its bounds are numbers of their ranges."""
+
+    holds: Holds
+
+    def __call__(self, columns: Mapping[str, Any], size: int) -> NDArray[np.bool_]:
+        return self.holds(columns, size)
+
+
 Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
 """The ids of the events at some places; an id is empty where passing time is the cause."""
 
@@ -36,7 +49,7 @@ class StepReader:
     """Reads the steps of an aggregate.
 
     Args:
-        holds: Evaluates ``having``; None: the aggregate has no condition.
+        holds: Evaluates ``having``; None: the aggregate has no condition. The tables have the bounds of ``InBounds``.
 
     Attributes:
         objects: The objects of groups, by the number of the step.
@@ -71,11 +84,10 @@ class StepReader:
         steps = Steps(*(column[..., part] for column in columns))
         found = [self.objects.pop(base + one, _NO_OBJECTS) for one in chosen.tolist()] if self.objects else []
         rows, is_true = self._changes(steps, found)
-        emitted = list(self._emitted(steps, rows, is_true, found, causes)) if len(rows) else []
-        rest = np.flatnonzero(~is_taken)
+        emitted = [*self._emitted(steps, rows, is_true, found, causes)] if len(rows) else []
         self._tables.take_steps(is_taken)
         if self.objects:
-            begin = int(self._tables.state[kernel.BASE])
+            begin, rest = int(self._tables.state[kernel.BASE]), np.flatnonzero(~is_taken)
             numbers = ((begin + new, base + old) for new, old in enumerate(rest.tolist()))
             self.objects = {new: self.objects[old] for new, old in numbers if old in self.objects}
         return emitted
@@ -88,26 +100,27 @@ class StepReader:
 
     def _changes(self, steps: Steps, found: Sequence[Found]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The steps that are emitted, and whether the condition is true then."""
-        body, size, is_full = self._body, len(steps.codes), steps.sizes > 0
+        body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends
-            rows = np.flatnonzero(is_full & (is_ended | (~steps.ended & (steps.places != -1))))
+            rows = np.flatnonzero((steps.sizes > 0) & (is_ended | (~steps.ended & (steps.places != -1))))
             return rows, np.ones(len(rows), np.bool_)
-        columns = _Columns(
-            body, self._groups, steps, None if self._are_numbers(steps, found) else self._values(steps, found, None)
-        )
-        is_of_all = np.zeros(size, np.bool_)
-        if self._names:
-            columns.update(zip(self._names, self._more(steps, found, is_of_all), strict=True))
-        holds = self._holds(columns, size) & ~is_of_all
+        if isinstance(self._holds, InBounds):
+            holds = np.empty(size, np.bool_)
+            values = (np.ascontiguousarray(steps.kinds), np.ascontiguousarray(steps.floats))
+            note_within(*values, self._tables.bounds, holds)
+        else:
+            objects = None if self._are_numbers(steps, found) else self._values(steps, found, None)
+            columns, is_of_all = _Columns(body, self._groups, steps, objects), np.zeros(size, np.bool_)
+            if self._names:
+                columns.update(zip(self._names, self._more(steps, found, is_of_all), strict=True))
+            holds = self._holds(columns, size) & ~is_of_all
         if body.window.is_fixed:
-            rows = np.flatnonzero(holds & is_full)
+            rows = np.flatnonzero(holds & (steps.sizes > 0))
             return rows, np.ones(len(rows), np.bool_)
         changes, words = np.empty(size, np.int64), self._tables.groups.words
-        holds = np.require(holds, np.bool_, ("C", "W"))
-        rows = changes[: note_truths(steps.codes, steps.sizes, steps.ended, holds, words, changes)]
-        is_true = holds[rows] & is_full[rows] & ~steps.ended[rows]
-        return (rows, is_true) if body.clear else (rows[is_true], is_true[is_true])
+        rows = changes[: note_truths(steps.codes, steps.sizes, steps.ended, holds, words, changes, body.clear)]
+        return rows, holds[rows]
 
     def _values(
         self, steps: Steps, found: Sequence[Found], rows: NDArray[np.int64] | None
@@ -125,8 +138,8 @@ class StepReader:
     @staticmethod
     def _are_numbers(steps: Steps, found: Sequence[Found]) -> bool:
         """Whether all values of the steps are plain numbers, which the kernel has computed."""
-        is_other = (steps.kinds == kernel.TEXT) | (steps.kinds == kernel.BOOLEAN) | (steps.kinds == kernel.FALSE)
-        return not found and not is_other.any()
+        kinds = steps.kinds.tobytes()
+        return not found and not any(one in kinds for one in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
 
     def _more(self, steps: Steps, found: Sequence[Found], is_of_all: NDArray[np.bool_]) -> Sequence[Sequence[Scalar]]:
         """Earlier values of groups and values over all groups, in the order of ``Having.names``."""
@@ -136,9 +149,8 @@ class StepReader:
             return ()
         places = {one.name: place for place, one in enumerate(body.values)}
         values = zip(*self._values(steps, found, None), strict=True)
-        columns = zip(
-            steps.codes.tolist(), steps.at_us.tolist(), steps.sizes.tolist(), steps.ended.tolist(), strict=True
-        )
+        columns = zip(*(one.tolist() for one in (steps.codes, steps.at_us, steps.sizes, steps.ended)), strict=True)
+        texts = [text for _, text, _ in groups.described(steps.codes)]
         for number, ((code, time_us, size, is_ended), some) in enumerate(zip(columns, values, strict=True)):
             start = int(groups.starts[code]) if window.is_fixed else 0
             at_us = start + window.size if window.is_fixed else time_us
@@ -146,7 +158,7 @@ class StepReader:
                 is_of_all[number], self.overall[start] = True, some
                 more.append([None] * len(self._names))
                 continue
-            _, text, _ = groups.described(code)
+            text = texts[number]
             earlier = [(self.past.at(text, at_us - one.ago_us), places[one.of]) for one in having.earlier]
             over = self.overall.get(start)
             more.append([None if past is None else past[place] for past, place in earlier])
@@ -166,43 +178,34 @@ class StepReader:
         found: Sequence[Found],
         causes: Causes,
     ) -> Iterator[Emission]:
-        body, groups, is_fixed = self._body, self._groups, self._body.window.is_fixed
-        names, window_us, key_hashes = [one.name for one in body.values], body.window.size, groups.key_hashes
+        body, is_fixed, codes, places = self._body, self._body.window.is_fixed, steps.codes[rows], steps.places[rows]
+        names, shown_time = (*body.by, *(one.name for one in body.values)), cache(format_time)
+        begins_us = self._groups.starts[codes] if is_fixed else steps.firsts[rows]
+        numbers = (steps.at_us[rows], places, steps.ended[rows], begins_us, rows, is_true)
         columns = zip(
-            *(one[rows].tolist() for one in (steps.codes, steps.at_us, steps.places, steps.ended, steps.firsts)),
-            *(rows.tolist(), causes(steps.places[rows]), is_true.tolist()),
+            self._groups.described(codes),
+            self._groups.key_hashes_of(codes).tolist(),
+            causes(places),
             zip(*self._values(steps, found, rows), strict=True),
+            *(one.tolist() for one in numbers),
             strict=True,
         )
-        for code, at_us, place, is_ended, first_us, row, cause, holds, some in columns:
-            group, text, key = groups.described(code)
-            data: dict[str, Any] = {**dict(zip(body.by, group, strict=True)), **dict(zip(names, some, strict=True))}
+        for (group, text, key), key_hash, cause, some, at_us, place, is_ended, begin_us, row, holds in columns:
+            data: dict[str, Any] = dict(zip(names, (*group, *some), strict=True))
             change: Change = "met" if holds else "cleared"
-            begin_us, end_us = first_us, at_us
-            if is_fixed:
-                begin_us = int(groups.starts[code])
-                end_us = begin_us + window_us
             if is_fixed or self._holds is None:
                 change = "window" if is_ended else "each"
             if change == "window":
-                data |= {"from": format_time(begin_us), "to": format_time(end_us)}
+                end_us = begin_us + body.window.size if is_fixed else at_us
+                data |= {"from": shown_time(begin_us), "to": shown_time(end_us)}
             if found:
                 data |= {f"{name}_error": error for name, error in found[row].errors.items()}
             if body.events:
                 data["events"] = found[row].events
             is_by_time = place < 0 or (self._is_simultaneous and not is_ended)
             number = 0 if is_by_time else place + 1
-            yield Emission(
-                at_us,
-                int(number > 0),
-                number,
-                text,
-                change,
-                str(begin_us) if is_ended else cause,
-                key,
-                int(key_hashes[code]),
-                data,
-            )
+            named = str(begin_us) if is_ended else cause
+            yield Emission(at_us, int(number > 0), number, text, change, named, key, key_hash, data)
 
 
 class _Columns(dict[str, Any]):
@@ -219,6 +222,5 @@ class _Columns(dict[str, Any]):
         self._by, self._groups, self._codes = body.by, groups, steps.codes
 
     def __missing__(self, name: str) -> list[Scalar]:
-        place, codes = self._by.index(name), self._codes.tolist()
-        values = {code: self._groups.described(code)[0][place] for code in {*codes}}
-        return [values[code] for code in codes]
+        place = self._by.index(name)
+        return [values[place] for values, _, _ in self._groups.described(self._codes)]

@@ -51,6 +51,10 @@ class TextPool:
         """The text of a number."""
         return self.bytes[self.ends[number] : self.ends[number + 1]].tobytes().decode(errors=_ERRORS)
 
+    def texts_at(self, numbers: NDArray[np.integer]) -> list[str]:
+        """The texts of some numbers."""
+        return texts_between(self.bytes.data, self.ends[numbers], self.ends[numbers + 1])
+
     def __iter__(self) -> Iterator[str]:
         ends = self.ends[: self._count + 1].tolist()
         data = self.bytes[: ends[-1]].tobytes()
@@ -77,6 +81,12 @@ class KnownTexts(TextPool):
         codes = [known.setdefault(text, len(known)) for text in texts]
         self.append([*islice(reversed(known), len(known) - count)][::-1])
         return np.array(codes, np.int64)
+
+
+def texts_between(data: memoryview, begins: NDArray[np.integer], ends: NDArray[np.integer]) -> list[str]:
+    """The texts whose bytes begin and end at some places."""
+    places = zip(begins.tolist(), ends.tolist(), strict=True)
+    return [str(data[begin:end], errors=_ERRORS) for begin, end in places]
 
 
 def _with_room(column: NDArray[Item], room: int) -> NDArray[Item]:

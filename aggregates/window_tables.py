@@ -97,7 +97,7 @@ class BatchRows(NamedTuple):
 
     def is_whole(self, size: int) -> bool:
         """Whether the rows are all events of a batch of the given size, in the batch's order."""
-        return len(self.sources) == size and bool((self.sources == np.arange(size)).all())
+        return len(self.sources) == size and bool((self.sources[1:] > self.sources[:-1]).all())
 
 
 class WindowTables:
@@ -121,7 +121,7 @@ class WindowTables:
         digits: Sequence[int] = (),
         texts: Sequence[str] = (),
     ) -> None:
-        self._bounds, self._modes, self._body = bounds, modes, body
+        self.bounds, self._modes, self._body = bounds, modes, body
         self.arguments, self.texts = body.arguments, KnownTexts(texts)
         self._texts_kept = len(texts)
         self._functions = [self._function_of(place, one, ordered) for place, one in enumerate(body.values)]
@@ -269,7 +269,7 @@ class WindowTables:
         state[[kernel.ROW, kernel.AHEAD]] = 0
         modes = self._modes if not loading else (self._modes & ~_STEPPED) | loading
         while True:
-            tables = (self.ring, batch, self.groups, self.steps, self.log, self.plan, self._bounds, state)
+            tables = (self.ring, batch, self.groups, self.steps, self.log, self.plan, self.bounds, state)
             match status := slide(*tables, modes, *limits):
                 case kernel.NO_ROOM:
                     self._resize(len(batch.codes) - int(state[kernel.ROW]))
@@ -293,9 +293,10 @@ class WindowTables:
             columns: Sequence[NDArray[Any]] = self.steps
             for column in columns:
                 column[..., : len(rest)] = column[..., rest]
-        codes, words = self.steps.codes[: len(rest)], self.groups.words
-        numbers = state[kernel.BASE] + np.arange(len(rest))
-        words[codes, kernel.MARK] = numbers << kernel.TRUTH_BITS | words[codes, kernel.MARK] & kernel.TRUTH
+        if len(rest):
+            codes, words = self.steps.codes[: len(rest)], self.groups.words
+            numbers = state[kernel.BASE] + np.arange(len(rest))
+            words[codes, kernel.MARK] = numbers << kernel.TRUTH_BITS | words[codes, kernel.MARK] & kernel.TRUTH
         state[kernel.STEPS] = len(rest)
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
@@ -304,7 +305,7 @@ class WindowTables:
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
-        tables = (self.groups, self.ring, self.steps, self.log, self.plan, self._bounds, self.state)
+        tables = (self.groups, self.ring, self.steps, self.log, self.plan, self.bounds, self.state)
         note_waiting(*tables, some, instant_us, self._modes | kernel.SIMULTANEOUS | kernel.LOADING)
 
     def scalars(
@@ -312,7 +313,7 @@ class WindowTables:
     ) -> list[Scalar]:
         """Values as plain JSON."""
         for kind, column in ((kernel.INTEGER, integers), (kernel.FLOAT, reals)):
-            if (kinds == kind).all():
+            if kinds.tobytes().count(kind) == len(kinds):
                 return list(column.tolist())
         return list(map(self.scalar, kinds.tolist(), integers.tolist(), reals.tolist()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.kernels.tables import IS_TRUE, MARK, Events, Groups, Steps
+from aggregates.kernels.tables import FLOAT, HIGHEST, INTEGER, IS_TRUE, LOWEST, MARK, VALUE, Events, Groups, Steps
 from aggregates.kernels.values import clear_values
 from aggregates.kernels.windows import note_step
 from streams.kernels.borrowing import borrowed
@@ -49,6 +49,19 @@ def forget_values(
 
 
 @kernel
+def note_within(
+    kinds: NDArray[np.uint8], floats: NDArray[np.float64], bounds: NDArray[np.float64], holds: NDArray[np.bool_]
+) -> None:
+    """Write whether all values of each step are numbers in their bounds."""
+    for step in range(holds.shape[0]):
+        holds[step] = True
+        for row in range(bounds.shape[0]):
+            value = np.int64(bounds[row, VALUE])
+            is_number = kinds[value, step] == INTEGER or kinds[value, step] == FLOAT
+            holds[step] &= is_number and bounds[row, LOWEST] <= floats[value, step] <= bounds[row, HIGHEST]
+
+
+@kernel
 def note_truths(
     codes: NDArray[np.int32],
     sizes: NDArray[np.int64],
@@ -56,18 +69,20 @@ def note_truths(
     holds: NDArray[np.bool_],
     words: NDArray[np.int64],
     changes: NDArray[np.int64],
+    is_cleared: bool,
 ) -> int:
-    """Write the steps at which the condition of a group becomes true or false to ``changes``; returns their number.
+    """Write the steps at which the condition of a group becomes true to ``changes``; returns their number.
 
-    The condition counts as false for windows that are empty or end.
+    With ``is_cleared`` also those at which it becomes false. It counts as false for windows that are empty or end,
+    also in ``holds`` afterwards.
     """
     count = 0
     for step in range(codes.shape[0]):
-        is_true = np.int64(holds[step] and sizes[step] > 0 and not ended[step])
-        if is_true != words[codes[step], MARK] & IS_TRUE:
+        holds[step] = holds[step] and sizes[step] > 0 and not ended[step]
+        if np.int64(holds[step]) != words[codes[step], MARK] & IS_TRUE:
             words[codes[step], MARK] ^= IS_TRUE
             changes[count] = step
-            count += 1
+            count += int(holds[step] or is_cleared)
     return count
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregates import AggregateRun, AggregateStateError, Emission, group_text
+from aggregates import AggregateRun, AggregateStateError, Emission, InBounds, group_text
 from aggregates import read_aggregate as read
 from aggregates.known_groups import KnownGroups
 from shards.kinds.aggregates.reading import condition_and_bounds
@@ -52,6 +52,9 @@ CONDITIONS = [
     "mean > 0.5 OR g = 'b'",
     "high - low > 1",
     "n = 1 AND NOT low > 0",
+    "n = 2",
+    "sum >= -3 AND mean <= 2.5",
+    "sum >= 0.5 AND spread <= 1",
 ]
 EARLIER = ["n > coalesce(before(n, 4 us), 0)", "sum > 2 * before(sum, 2 us)"]
 OVERALL = ["2 * n > all(n) AND g != 'b'", "n + 1 > all(kinds)"]
@@ -304,6 +307,22 @@ def test_the_condition_is_examined_only_where_a_value_is_in_its_bounds() -> None
 
 
 @pytest.mark.parametrize("window", ["6 us", {"tumbling": "6 us"}, {"last": 3}])
+def test_a_condition_of_ranges_is_not_evaluated(window: Any) -> None:
+    body = read({**COUNTED, "having": "n >= 2 AND sum <= 40", "window": window, "clear": "tumbling" not in window})
+    holds, bounds = condition_and_bounds(body)
+    assert isinstance(holds, InBounds)
+    some = [Row(n, (n % 3,), "k", 1, f"e{n}", (True, n, None, n)) for n in range(50)]
+    unread = InBounds(lambda columns, size: pytest.fail("the condition was evaluated"))
+    found = [
+        run.process(columns_of(body, some)) + run.finish()
+        for run in (AggregateRun(body, one, bounds) for one in (unread, holds.holds))
+    ]
+    assert found[0] == found[1] != []
+    for other in ("n > 1", "n = true", f"n <= {2**53}", "n >= 2 OR sum <= 1", "sum >= 1 AND 2 <= n"):
+        assert not isinstance(condition_and_bounds(read({**COUNTED, "having": other}))[0], InBounds)
+
+
+@pytest.mark.parametrize("window", ["6 us", {"tumbling": "6 us"}, {"last": 3}])
 @pytest.mark.parametrize("calls", [[one for one in VALUES.values() if "(x" in one], ["max(x)"]])
 def test_equal_values_share_what_they_compute(calls: list[str], window: Any) -> None:
     """Also while arguments change from short numbers to fractions and texts, and after loading."""
@@ -338,14 +357,14 @@ def test_a_window_takes_little_more_than_its_columns() -> None:
 
 def test_windows_that_end_together_compute_the_hashes_of_keys_once(monkeypatch: pytest.MonkeyPatch) -> None:
     body = read({"of": "x", "by": ["key"], "values": {"n": "count()"}, "window": {"tumbling": "5 us"}})
-    run, asked, hashes = AggregateRun(body, None), list[int](), KnownGroups.key_hashes
+    run, asked, hashes = AggregateRun(body, None), list[int](), KnownGroups.key_hashes_of
     taken(run, [Row(0, (key,), key, key_hash(key), key, (True,)) for key in map(str, range(100))])
 
-    def noted(groups: KnownGroups) -> Any:
-        asked.append(len(groups))
-        return hashes.fget(groups)  # type: ignore[attr-defined] # of a property
+    def noted(groups: KnownGroups, codes: Any) -> Any:
+        asked.append(len(codes))
+        return hashes(groups, codes)
 
-    monkeypatch.setattr(KnownGroups, "key_hashes", property(noted))
+    monkeypatch.setattr(KnownGroups, "key_hashes_of", noted)
     found = run.advance_time(5)
     assert ({one.key_hash for one in found}, asked) == ({key_hash(str(n)) for n in range(100)}, [100])
 

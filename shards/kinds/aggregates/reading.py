@@ -24,6 +24,7 @@ from aggregates import (
     Bound,
     EventColumns,
     Holds,
+    InBounds,
     Scalar,
     ScalarColumn,
     group_hash,
@@ -163,7 +164,11 @@ def condition_and_bounds(
     parsed = having_of(body)
     if parsed is None:
         return None, ()
-    return lambda columns, size: parsed.holds_of(columns, size, tables()), list(parsed.bounds)
+
+    def holds(columns: Mapping[str, Any], size: int) -> NDArray[np.bool_]:
+        return parsed.holds_of(columns, size, tables())
+
+    return InBounds(holds) if parsed.is_in_bounds else holds, list(parsed.bounds)
 
 
 def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
@@ -268,7 +273,7 @@ def _ops(batch: EventBatch, declaration: StreamDeclaration) -> NDArray[np.uint8]
             ops.append(RETRACTS)
         else:
             ops.append(COUNTS * (name != ENDED) + ENDS * (name in (*declaration.end_events, ENDED)))
-    return np.array(ops, np.uint8)[batch.type_codes]
+    return np.array(ops, np.uint8)[batch.type_codes] if len(ops) > 1 else np.full(len(batch), ops or 0, np.uint8)
 
 
 def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
