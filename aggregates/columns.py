@@ -42,18 +42,18 @@ class ScalarColumn(NamedTuple):
     def of(cls, values: Sequence[Scalar]) -> ScalarColumn:
         """The column of a sequence of values."""
         size = len(values)
-        found = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
+        column = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
         for row, value in enumerate(values):
             match value:
                 case bool():
-                    found.kinds[row], found.integers[row] = BOOLEAN, value
+                    column.kinds[row], column.integers[row] = BOOLEAN, value
                 case int() if -(2**63) <= value < 2**63:
-                    found.kinds[row], found.integers[row], found.floats[row] = INTEGER, value, value
+                    column.kinds[row], column.integers[row], column.floats[row] = INTEGER, value, value
                 case int() | float():
-                    found.kinds[row], found.floats[row] = FLOAT, value
+                    column.kinds[row], column.floats[row] = FLOAT, value
                 case str():
-                    found.kinds[row] = TEXT
-        return cls.of_kinds(*found[:3])._replace(objects=values)
+                    column.kinds[row] = TEXT
+        return cls.of_kinds(*column[:3])._replace(objects=values)
 
     @property
     def numbers(self) -> NDArray[np.float64]:
@@ -64,7 +64,7 @@ class ScalarColumn(NamedTuple):
         """The values; texts are empty where they do not matter."""
         texts = [""] * len(self.kinds) if self.objects is None else self.objects
         columns = (self.kinds.tolist(), self.integers.tolist(), self.floats.tolist(), texts)
-        return [scalar_of(*one) for one in zip(*columns, strict=True)]
+        return [scalar_of(*parts) for parts in zip(*columns, strict=True)]
 
     def at(self, rows: NDArray[np.intp]) -> ScalarColumn:
         """The values of some rows."""

@@ -74,7 +74,7 @@ class AggregateBody:
     @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of the values, each once."""
-        return tuple(dict.fromkeys(one.argument for one in self.values if one.argument))
+        return tuple(dict.fromkeys(value.argument for value in self.values if value.argument))
 
     @property
     def emits_each(self) -> bool:
@@ -95,12 +95,14 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
     window = read_window(document.get("window"))
     if rows_of is not None:
         by = _by_rows(by, window)
-    for name in (*by, *(one.name for one in values)):
+    for name in (*by, *(value.name for value in values)):
         if name in _RESERVED:
             raise AggregateRefused(f"the name {name!r} is a member of derived events; give it another one")
-    if twice := sorted({one.name for one in values} & set(by)):
+    if twice := sorted({value.name for value in values} & set(by)):
         raise AggregateRefused(f"{listed(twice)}: a value cannot have the name of an attribute in 'by'", field="values")
-    having = read_having(document["having"], [one.name for one in values], rows_of) if "having" in document else None
+    having = (
+        read_having(document["having"], [value.name for value in values], rows_of) if "having" in document else None
+    )
     body = AggregateBody(
         of=_text(document, "of") or "",
         where=_text(document, "where"),
@@ -112,7 +114,7 @@ def read_aggregate(document: Mapping[str, Any]) -> AggregateBody:
         events=_number(document, "events", _MOST_EVENTS),
         event_type=_text(document, "type"),
         most_rows=_rows(document.get("memory")),
-        ask=_asked(document["ask"]) if "ask" in document else (),
+        ask=_ask_attributes(document["ask"]) if "ask" in document else (),
         rows_of=rows_of,
     )
     _check(body)
@@ -136,10 +138,10 @@ def _check(body: AggregateBody) -> None:
             field="ask",
         )
     every_us = body.window.every_us
-    for one in body.having.earlier if body.having is not None else ():
-        if every_us and one.ago_us % every_us:
+    for earlier in body.having.earlier if body.having is not None else ():
+        if every_us and earlier.ago_us % every_us:
             raise AggregateRefused(
-                f"having: no window ends {one.name.partition(', ')[2].rstrip(')')} before another one ends; use a "
+                f"having: no window ends {earlier.name.partition(', ')[2].rstrip(')')} before another one ends; use a "
                 "multiple of the distance between two windows",
                 field="having",
             )
@@ -183,16 +185,16 @@ def _by_rows(by: tuple[str, ...], window: Window) -> tuple[str, ...]:
 def _by(value: object, field: str = "by") -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(names, list | tuple) or not all(
-        isinstance(one, str) and _ATTRIBUTE.fullmatch(one) for one in names
+        isinstance(name, str) and _ATTRIBUTE.fullmatch(name) for name in names
     ):
         raise AggregateRefused(f"{field!r} is a list of attributes such as [shop, region]", field=field)
-    found = tuple(one.removeprefix("data.") for one in names)
-    if len(set(found)) != len(found) or len(found) > _MOST_BY:
+    attributes = tuple(name.removeprefix("data.") for name in names)
+    if len(set(attributes)) != len(attributes) or len(attributes) > _MOST_BY:
         raise AggregateRefused(f"{field!r} names an attribute twice, or more than {_MOST_BY}", field=field)
-    return found
+    return attributes
 
 
-def _asked(value: object) -> tuple[str, ...]:
+def _ask_attributes(value: object) -> tuple[str, ...]:
     by = value.get("by") if isinstance(value, Mapping) and value.keys() == {"by"} else None
     names = [by] if isinstance(by, str) else by
     if not isinstance(names, list | tuple) or not names or len(names) > _MOST_ASKED:

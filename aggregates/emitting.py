@@ -45,23 +45,29 @@ class Emission(NamedTuple):
     data: Mapping[str, Any]
 
 
-def in_order(found: Iterable[Emission]) -> list[Emission]:
+def in_order(emissions: Iterable[Emission]) -> list[Emission]:
     """Derived events in an order that does not depend on where batches begin."""
-    return sorted(found, key=lambda one: one[:4])
+    return sorted(emissions, key=lambda emission: emission[:4])
 
 
-def events_of(found: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
+def events_of(emissions: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
     """The derived events as a batch; the ids depend only on the aggregate, the group, the time and the cause."""
-    if not found:
+    if not emissions:
         return EventBatch.from_events([])
-    types = [event_type + (CLEARED if one.change == "cleared" else "") for one in found]
-    ids = [_digest(["aggregate", name, version, one.group, one.change, one.time_us, one.cause]) for one in found]
+    types = [event_type + (CLEARED if emission.change == "cleared" else "") for emission in emissions]
+    ids = [
+        _digest(["aggregate", name, version, emission.group, emission.change, emission.time_us, emission.cause])
+        for emission in emissions
+    ]
     return EventBatch.of_hashed(
         texts_of(ids),
         texts_of(types).dictionary_encode(),
-        np.array([one.time_us for one in found], np.int64),
-        (texts_of([one.key for one in found]), np.array([one.key_hash for one in found], np.uint64)),
-        pieces_of([orjson.dumps(one.data) for one in found], pa.binary()),
+        np.array([emission.time_us for emission in emissions], np.int64),
+        (
+            texts_of([emission.key for emission in emissions]),
+            np.array([emission.key_hash for emission in emissions], np.uint64),
+        ),
+        pieces_of([orjson.dumps(emission.data) for emission in emissions], pa.binary()),
     )
 
 

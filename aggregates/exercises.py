@@ -22,7 +22,7 @@ def aggregated() -> int:
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
     fixed = AggregateRun(replace(body, window=Window("tumbling", 5, 5)), None)
     fixed.load(*fixed.dump())
-    count = asked()
+    count = check_questions()
     for first in (0, 10):
         count += len(run.process(_events(first)))
         run.load(*run.dump())
@@ -35,7 +35,7 @@ def _events(first_us: int) -> EventColumns:
     groups, ids = [n % 3 for n in range(20)], [f"e{n}" for n in range(20)]
     return EventColumns(
         times_us=first_us + numbers // 4,
-        hashes=np.array([group_hash((one,)) for one in groups], np.uint64),
+        hashes=np.array([group_hash((group,)) for group in groups], np.uint64),
         by=[groups],
         keys=["k"] * 20,
         key_hashes=np.ones(20, np.uint64),
@@ -45,7 +45,7 @@ def _events(first_us: int) -> EventColumns:
     )
 
 
-def asked() -> int:
+def check_questions() -> int:
     """Insert events, also late ones, into an index, move them, and answer by scanning and probing; returns a count."""
     index = QuestionIndex(HeldWindow(attributes=("a", "b"), measures=("c",), span_us=1_000), is_tuned=False)
     times_us = np.arange(200)
@@ -54,5 +54,7 @@ def asked() -> int:
     values = {"n": AskedValue("count"), "total": AskedValue("sum", "c")}
     index.configure({"a": 4, "b": 1})
     index.tune()
-    answers = [index.ask(Question(by=("b",), where={"a": 3}, values=values, window_us=one)) for one in (None, 20)]
+    answers = [
+        index.ask(Question(by=("b",), where={"a": 3}, values=values, window_us=window_us)) for window_us in (None, 20)
+    ]
     return sum(len(answer.groups) for answer in answers)

@@ -59,8 +59,8 @@ def _kept(body: AggregateBody) -> str:
 
 
 def _values(body: AggregateBody) -> list[str]:
-    names = ", ".join(f"{one.name}: {one.function}({one.argument})" for one in body.values)
-    estimated = sorted({one.function for one in body.values} & {"distinct", "quantile"})
+    names = ", ".join(f"{value.name}: {value.function}({value.argument})" for value in body.values)
+    estimated = sorted({value.function for value in body.values} & {"distinct", "quantile"})
     beyond = f", but {' and '.join(estimated)} estimated above {EXACT:,} values" if estimated else ""
     return [f"Values, exact over the events of the window{beyond}: {names}."]
 
@@ -79,11 +79,13 @@ def _emitted(body: AggregateBody) -> str:
 
 
 def _of_condition(body: AggregateBody) -> list[str]:
-    found = []
+    sentences = []
     if body.having is not None and body.having.earlier:
-        found.append(
+        sentences.append(
             f"Earlier values are kept for {duration_text(body.having.longest_us)}, one for each change of a group."
         )
     if body.having is not None and body.having.overall:
-        found.append("Values over all groups are computed beside those of the groups, in the one shard that has all.")
-    return found
+        sentences.append(
+            "Values over all groups are computed beside those of the groups, in the one shard that has all."
+        )
+    return sentences

@@ -47,12 +47,12 @@ class Having:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of earlier values and of values over all groups."""
-        return (*(one.name for one in self.earlier), *(name for name, _ in self.overall))
+        return (*(value.name for value in self.earlier), *(name for name, _ in self.overall))
 
     @property
     def longest_us(self) -> int:
         """The greatest age of values that the condition reads; 0: current values only."""
-        return max((one.ago_us for one in self.earlier), default=0)
+        return max((value.ago_us for value in self.earlier), default=0)
 
 
 def read_having(text: object, values: Collection[str], rows_of: str | None = None) -> Having:
@@ -73,15 +73,15 @@ def read_having(text: object, values: Collection[str], rows_of: str | None = Non
             )
         return name
 
-    def before(found: re.Match[str]) -> str:
-        ago_us = read_duration(found[2], "having")
-        name = f"before({found[1]}, {ago_us} us)"
-        earlier[name] = Earlier(name, known(found[1]), ago_us)
+    def before(call: re.Match[str]) -> str:
+        ago_us = read_duration(call[2], "having")
+        name = f"before({call[1]}, {ago_us} us)"
+        earlier[name] = Earlier(name, known(call[1]), ago_us)
         return f"`{name}`"
 
-    def of_all(found: re.Match[str]) -> str:
-        name = f"all({found[1]})"
-        overall[name] = known(found[1])
+    def of_all(call: re.Match[str]) -> str:
+        name = f"all({call[1]})"
+        overall[name] = known(call[1])
         return f"`{name}`"
 
     rewritten = _ALL.sub(of_all, _BEFORE.sub(before, text))

@@ -89,14 +89,14 @@ class KnownGroups:
         A row for the group of all events is given as its complement, ``~row``.
         """
         count = len(self)
-        codes, fresh = self._found(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
+        codes, fresh = self._codes_by_hash(np.require(_with_starts(hashes, starts), np.uint64, ("C", "W")), count)
         if len(fresh):
             chosen = np.where(rows[fresh] < 0, ~rows[fresh], rows[fresh])
             self._keys.append(texts_at(events.keys, chosen))
             if not self._are_keys:
                 self._key_hashes = np.concatenate([self._key_hashes, events.key_hashes[chosen]])
                 texts = map(group_text, events.groups_at(chosen))
-                self._texts.append([_OF_ALL if row < 0 else one for row, one in zip(rows[fresh], texts, strict=True)])
+                self._texts.append([_OF_ALL if row < 0 else text for row, text in zip(rows[fresh], texts, strict=True)])
             if starts is not None:
                 self.starts = np.concatenate([self.starts, starts[fresh]])
         return codes
@@ -109,7 +109,7 @@ class KnownGroups:
             self._texts.append([group_text(values) for values, *_ in groups])
             self._key_hashes = np.array([hashed for _, _, hashed, *_ in groups], np.uint64)
         self.starts = np.zeros(0, np.int64) if starts is None else starts
-        self._found(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts), 0)
+        self._codes_by_hash(_with_starts(np.array([group_hash(values) for values, *_ in groups], np.uint64), starts), 0)
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         """Forget the groups that are not kept; the others are renumbered without gaps."""
@@ -121,9 +121,9 @@ class KnownGroups:
         self.starts = self.starts[is_kept] if len(self.starts) else self.starts
         self._table = self._table[:0]
         self._grow(0, len(hashes))
-        self._found(hashes, 0)
+        self._codes_by_hash(hashes, 0)
 
-    def _found(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _codes_by_hash(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The codes of hashes, of which ``count`` are known, and the rows of new hashes, which get the next codes."""
         size, row, first = len(hashes), 0, count
         codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)

@@ -81,17 +81,17 @@ class QuantileSketch:
 
     def _with_all(self) -> tdigest_double:
         """A digest of all numbers."""
-        found = tdigest_double.deserialize(self._digest.serialize())
+        sketch = tdigest_double.deserialize(self._digest.serialize())
         for number in self._sorted:
-            found.update(float(number))
-        found.compress()  # as a saved digest would be
-        return found
+            sketch.update(float(number))
+        sketch.compress()  # as a saved digest would be
+        return sketch
 
     def value(self) -> Scalar:
         """The estimate."""
         digest = self._with_all()
-        found = digest.get_quantile(self._share)
-        return canonical(min(max(found, digest.get_min_value()), digest.get_max_value()))
+        quantile = digest.get_quantile(self._share)
+        return canonical(min(max(quantile, digest.get_min_value()), digest.get_max_value()))
 
     def dump(self) -> list[Any]:
         """The state as plain JSON."""
@@ -105,7 +105,7 @@ class QuantileSketch:
 Sketch: TypeAlias = DistinctSketch | QuantileSketch
 
 
-class Found(NamedTuple):
+class GroupDetails(NamedTuple):
     """The objects of a group at one time.
 
     Attributes:
@@ -133,20 +133,20 @@ class GroupObjects:
         self._sketches: dict[int, dict[int, Sketch]] = {}
         self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
-    def add(self, code: int, order: Order, shown: Mapping[str, Any]) -> None:
+    def add(self, code: int, order: Order, members: Mapping[str, Any]) -> None:
         """Add an event that is shown."""
         held = self._events.setdefault(code, [])
         place = len(held)
         while place and held[place - 1][0] > order:
             place -= 1
-        held.insert(place, (order, shown))
+        held.insert(place, (order, members))
         if not self._leaves:
             del held[: -self._most]
 
     def remove(self, code: int, order: Order) -> None:
         """Remove an event."""
         held = self._events[code]
-        del held[next(place for place, one in enumerate(held) if one[0] == order)]
+        del held[next(place for place, entry in enumerate(held) if entry[0] == order)]
 
     def sketch(self, code: int, place: int, argument: Scalar) -> None:
         """Add an argument to the sketch of a value."""
@@ -158,12 +158,12 @@ class GroupObjects:
             some[place] = DistinctSketch() if value.function == "distinct" else QuantileSketch(value.share)
         return some[place]
 
-    def values(self, code: int) -> Found:
+    def values(self, code: int) -> GroupDetails:
         """The current objects of a group."""
         some = self._sketches.get(code, {})
-        errors = {self._values[place].name: one.error for place, one in some.items() if one.error is not None}
+        errors = {self._values[place].name: sketch.error for place, sketch in some.items() if sketch.error is not None}
         events = [event for _, event in self._events.get(code, ())[-self._most :]] if self._most else ()
-        return Found({place: one.value() for place, one in some.items()}, events, errors)
+        return GroupDetails({place: sketch.value() for place, sketch in some.items()}, events, errors)
 
     def forget(self, code: int) -> None:
         """Forget the objects of a group without events."""
@@ -179,7 +179,7 @@ class GroupObjects:
     def dump(self) -> list[Any]:
         """The objects of all groups as plain JSON."""
         sketches = [
-            [code, [[place, one.dump()] for place, one in some.items()]] for code, some in self._sketches.items()
+            [code, [[place, sketch.dump()] for place, sketch in some.items()]] for code, some in self._sketches.items()
         ]
         return [sketches, [*self._events.items()]]
 

@@ -65,7 +65,7 @@ class Past:
         for group, end_us in ends_us.items():
             if end_us < now_us:
                 del self._of[group]
-        self._next_us = min((one for one in ends_us.values() if one >= now_us), default=-NEVER_US)
+        self._next_us = min((next_us for next_us in ends_us.values() if next_us >= now_us), default=-NEVER_US)
 
     def dump(self) -> dict[str, Any]:
         """The state as plain JSON."""

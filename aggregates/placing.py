@@ -86,13 +86,13 @@ class Placing:
         """Rows in the order of the times at which they count: each counts at its group's newest time so far."""
         newest: dict[int, int] = {}
         of_key: dict[int, dict[int, None]] = {}
-        found: list[tuple[int, int, int, int, int, int]] = []
+        placed: list[tuple[int, int, int, int, int, int]] = []
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
         columns = (events.times_us.tolist(), events.hashes.tolist(), events.key_hashes.tolist())
 
         def place(row: int, group: int, time_us: int, what: tuple[int, int, int]) -> None:
             at_us = newest[group] = max(time_us, now_us, newest.get(group, time_us))
-            found.append((row, what[0], at_us, what[1], what[2], group))
+            placed.append((row, what[0], at_us, what[1], what[2], group))
 
         for row, (op, time_us, group, key_hash) in enumerate(zip(ops, *columns, strict=True)):
             if op & RETRACTS:
@@ -109,12 +109,12 @@ class Placing:
                 if self._is_revocable:
                     self._of_id.setdefault((key_hash, events.ids[row]), []).append(self._first + row)
             if op & ENDS and self._has_ends:
-                for one in {**of_key.get(key_hash, {}), **dict.fromkeys(self._groups_of(key_hash))}:
-                    place(row, one, time_us, (time_us, 0, END))
-        columns_of = np.array([one[:5] for one in found], np.int64).reshape(len(found), 5)
+                for ended_group in {**of_key.get(key_hash, {}), **dict.fromkeys(self._groups_of(key_hash))}:
+                    place(row, ended_group, time_us, (time_us, 0, END))
+        columns_of = np.array([placed_row[:5] for placed_row in placed], np.int64).reshape(len(placed), 5)
         columns_of = columns_of[order := np.argsort(columns_of[:, 2], kind="stable")]
         sources, times_us, at_us, numbers, kinds = columns_of.T
-        hashes = np.array([one[5] for one in found], np.uint64)[order]
+        hashes = np.array([placed_row[5] for placed_row in placed], np.uint64)[order]
         return BatchRows(sources, times_us, at_us, sources, numbers, kinds.astype(np.uint8)), hashes
 
     def _groups_of(self, key_hash: int) -> list[int]:
@@ -142,34 +142,36 @@ class Placing:
 
     def _kept_of(self, events: EventColumns) -> list[KeptEvent]:
         """A ``KeptEvent`` for each event."""
-        times_us, shown = events.times_us.tolist(), events.shown or [None] * len(events)
+        times_us, members_of = events.times_us.tolist(), events.shown or [None] * len(events)
         if not self._is_revocable:
-            return [KeptEvent(time_us, 0, "", 0, one) for time_us, one in zip(times_us, shown, strict=True)]
-        own = (times_us, events.key_hashes.tolist(), events.ids, events.hashes.tolist(), shown)
-        return [KeptEvent(*one) for one in zip(*own, strict=True)]
+            return [
+                KeptEvent(time_us, 0, "", 0, members) for time_us, members in zip(times_us, members_of, strict=True)
+            ]
+        own = (times_us, events.key_hashes.tolist(), events.ids, events.hashes.tolist(), members_of)
+        return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
         """Note that an event enters a window, and return it; ``is_kept``: it may leave, so it is stored."""
-        found = self.kept[number] if number < self._first else self._new[number - self._first]
+        event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
-            self.kept[number] = found
+            self.kept[number] = event
             self._entered[number] = self._entered.get(number, 0) + 1
-        return found
+        return event
 
     def left(self, number: int) -> KeptEvent:
         """Note that an event leaves a window, and return it; an event that has left all windows is forgotten."""
-        found = self.kept[number]
+        event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:
             del self.kept[number], self._entered[number]
-            self._forget_id(found, number)
-        return found
+            self._forget_id(event, number)
+        return event
 
     def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
         """Restore events, which enter their windows next."""
         self.kept, self.number, self._first = dict(kept), number, number
-        for one, event in kept.items() if self._is_revocable else ():
-            self._of_id.setdefault((event.key_hash, event.id), []).append(one)
+        for event_number, event in kept.items() if self._is_revocable else ():
+            self._of_id.setdefault((event.key_hash, event.id), []).append(event_number)
 
     def _forget_id(self, kept: KeptEvent, number: int) -> None:
         numbers = self._of_id.get((kept.key_hash, kept.id), [])
@@ -179,6 +181,6 @@ class Placing:
                 del self._of_id[kept.key_hash, kept.id]
 
     def _forget_those_that_did_not_enter(self) -> None:
-        for number, one in enumerate(self._new, self._first):
+        for number, event in enumerate(self._new, self._first):
             if number not in self.kept:
-                self._forget_id(one, number)
+                self._forget_id(event, number)

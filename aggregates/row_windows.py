@@ -42,26 +42,28 @@ class RowWindows:
         """Process events, then advance time to the newest event."""
         if self.is_suspended:
             return []
-        sizes = np.array([self._size_of(one) for one in events.by[-1]], np.int64)
+        sizes = np.array([self._size_of(emission) for emission in events.by[-1]], np.int64)
         for size in np.unique(sizes).tolist():
             self._run_of(size)
         self._now_us = max(self._now_us, events.newest_us)
-        found = list[Emission]()
+        emissions = list[Emission]()
         for size, run in self._runs.items():
             rows = np.flatnonzero(sizes == size)
-            for one in run.process(events.at(rows)):
-                found.append(one._replace(place=int(rows[one.place - 1]) + 1) if one.place else one)
+            for emission in run.process(events.at(rows)):
+                emissions.append(
+                    emission._replace(place=int(rows[emission.place - 1]) + 1) if emission.place else emission
+                )
         if any(run.is_suspended for run in self._runs.values()) or self.measures()["held"] > self.body.most_rows:
             self._runs, self.is_suspended = {}, True
         self._forget_idle()
-        return in_order(found)
+        return in_order(emissions)
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Advance time; no earlier event follows."""
         self._now_us = max(self._now_us, now_us)
-        found = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
+        emissions = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
         self._forget_idle()
-        return found
+        return emissions
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
         """End the transaction of a key, which has no effect on sliding windows."""
@@ -82,10 +84,10 @@ class RowWindows:
 
     def measures(self) -> dict[str, int]:
         """The measures of all runs, added up."""
-        found = {"groups": 0, "held": 0, "late": self._late}
+        totals = {"groups": 0, "held": 0, "late": self._late}
         for run in self._runs.values():
-            found = {name: number + run.measures()[name] for name, number in found.items()}
-        return found
+            totals = {name: number + run.measures()[name] for name, number in totals.items()}
+        return totals
 
     def clear_counts(self) -> None:
         """Reset the counts to 0."""
@@ -104,10 +106,10 @@ class RowWindows:
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
         """Restore what ``dump`` returned."""
         self.is_suspended, self._now_us, self._late = head["suspended"], head["now_us"], head["late"]
-        for size, one in head["runs"]:
+        for size, saved_run in head["runs"]:
             prefix = f"{size}/"
             some = {name.removeprefix(prefix): part for name, part in sections.items() if name.startswith(prefix)}
-            self._run_of(size).load(one, some)
+            self._run_of(size).load(saved_run, some)
 
     def _run_of(self, size: int) -> AggregateRun:
         if size not in self._runs:

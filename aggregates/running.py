@@ -63,15 +63,15 @@ class AggregateRun:
     ) -> None:
         self.body, self.is_revocable, self.is_suspended = body, is_revocable, False
         self._holds, self._is_simultaneous = holds, is_simultaneous
-        places = {one.name: place for place, one in enumerate(body.values)}
+        places = {value.name: place for place, value in enumerate(body.values)}
         is_plain = not is_simultaneous and not (body.having is not None and body.having.names)
         some = [(places[name], *some) for name, *some in bounds if name in places and is_plain]
         self._bounds = np.array(some, np.float64).reshape(len(some), 3)
-        exact = {one.name for one in body.values if is_plain and one.function in _EXACT}
+        exact = {value.name for value in body.values if is_plain and value.function in _EXACT}
         if isinstance(holds, InBounds) and not exact.issuperset(name for name, *_ in bounds):
             self._holds = holds.holds
         values = enumerate(body.values)
-        self._ordered = {place for place, one in values if is_revocable and one.function in _EXTREMES}
+        self._ordered = {place for place, value in values if is_revocable and value.function in _EXTREMES}
         self._now_us, self._late = NEVER_US, 0
         self._clear()
 
@@ -82,7 +82,7 @@ class AggregateRun:
         modes = self._step_modes() | _KINDS.get(window.kind, 0)
         modes |= (kernel.LOGGED if self._is_logged else 0) | (kernel.SHOWN if body.events else 0)
         if self._is_held:
-            has_ends = any(one.function in ("first", "last") for one in body.values)
+            has_ends = any(value.function in ("first", "last") for value in body.values)
             modes |= kernel.HOLDS | (kernel.LINKED if window.kind != "sliding" or has_ends else 0)
         is_overall = body.having is not None and bool(body.having.overall)
         self._groups = KnownGroups(are_keys=body.by == ("key",) and not is_overall)
@@ -107,14 +107,14 @@ class AggregateRun:
         if self.is_suspended:
             return []
         self._fit(events.arguments)
-        found, before_us, self._now_us = list[Emission](), self._now_us, max(self._now_us, events.newest_us)
+        emissions, before_us, self._now_us = list[Emission](), self._now_us, max(self._now_us, events.newest_us)
         reached_us = NEVER_US
         for placed in self._placing.placed(events, before_us, is_kept=self._is_logged):
             if not self.is_suspended and len(placed.hashes):
                 batch = self._batch(placed, events)
                 reached_us = int(batch.at_us[-1])
-                found += self._slid(batch, events, reached_us)
-        return in_order([*found, *self._passed(events, reached_us)])
+                emissions += self._slid(batch, events, reached_us)
+        return in_order([*emissions, *self._passed(events, reached_us)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Advance time; no earlier event follows."""
@@ -129,22 +129,22 @@ class AggregateRun:
             return []
         codes = self._groups.codes_of_key(key_hash)
         at_us = np.maximum(self._tables.groups.words[codes, kernel.CLOCK], time_us)
-        found = self._ended(codes, at_us, None)
+        emissions = self._ended(codes, at_us, None)
         self._remember_causes(None)
-        return in_order(found)
+        return in_order(emissions)
 
     def finish(self) -> list[Emission]:
         """End a finite input: every transaction, and every window that ends as a whole, ends now.
 
         No time passes, so no event leaves a sliding window, and a condition that is true stays true.
         """
-        found = self._emissions(None, is_open=False)
+        emissions = self._emissions(None, is_open=False)
         if self.body.window.kind != "sliding":
             words = self._tables.groups.words[: len(self._groups)]
             codes = np.flatnonzero(words[:, kernel.HELD_ROWS] > 0)
-            found += self._ended(codes, np.minimum(words[codes, kernel.DUE], self._now_us), None)
+            emissions += self._ended(codes, np.minimum(words[codes, kernel.DUE], self._now_us), None)
         self._clear()
-        return in_order(found)
+        return in_order(emissions)
 
     def keys(self) -> NDArray[np.uint64]:
         """The hashes of the keys of all groups."""
@@ -174,7 +174,7 @@ class AggregateRun:
         unfit = {self.body.arguments[place] for place in self._tables.unfit(columns)}
         if unfit or self._tables.are_texts_many(len(self._groups)):
             values = enumerate(self.body.values)
-            self._ordered |= {n for n, one in values if one.function in _EXTREMES and one.argument in unfit}
+            self._ordered |= {n for n, value in values if value.function in _EXTREMES and value.argument in unfit}
             self._begin(*self.dump())
         self._tables.widen(columns)
 
@@ -206,12 +206,12 @@ class AggregateRun:
         """Advance from the time that the kernel has reached, end due windows, and return the emitted events."""
         if self.is_suspended:
             return []
-        state, found = self._tables.state, list[Emission]()
+        state, emissions = self._tables.state, list[Emission]()
         if self.body.window.kind == "sliding" and reached_us < self._now_us:
-            found += self._slid(self._nothing, events, self._now_us)
-        found += self._due(self._now_us, events)
+            emissions += self._slid(self._nothing, events, self._now_us)
+        emissions += self._due(self._now_us, events)
         if not self._is_simultaneous or state[kernel.INSTANT] != self._now_us:
-            found += self._emissions(events, is_open=False)
+            emissions += self._emissions(events, is_open=False)
         self._late += int(state[kernel.LATE]) + self._placing.late
         state[kernel.LATE] = self._placing.late = 0
         self._remember_causes(events)
@@ -220,7 +220,7 @@ class AggregateRun:
         if len(self._groups) > 2 * state[kernel.LIVE] + _FEW:
             self._forget_empty()
         self._tables.shrink()
-        return found
+        return emissions
 
     def _due(self, now_us: int, events: EventColumns | None) -> list[Emission]:
         """End the windows that are due up to a time."""
@@ -244,20 +244,20 @@ class AggregateRun:
 
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
         """Process rows at their times, and advance time; steps of the newest time may wait for more events of it."""
-        tables, found, most = self._tables, list[Emission](), self.body.most_rows
+        tables, emissions, most = self._tables, list[Emission](), self.body.most_rows
         state, size = tables.state, self.body.window.size
         limits = (most if until_us > NEVER_US else _FOREVER, size, until_us)
         for status in tables.slide(batch, limits):
             self._take_log()
             if status == kernel.TOO_MANY and self.body.window.kind != "sliding":
-                found += self._due(int(batch.at_us[state[kernel.ROW] - 1]), events)
+                emissions += self._due(int(batch.at_us[state[kernel.ROW] - 1]), events)
             is_over = status == kernel.TOO_MANY and tables.held > most
             is_open = self._is_simultaneous if is_over else status != kernel.DONE or self._waits(until_us)
-            found += self._emissions(events, is_open=is_open)
+            emissions += self._emissions(events, is_open=is_open)
             if is_over:
                 self._clear()
                 self.is_suspended = True
-        return found
+        return emissions
 
     def _waits(self, until_us: int) -> bool:
         """Whether steps wait for further events of a time."""
@@ -270,13 +270,13 @@ class AggregateRun:
         if not is_open or not (is_sliding or self._is_simultaneous):
             return np.ones(count, np.bool_)
         numbers, codes = np.arange(count), tables.steps.codes[:count]
-        found = numbers < tables.state[kernel.BEGUN]
+        is_finished = numbers < tables.state[kernel.BEGUN]
         if not is_sliding:
             ends = np.flatnonzero(tables.steps.ended[:count])
             newest = np.full(len(self._groups), -1)
             newest[codes[ends]] = ends
-            found |= numbers <= newest[codes]
-        return np.asarray(found, np.bool_)
+            is_finished |= numbers <= newest[codes]
+        return np.asarray(is_finished, np.bool_)
 
     def _take_log(self) -> None:
         """Update the objects from the kernel's log, and keep the objects of steps."""
@@ -369,7 +369,7 @@ class AggregateRun:
         if not self._is_held:
             sections["objects"] = orjson.dumps(self._objects.dump())
         elif self._is_logged:
-            sections["kept"] = orjson.dumps([(number, tuple(one)) for number, one in self._placing.kept.items()])
+            sections["kept"] = orjson.dumps([(number, tuple(event)) for number, event in self._placing.kept.items()])
         return head, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
@@ -445,7 +445,7 @@ class AggregateRun:
         if self._is_logged:
             entering = set(batch.serials.tolist())
             kept = {number: KeptEvent(*event) for number, event in orjson.loads(sections["kept"])}
-            self._placing.restore({n: one for n, one in kept.items() if n in entering}, head["number"])
+            self._placing.restore({n: kept_event for n, kept_event in kept.items() if n in entering}, head["number"])
         if self.body.window.is_fixed:
             tables.groups.words[: len(self._groups), kernel.DUE] = self._groups.starts + window.size
         elif window.kind in ("transaction", "last"):

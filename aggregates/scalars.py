@@ -29,4 +29,4 @@ def key_of(value: Scalar) -> object:
 
 def group_text(group: Sequence[Scalar]) -> str:
     """The canonical text of a group, by which groups are equal and ordered; 1 and 1.0 are the same number."""
-    return orjson.dumps([canonical(one) for one in group]).decode()
+    return orjson.dumps([canonical(part) for part in group]).decode()

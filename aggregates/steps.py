@@ -19,7 +19,7 @@ from aggregates.kernels import tables as kernel
 from aggregates.kernels.groups import note_truths, note_within
 from aggregates.kernels.tables import Steps
 from aggregates.known_groups import KnownGroups
-from aggregates.objects import Found
+from aggregates.objects import GroupDetails
 from aggregates.past import Past, Values
 from aggregates.scalars import Scalar
 from aggregates.window_tables import WindowTables
@@ -28,7 +28,7 @@ from streams import format_time
 Holds: TypeAlias = Callable[[Mapping[str, Any], int], NDArray[np.bool_]]
 """Evaluates the condition for each row of named columns, which are plain values or a ``ScalarColumn``."""
 
-_NO_OBJECTS = Found()
+_NO_OBJECTS = GroupDetails()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class StepReader:
         self._body, self._holds, self._groups, self._tables = body, holds, groups, tables
         self._is_simultaneous = is_simultaneous
         self._names = () if body.having is None else body.having.names
-        self.objects: dict[int, Found] = {}
+        self.objects: dict[int, GroupDetails] = {}
         self.past = Past(0 if body.having is None else body.having.longest_us, is_exact=body.window.is_fixed)
         self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (else 0)
 
@@ -82,9 +82,9 @@ class StepReader:
         part = slice(0, size) if chosen[-1] + 1 == size else chosen
         columns: Sequence[NDArray[Any]] = self._tables.steps
         steps = Steps(*(column[..., part] for column in columns))
-        found = [self.objects.pop(base + one, _NO_OBJECTS) for one in chosen.tolist()] if self.objects else []
-        rows, is_true = self._changes(steps, found)
-        emitted = [*self._emitted(steps, rows, is_true, found, causes)] if len(rows) else []
+        objects = [self.objects.pop(base + number, _NO_OBJECTS) for number in chosen.tolist()] if self.objects else []
+        rows, is_true = self._changes(steps, objects)
+        emitted = [*self._emitted(steps, rows, is_true, objects, causes)] if len(rows) else []
         self._tables.take_steps(is_taken)
         if self.objects:
             begin, rest = int(self._tables.state[kernel.BASE]), np.flatnonzero(~is_taken)
@@ -96,9 +96,9 @@ class StepReader:
         """Forget the values over all groups of fixed windows that have ended."""
         window = self._body.window
         if window.is_fixed and self.overall:
-            self.overall = {start: one for start, one in self.overall.items() if start + window.size > now_us}
+            self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
-    def _changes(self, steps: Steps, found: Sequence[Found]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The steps that are emitted, and whether the condition is true then."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
@@ -110,10 +110,10 @@ class StepReader:
             values = (np.ascontiguousarray(steps.kinds), np.ascontiguousarray(steps.floats))
             note_within(*values, self._tables.bounds, holds)
         else:
-            objects = None if self._are_numbers(steps, found) else self._values(steps, found, None)
+            objects = None if self._are_numbers(steps, objects_of) else self._values(steps, objects_of, None)
             columns, is_of_all = _Columns(body, self._groups, steps, objects), np.zeros(size, np.bool_)
             if self._names:
-                columns.update(zip(self._names, self._more(steps, found, is_of_all), strict=True))
+                columns.update(zip(self._names, self._more(steps, objects_of, is_of_all), strict=True))
             holds = self._holds(columns, size) & ~is_of_all
         if body.window.is_fixed:
             rows = np.flatnonzero(holds & (steps.sizes > 0))
@@ -123,33 +123,37 @@ class StepReader:
         return rows, holds[rows]
 
     def _values(
-        self, steps: Steps, found: Sequence[Found], rows: NDArray[np.int64] | None
+        self, steps: Steps, objects: Sequence[GroupDetails], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
         """The columns of values of some steps (None: all)."""
         part: Any = slice(None) if rows is None else rows
-        values = zip(*(one[:, part] for one in (steps.kinds, steps.integers, steps.floats)), strict=True)
+        values = zip(*(column[:, part] for column in (steps.kinds, steps.integers, steps.floats)), strict=True)
         columns = [self._tables.scalars(*parts) for parts in values]
         numbers = range(len(steps.codes)) if rows is None else rows.tolist()
-        for row, number in enumerate(numbers if found else ()):
-            for place, value in found[number].estimates.items():
+        for row, number in enumerate(numbers if objects else ()):
+            for place, value in objects[number].estimates.items():
                 columns[place][row] = value
         return columns
 
     @staticmethod
-    def _are_numbers(steps: Steps, found: Sequence[Found]) -> bool:
+    def _are_numbers(steps: Steps, objects: Sequence[GroupDetails]) -> bool:
         """Whether all values of the steps are plain numbers, which the kernel has computed."""
         kinds = steps.kinds.tobytes()
-        return not found and not any(one in kinds for one in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
+        return not objects and not any(kind in kinds for kind in (kernel.TEXT, kernel.BOOLEAN, kernel.FALSE))
 
-    def _more(self, steps: Steps, found: Sequence[Found], is_of_all: NDArray[np.bool_]) -> Sequence[Sequence[Scalar]]:
+    def _more(
+        self, steps: Steps, objects: Sequence[GroupDetails], is_of_all: NDArray[np.bool_]
+    ) -> Sequence[Sequence[Scalar]]:
         """Earlier values of groups and values over all groups, in the order of ``Having.names``."""
         body, groups, more = self._body, self._groups, list[list[Scalar]]()
         having, window = body.having, body.window
         if having is None:
             return ()
-        places = {one.name: place for place, one in enumerate(body.values)}
-        values = zip(*self._values(steps, found, None), strict=True)
-        columns = zip(*(one.tolist() for one in (steps.codes, steps.at_us, steps.sizes, steps.ended)), strict=True)
+        places = {value.name: place for place, value in enumerate(body.values)}
+        values = zip(*self._values(steps, objects, None), strict=True)
+        columns = zip(
+            *(column.tolist() for column in (steps.codes, steps.at_us, steps.sizes, steps.ended)), strict=True
+        )
         texts = [text for _, text, _ in groups.described(steps.codes)]
         for number, ((code, time_us, size, is_ended), some) in enumerate(zip(columns, values, strict=True)):
             start = int(groups.starts[code]) if window.is_fixed else 0
@@ -159,7 +163,7 @@ class StepReader:
                 more.append([None] * len(self._names))
                 continue
             text = texts[number]
-            earlier = [(self.past.at(text, at_us - one.ago_us), places[one.of]) for one in having.earlier]
+            earlier = [(self.past.at(text, at_us - value.ago_us), places[value.of]) for value in having.earlier]
             over = self.overall.get(start)
             more.append([None if past is None else past[place] for past, place in earlier])
             more[-1] += [None if over is None else over[places[of]] for _, of in having.overall]
@@ -175,19 +179,19 @@ class StepReader:
         steps: Steps,
         rows: NDArray[np.int64],
         is_true: NDArray[np.bool_],
-        found: Sequence[Found],
+        objects: Sequence[GroupDetails],
         causes: Causes,
     ) -> Iterator[Emission]:
         body, is_fixed, codes, places = self._body, self._body.window.is_fixed, steps.codes[rows], steps.places[rows]
-        names, shown_time = (*body.by, *(one.name for one in body.values)), cache(format_time)
+        names, shown_time = (*body.by, *(value.name for value in body.values)), cache(format_time)
         begins_us = self._groups.starts[codes] if is_fixed else steps.firsts[rows]
         numbers = (steps.at_us[rows], places, steps.ended[rows], begins_us, rows, is_true)
         columns = zip(
             self._groups.described(codes),
             self._groups.key_hashes_of(codes).tolist(),
             causes(places),
-            zip(*self._values(steps, found, rows), strict=True),
-            *(one.tolist() for one in numbers),
+            zip(*self._values(steps, objects, rows), strict=True),
+            *(value.tolist() for value in numbers),
             strict=True,
         )
         for (group, text, key), key_hash, cause, some, at_us, place, is_ended, begin_us, row, holds in columns:
@@ -198,10 +202,10 @@ class StepReader:
             if change == "window":
                 end_us = begin_us + body.window.size if is_fixed else at_us
                 data |= {"from": shown_time(begin_us), "to": shown_time(end_us)}
-            if found:
-                data |= {f"{name}_error": error for name, error in found[row].errors.items()}
+            if objects:
+                data |= {f"{name}_error": error for name, error in objects[row].errors.items()}
             if body.events:
-                data["events"] = found[row].events
+                data["events"] = objects[row].events
             is_by_time = place < 0 or (self._is_simultaneous and not is_ended)
             number = 0 if is_by_time else place + 1
             named = str(begin_us) if is_ended else cause
@@ -216,9 +220,9 @@ class _Columns(dict[str, Any]):
     ) -> None:
         if objects is None:
             values = zip(body.values, steps.kinds, steps.integers, steps.floats, strict=True)
-            super().__init__((one.name, tuple(parts)) for one, *parts in values)
+            super().__init__((name.name, tuple(parts)) for name, *parts in values)
         else:
-            super().__init__((one.name, column) for one, column in zip(body.values, objects, strict=True))
+            super().__init__((value.name, column) for value, column in zip(body.values, objects, strict=True))
         self._by, self._groups, self._codes = body.by, groups, steps.codes
 
     def __missing__(self, name: str) -> list[Scalar]:

@@ -30,14 +30,14 @@ class TableGroups:
         names = (*by, *more)
         if not {key, *names} <= set(rows.schema.names):
             return cls(frozenset(), {})
-        found: dict[tuple[int, ...], dict[tuple[object, ...], list[tuple[Scalar, ...]]]] = {}
+        groups: dict[tuple[int, ...], dict[tuple[object, ...], list[tuple[Scalar, ...]]]] = {}
         columns = [map(canonical, rows.column(name).to_pylist()) for name in names]
         every = list(zip(map(str, rows.column(key).to_pylist()), *columns, strict=True))
-        for group in sorted(every, key=lambda one: one[0]):
+        for group in sorted(every, key=lambda values: values[0]):
             fixed = tuple(place for place, value in enumerate(group[1 : len(by) + 1]) if value is not None)
             same = tuple(key_of(group[place + 1]) for place in fixed)
-            found.setdefault(fixed, {}).setdefault(same, []).append(group)
-        return cls(frozenset(every), dict(sorted(found.items())))
+            groups.setdefault(fixed, {}).setdefault(same, []).append(group)
+        return cls(frozenset(every), dict(sorted(groups.items())))
 
     def __len__(self) -> int:
         return len(self.every)
@@ -47,7 +47,7 @@ class TableGroups:
 
     def groups_of(self, values: Sequence[Scalar]) -> list[tuple[Scalar, ...]]:
         """The groups of an event with some values of the attributes."""
-        keys = [key_of(canonical(one)) for one in values]
+        keys = [key_of(canonical(value)) for value in values]
         return [
             group
             for fixed, known in self.found.items()

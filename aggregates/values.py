@@ -50,16 +50,16 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
 
 
 def _value(name: str, text: object) -> AggregateValue:
-    found = _CALL.fullmatch(text) if isinstance(text, str) else None
+    call = _CALL.fullmatch(text) if isinstance(text, str) else None
     if not _NAME.fullmatch(name):
         raise AggregateRefused(f"values: {name!r} is not a name of letters, digits and '_'", field="values")
-    if found is None or found[1] not in get_args(Function):
+    if call is None or call[1] not in get_args(Function):
         raise AggregateRefused(
             f"values, {name}: {text!r} is not a value; write one of {', '.join(get_args(Function))} and its argument, "
             "such as count(), sum(price), distinct(user), quantile(price, 0.95) or count_if(price > 10)",
             field="values",
         )
-    function, argument, share = cast("Function", found[1]), found[2].strip(), Fraction(0)
+    function, argument, share = cast("Function", call[1]), call[2].strip(), Fraction(0)
     if function == "quantile":
         argument, _, number = (part.strip() for part in argument.rpartition(","))
         share = _share(name, number)

@@ -124,16 +124,16 @@ class WindowTables:
         self.bounds, self._modes, self._body = bounds, modes, body
         self.arguments, self.texts = body.arguments, KnownTexts(texts)
         self._texts_kept = len(texts)
-        self._functions = [self._function_of(place, one, ordered) for place, one in enumerate(body.values)]
-        self._columns = [self.arguments.index(one.argument) if one.argument else 0 for one in body.values]
+        self._functions = [self._function_of(place, value, ordered) for place, value in enumerate(body.values)]
+        self._columns = [self.arguments.index(value.argument) if value.argument else 0 for value in body.values]
         pairs = list(zip(self._functions, self._columns, strict=True))
         self._numeric = sorted({column for function, column in pairs if function >= kernel.OLDEST_OF})
         self._summed = {column for function, column in pairs if function in _SUMMED}
         self.digits = [*digits] or [sums.SHORT] * len(self._numeric)
         self._extremes = {column for function, column in pairs if function in _ORDERED}
         some = zip(body.values, self._columns, strict=True)
-        self._of_texts = {column for one, column in some if one.function in _OF_TEXTS}
-        self._are_ordered = any(one.function in ("min", "max") for one in body.values)
+        self._of_texts = {column for value, column in some if value.function in _OF_TEXTS}
+        self._are_ordered = any(value.function in ("min", "max") for value in body.values)
         self._spare = _SPARE if modes & kernel.SLIDING and not modes & kernel.LINKED else _SPARE_LINKED
         self._trees = not modes & kernel.HOLDS or not {*self._functions}.isdisjoint(_TREES)
         self.plan, words = self._planned()
@@ -157,10 +157,10 @@ class WindowTables:
         """The function of the kernel that computes a value."""
         if not value.argument:
             return kernel.ROWS
-        found = _FUNCTIONS[value.function]
+        function = _FUNCTIONS[value.function]
         if not self._modes & kernel.HOLDS:
-            return _SEEN.get(found, found)
-        return _ORDERED.get(found, found) if place in ordered else found
+            return _SEEN.get(function, function)
+        return _ORDERED.get(function, function) if place in ordered else function
 
     @property
     def held(self) -> int:
@@ -174,14 +174,14 @@ class WindowTables:
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
         """The columns of arguments whose extremes the kernel cannot compute, due to texts or great whole numbers."""
-        found = set()
+        unfit_columns = set()
         for place in self._extremes:
             kinds, integers, *_ = columns[place]
             some = integers[kinds == kernel.INTEGER]
             is_exact = (some > -_MOST_EXACT) & (some < _MOST_EXACT)
             if not is_exact.all() or (kinds == kernel.TEXT).any():
-                found.add(place)
-        return found
+                unfit_columns.add(place)
+        return unfit_columns
 
     def widen(self, columns: Sequence[ScalarColumn]) -> None:
         """Give events and sums as many bits as some new arguments need."""
@@ -192,7 +192,7 @@ class WindowTables:
         before, wide, ring, self.digits = self.plan, self._wide, self.ring, digits
         self.plan, words = self._planned()
         self._set_words(_replanned(self.groups.words, before, self.plan, words))
-        highs = [ring.highs[wide.index(one)] if one in wide else ring.lows[one] >> 31 for one in self._wide]
+        highs = [ring.highs[wide.index(column)] if column in wide else ring.lows[column] >> 31 for column in self._wide]
         self.ring = ring._replace(highs=np.array(highs, np.int32).reshape(len(highs), len(ring.codes)))
 
     @staticmethod
@@ -236,7 +236,7 @@ class WindowTables:
                 texts = [column.objects[row] for row in rows_of_texts.tolist()]
                 lows[place, rows_of_texts] = self.texts.codes(texts)  # type: ignore[arg-type] # by their kind
         self._give_texts()
-        times_us, at_us, places, serials = (np.require(one, np.int64, _OWN) for one in rows[1:5])
+        times_us, at_us, places, serials = (np.require(column_of_rows, np.int64, _OWN) for column_of_rows in rows[1:5])
         ops, links = np.require(rows.ops, np.uint8, _OWN), np.zeros((0, 2), np.int32)
         return Events(times_us, codes, kinds, lows, highs, at_us, places, ops, serials, links)
 
@@ -384,14 +384,14 @@ class WindowTables:
         Raises:
             ValueError: The columns do not have the same length.
         """
-        found = self._events(len(sections["codes"]) // 4)
+        events = self._events(len(sections["codes"]) // 4)
         for name in (*_COLUMNS, "serials") if self._modes & kernel.LOGGED else _COLUMNS:
-            column: NDArray[Any] = getattr(found, name)
+            column: NDArray[Any] = getattr(events, name)
             column[:] = np.frombuffer(sections[name], column.dtype).reshape(column.shape)
-        size = len(found.codes)
-        serials = found.serials if len(found.serials) else np.zeros(size, np.int64)
-        return found._replace(
-            at_us=found.times_us, places=np.arange(size), ops=np.zeros(size, np.uint8), serials=serials
+        size = len(events.codes)
+        serials = events.serials if len(events.serials) else np.zeros(size, np.int64)
+        return events._replace(
+            at_us=events.times_us, places=np.arange(size), ops=np.zeros(size, np.uint8), serials=serials
         )
 
     def _slots(self) -> list[Any]:
@@ -413,9 +413,9 @@ class WindowTables:
             if column.size:
                 end = 0
                 for part in parts:
-                    found = column[..., part]
-                    begin, end = end, end + found.shape[-1]
-                    into[..., begin:end] = found
+                    slots = column[..., part]
+                    begin, end = end, end + slots.shape[-1]
+                    into[..., begin:end] = slots
         return fresh
 
     @staticmethod
@@ -459,14 +459,14 @@ class WindowTables:
         """The plan of the values, and the number of words of a group."""
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
         offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
-        squared = [place for place, one in enumerate(self._functions) if one == kernel.DEVIATION]
+        squared = [place for place, code in enumerate(self._functions) if code == kernel.DEVIATION]
         functions = [*self._functions, *[kernel.SQUARES] * len(squared)]
         columns = [*self._columns, *[self._columns[place] for place in squared]]
         plan = np.zeros((len(functions), kernel.MOST + 1), np.int64)
-        for row, one in zip(plan, self._body.values, strict=False):
-            if one.function == "quantile":
-                row[[kernel.PART, kernel.WHOLE]] = one.share.numerator, one.share.denominator
-            if one.function in ("quantile", "distinct") and not self._modes & kernel.HOLDS:
+        for row, value in zip(plan, self._body.values, strict=False):
+            if value.function == "quantile":
+                row[[kernel.PART, kernel.WHOLE]] = value.share.numerator, value.share.denominator
+            if value.function in ("quantile", "distinct") and not self._modes & kernel.HOLDS:
                 row[kernel.MOST] = EXACT
         known = dict[tuple[int, int], int]()
         for row, function, column in zip(plan, functions, columns, strict=True):
@@ -517,7 +517,7 @@ class WindowTables:
         newer, reals = _grown(groups.newer, room), _grown(groups.reals, room)
         newer[count:] = np.arange(count + 1, room + 1)
         newer[-1] = self.state[kernel.FREE]
-        of_trees = [_grown(one, room if self._trees else 0) for one in (groups.counts, groups.sizes)]
+        of_trees = [_grown(column, room if self._trees else 0) for column in (groups.counts, groups.sizes)]
         self.groups = groups._replace(
             integers=_grown(groups.integers, room),
             reals=reals,
@@ -563,13 +563,13 @@ def _replanned(
     words: NDArray[np.int64], before: NDArray[np.int64], plan: NDArray[np.int64], width: int
 ) -> NDArray[np.int64]:
     """The words of groups, rearranged for another plan."""
-    found = np.zeros((len(words), width), np.int64)
+    replanned = np.zeros((len(words), width), np.int64)
     header = before[0, kernel.OFFSET]
-    found[:, :header] = words[:, :header]
+    replanned[:, :header] = words[:, :header]
     for old, new in zip(before, plan, strict=True):
         function, digits = int(old[kernel.CHANGE]), int(old[kernel.DIGITS])
         size = _width(function, digits)
-        source, into = words[:, old[kernel.OFFSET] :][:, :size], found[:, new[kernel.OFFSET] :]
+        source, into = words[:, old[kernel.OFFSET] :][:, :size], replanned[:, new[kernel.OFFSET] :]
         if function in _SUMMED and digits != new[kernel.DIGITS]:
             scale = 2 if function == kernel.SQUARES else 1  # units of squares are squared
             size = 0 if scale == 2 else min(size, sums.SUM_WORDS)
@@ -578,4 +578,4 @@ def _replanned(
         into[:, :size] = source[:, :size]
         if function in _SUMMED and function != kernel.SQUARES and digits == sums.SHORT != new[kernel.DIGITS]:
             into[:, 1], into[:, 2] = source[:, 1] & sums.LOW, source[:, 1] >> 32
-    return found
+    return replanned

@@ -92,8 +92,8 @@ class EventExpression:
     def is_in_bounds(self) -> bool:
         """Whether the expression is true where all attributes of ``bounds`` are numbers in their ranges."""
         whole = self._expression
-        for one in whole.operands if isinstance(whole, Both) else (whole,):
-            match one:
+        for operand in whole.operands if isinstance(whole, Both) else (whole,):
+            match operand:
                 case Comparison(
                     operator="=" | ">=" | "<=", left=Attribute(), right=Literal(value=int() | float() as n)
                 ):

@@ -92,7 +92,7 @@ def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]],
     """The groups of several answers, each once, and their totals, added up over the answers."""
     first, *others = answers
     groups, totals = list(first.groups), {name: [*map(list, columns)] for name, columns in first.totals.items()}
-    types = {type(value) for one in answers for value in chain.from_iterable(one.groups)}
+    types = {type(value) for answer_of_shard in answers for value in chain.from_iterable(answer_of_shard.groups)}
     keyed = _key_of_group if bool in types else tuple
     known = {keyed(group): place for place, group in enumerate(groups)}
     for answer in others:
@@ -145,14 +145,14 @@ def _quotient(function: ValueFunction, count: int, high: float, low: float) -> S
     """A sum or a mean, from the number of values, their sum, and its rounding error."""
     if not count:
         return None
-    found = high + low if isfinite(low) else high
-    return canonical(found) if function == "sum" else found / count
+    total = high + low if isfinite(low) else high
+    return canonical(total) if function == "sum" else total / count
 
 
-def _added(function: ValueFunction, one: Any, other: Any) -> Any:
+def _added(function: ValueFunction, augend: Any, addend: Any) -> Any:
     if function == "count":
-        return one + other
+        return augend + addend
     if function == "distinct":
-        return list({key_of(value): value for value in (*one, *other)}.values())
-    known = [value for value in (one, other) if value is not None]
+        return list({key_of(value): value for value in (*augend, *addend)}.values())
+    known = [value for value in (augend, addend) if value is not None]
     return (min if function == "min" else max)(known, default=None)

@@ -36,20 +36,20 @@ def candidates(caps: NDArray[np.int64], bits: int, least: NDArray[np.int64], *, 
 
     With ``is_full``, only configurations that use all bits, or all bits of each attribute that they index.
     """
-    found, left = np.zeros((1, 0), np.int8), np.array([bits])
+    configurations, left = np.zeros((1, 0), np.int8), np.array([bits])
     for place, (cap, low) in enumerate(zip(caps.tolist(), least.tolist(), strict=True)):
         most = np.minimum(cap, left)
         is_last = is_full and place == len(caps) - 1  # then only the greatest and the least number of bits are possible
         choices = np.where(most >= low, np.where(is_last, np.minimum(most - low, 1) + 1, most - low + 1), 0)
-        parents = np.repeat(np.arange(len(found)), choices)
+        parents = np.repeat(np.arange(len(configurations)), choices)
         step = np.arange(len(parents)) - np.repeat(np.cumsum(choices) - choices, choices)
-        chosen = np.where(is_last & (step > 0), most[parents], low + step)
-        found = np.column_stack([found[parents], chosen.astype(np.int8)])
-        left = left[parents] - chosen
+        bits_given = np.where(is_last & (step > 0), most[parents], low + step)
+        configurations = np.column_stack([configurations[parents], bits_given.astype(np.int8)])
+        left = left[parents] - bits_given
     if not is_full:
-        return found
-    is_saturated = (left == 0) | ((found == 0) | (found == caps)).all(axis=1)
-    full: NDArray[np.int8] = found[is_saturated]
+        return configurations
+    is_saturated = (left == 0) | ((configurations == 0) | (configurations == caps)).all(axis=1)
+    full: NDArray[np.int8] = configurations[is_saturated]
     return full
 
 
@@ -82,8 +82,11 @@ class Problem:
         costs = self.model.costs(some, self.workload)
         least = costs.min()
         equal = some[costs <= least + _TIES * abs(least)]
-        chosen = min(equal.tolist(), key=lambda one: (sum(bit > 0 for bit in one), [-bit for bit in one]))
-        return Choice(tuple(chosen), float(least), len(some), way)
+        best = min(
+            equal.tolist(),
+            key=lambda configuration: (sum(bit > 0 for bit in configuration), [-bit for bit in configuration]),
+        )
+        return Choice(tuple(best), float(least), len(some), way)
 
     @property
     def empty(self) -> Choice:
@@ -167,11 +170,11 @@ def polished(problem: Problem, begin: Choice) -> Choice:
         moves = _moves(best.configuration, problem.limits)
         if not len(moves):
             break
-        found = problem.best_of(moves, "polished")
+        neighbour = problem.best_of(moves, "polished")
         evaluated += len(moves)
-        if found.cost >= best.cost * (1 - _TIES):
+        if neighbour.cost >= best.cost * (1 - _TIES):
             break
-        best = found
+        best = neighbour
     return Choice(best.configuration, best.cost, evaluated, "polished")
 
 
@@ -189,7 +192,7 @@ def _worthwhile(problem: Problem) -> list[int]:
 
 def _moves(configuration: tuple[int, ...], limits: NDArray[np.int64]) -> NDArray[np.int8]:
     """Configurations in which one attribute has fewer bits, and at most one other attribute gets these."""
-    found = []
+    configurations = []
     for giver, bits in enumerate(configuration):
         for moved in range(1, bits + 1):
             for taker in range(-1, len(configuration)):
@@ -199,5 +202,5 @@ def _moves(configuration: tuple[int, ...], limits: NDArray[np.int64]) -> NDArray
                 changed[giver] -= moved
                 if taker >= 0:
                     changed[taker] += moved
-                found.append(changed)
-    return np.array(found, np.int8).reshape(len(found), len(configuration))
+                configurations.append(changed)
+    return np.array(configurations, np.int8).reshape(len(configurations), len(configuration))

@@ -26,7 +26,9 @@ _MEMBERS = ("by", "where", "values", "window", "explain")
 def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
     """The values of an aggregate that questions may ask for, by name."""
     return {
-        one.name: AskedValue(one.function, one.argument or None) for one in body.values if one.function in FUNCTIONS
+        value.name: AskedValue(value.function, value.argument or None)
+        for value in body.values
+        if value.function in FUNCTIONS
     }
 
 
@@ -34,8 +36,8 @@ def asked_values(body: AggregateBody) -> dict[str, AskedValue]:
 def held_window(body: AggregateBody) -> HeldWindow:
     """The columns that an index of the aggregate holds."""
     values = asked_values(body).values()
-    counted = [one.attribute for one in values if one.attribute and one.function not in NUMERIC]
-    measures = [one.attribute for one in values if one.attribute and one.function in NUMERIC]
+    counted = [value.attribute for value in values if value.attribute and value.function not in NUMERIC]
+    measures = [value.attribute for value in values if value.attribute and value.function in NUMERIC]
     attributes = tuple(dict.fromkeys([KEY, *body.ask, *counted]))
     return HeldWindow(
         attributes=attributes,
@@ -50,9 +52,9 @@ def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.in
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}
-    attributes = {name: one.to_list() for name, one in arguments.items() if name in window.attributes}
-    asked = dict(zip(body.ask, counting.asked, strict=True))
-    return counting.times_us, {**measures, **attributes, **asked, KEY: counting.keys}
+    attributes = {name: column.to_list() for name, column in arguments.items() if name in window.attributes}
+    ask_columns = dict(zip(body.ask, counting.asked, strict=True))
+    return counting.times_us, {**measures, **attributes, **ask_columns, KEY: counting.keys}
 
 
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
@@ -107,7 +109,7 @@ def _where(body: AggregateBody, document: Mapping[str, Any]) -> Mapping[str, Any
 def _names(document: Mapping[str, Any], member: str) -> list[str]:
     value = document.get(member, [])
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise QuestionRefused(f"{member}: a list of names, and not {shown(value)}", field=member)
     return list(dict.fromkeys(names)) if member == "values" else list(names)
 
@@ -123,12 +125,12 @@ def _window_us(body: AggregateBody, document: Mapping[str, Any]) -> int | None:
     if "window" not in document:
         return None
     try:
-        found = read_duration(document["window"])
+        window_us = read_duration(document["window"])
     except AggregateRefused as error:
         raise QuestionRefused(error.message, field="window") from error
-    if found > body.window.size:
+    if window_us > body.window.size:
         held = duration_text(body.window.size)
         raise QuestionRefused(
             f"window: the aggregate keeps events for {held} only; ask for at most that", field="window"
         )
-    return found
+    return window_us

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aggregates.asking.answers import Answer
 from aggregates.asking.costs import MEASURED, CostModel
 from aggregates.asking.questions import HeldWindow, Question
-from aggregates.asking.ring import EventColumns, EventRing, Found
+from aggregates.asking.ring import EventColumns, EventRing, FoundEvents
 from aggregates.asking.totals import GroupTotals
 from aggregates.asking.tuning import Tuner
 from aggregates.asking.values import NULL, UNKNOWN, Column, ValueCodes, numbers_in
@@ -77,10 +77,10 @@ class QuestionIndex:
             self._values[place].code_of(value) for place, value in zip(fixed, question.where.values(), strict=True)
         ]
         if NULL in codes or UNKNOWN in codes:
-            found = Found(np.zeros(0, np.int32), 0, 0)
+            matching = FoundEvents(np.zeros(0, np.int32), 0, 0)
         else:
-            found = self._ring.find(np.array(fixed, np.int64), np.array(codes, np.int32), start, self._model)
-        answer = self._answer(question, found, rows)
+            matching = self._ring.find(np.array(fixed, np.int64), np.array(codes, np.int32), start, self._model)
+        answer = self._answer(question, matching, rows)
         self.questions += 1
         self._tuner.note_question(sum(1 << place for place in fixed), rows)
         self.tune()
@@ -99,9 +99,9 @@ class QuestionIndex:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):
             caps = np.array([len(values).bit_length() - 1 for values in self._values], np.int64)
-            found = self._tuner.assess(self._ring.bits, len(self), caps)
-            if found.is_worthwhile:
-                self.configure(dict(zip(self._window.attributes, found.choice.configuration, strict=True)))
+            assessment = self._tuner.assess(self._ring.bits, len(self), caps)
+            if assessment.is_worthwhile:
+                self.configure(dict(zip(self._window.attributes, assessment.choice.configuration, strict=True)))
 
     def configure(self, bits: Mapping[str, int]) -> None:
         """Begin to move to a configuration, given as address bits by attribute; questions are answered meanwhile."""
@@ -110,7 +110,7 @@ class QuestionIndex:
 
     def explain(self) -> dict[str, Any]:
         """The configuration, the frequencies of questions, costs, and counts of the work so far, as plain JSON."""
-        workload, names, found = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
+        workload, names, assessment = self._tuner.workload(len(self)), self._window.attributes, self._tuner.assessment
         shares = workload.requests / (workload.requests.sum() or 1.0)
         kinds = [
             {
@@ -131,9 +131,9 @@ class QuestionIndex:
             "migrations": self.migrations,
             "still_to_move": self._ring.left,
         }
-        if found is not None:
-            explained |= {"best": self._bits_of(found.choice.configuration), "chosen_by": found.choice.way}
-            explained |= {"cost_ns": {"present": round(found.present), "best": round(found.best)}}
+        if assessment is not None:
+            explained |= {"best": self._bits_of(assessment.choice.configuration), "chosen_by": assessment.choice.way}
+            explained |= {"cost_ns": {"present": round(assessment.present), "best": round(assessment.best)}}
         return explained
 
     def _bits_of(self, configuration: tuple[int, ...]) -> dict[str, int]:
@@ -223,7 +223,7 @@ class QuestionIndex:
 
     def _end_us(self, question: Question) -> int | None:
         """The end of a question's window; None before the first event."""
-        return max((one for one in (self._now_us, question.until_us) if one is not None), default=None)
+        return max((time_us for time_us in (self._now_us, question.until_us) if time_us is not None), default=None)
 
     def _start(self, question: Question) -> int:
         """The number of the first event in the window of a question."""
@@ -240,16 +240,16 @@ class QuestionIndex:
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))
                 self._kept[place] = max(_LEAST_VALUES, len(values))
 
-    def _answer(self, question: Question, found: Found, rows: int) -> Answer:
+    def _answer(self, question: Question, matching: FoundEvents, rows: int) -> Answer:
         by = [self._window.attributes.index(name) for name in question.by]
-        totals = GroupTotals(self._window, self._ring, self._values, found.slots, by)
+        totals = GroupTotals(self._window, self._ring, self._values, matching.slots, by)
         return Answer(
             by=tuple(question.by),
-            functions={name: asked.function for name, asked in question.values.items()},
+            functions={name: value.function for name, value in question.values.items()},
             groups=totals.groups(),
-            totals={name: totals.of(name, asked) for name, asked in question.values.items()},
+            totals={name: totals.of(name, value) for name, value in question.values.items()},
             end_us=self._end_us(question),
             events=rows,
-            compared=found.compared,
-            visited=found.visited,
+            compared=matching.compared,
+            visited=matching.visited,
         )

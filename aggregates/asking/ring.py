@@ -45,7 +45,7 @@ class EventColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEvents:
     """The slots of the events that a question selects, and the work of finding them."""
 
     slots: NDArray[np.int32]
@@ -133,10 +133,10 @@ class EventRing:
     def take_from(self, number: int) -> EventColumns:
         """Take out all events from a number on."""
         self.move(self.left)
-        taken = self.columns(number, self.end)
+        columns = self.columns(number, self.end)
         unlink_rows(self.rows, self._layout, number, self.end)
         self.end = number
-        return taken
+        return columns
 
     def codes_in_use(self, attribute: int, size: int) -> NDArray[np.bool_]:
         """A mask over the ``size`` codes of an attribute: true for codes that some event has."""
@@ -170,7 +170,7 @@ class EventRing:
             self._old = None
             self._layout = self._layout._replace(heads=np.zeros(0, np.int64))
 
-    def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> Found:
+    def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> FoundEvents:
         """The events from a number on that have given codes, by a probe or a scan, whichever is expected to cost less.
 
         Columns are numbers of attributes.
@@ -185,13 +185,13 @@ class EventRing:
             return self.scan(columns, codes, start)
         return self.probe(columns, codes, start)
 
-    def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> Found:
+    def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
         """The events from a number on that have given codes, found by comparing all events in order."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = int(scan_rows(self.rows, columns + 1, codes, slots, start, self.end))
-        return Found(slots[:count], self.end - start, 0)
+        return FoundEvents(slots[:count], self.end - start, 0)
 
-    def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> Found:
+    def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
         """The events from a number on that have given codes, found by following the chains of their partitions."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = compared = visited = 0
@@ -199,7 +199,7 @@ class EventRing:
         for layout in [self._layout] if self._old is None else [self._layout, self._old]:
             counts = probe_rows(self.rows, layout, columns + 1, codes, lanes, slots, start, count)
             count, compared, visited = int(counts[0]), compared + int(counts[1]), visited + int(counts[2])
-        return Found(slots[:count], compared, visited)
+        return FoundEvents(slots[:count], compared, visited)
 
     def _held(self, column: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
         """A copy of a column from one event number up to another."""
@@ -211,9 +211,9 @@ class EventRing:
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
-            made = np.zeros((room, *column.shape[1:]), column.dtype)
-            put_numbered(made, self.first, self._held(column, self.first, self.end))
-            return made
+            larger = np.zeros((room, *column.shape[1:]), column.dtype)
+            put_numbered(larger, self.first, self._held(column, self.first, self.end))
+            return larger
 
         rows, values = moved(self.rows), [moved(column) for column in self.values]
         self.times_us, self.rows, self.values = moved(self.times_us), rows, values

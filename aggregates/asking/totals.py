@@ -51,17 +51,17 @@ class GroupTotals:
             return [()]
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
-    def of(self, name: str, asked: AskedValue) -> Totals:
+    def of(self, name: str, value_wanted: AskedValue) -> Totals:
         """The totals of a value."""
-        if asked.function == "distinct":
-            return self._distinct(self._window.attributes.index(str(asked.attribute)), f"values.{name}")
-        if asked.function == "count":
-            return [self._counts(asked.attribute).tolist()]
-        counts, sums, extremes = self._summed(str(asked.attribute))
-        if asked.function in ("sum", "avg"):
+        if value_wanted.function == "distinct":
+            return self._distinct(self._window.attributes.index(str(value_wanted.attribute)), f"values.{name}")
+        if value_wanted.function == "count":
+            return [self._counts(value_wanted.attribute).tolist()]
+        counts, sums, extremes = self._summed(str(value_wanted.attribute))
+        if value_wanted.function in ("sum", "avg"):
             return [counts.tolist(), *sums.T.tolist()]
-        chosen = extremes[:, 0 if asked.function == "min" else 1].tolist()
-        return [[value if count else None for value, count in zip(chosen, counts.tolist(), strict=True)]]
+        extreme = extremes[:, 0 if value_wanted.function == "min" else 1].tolist()
+        return [[value if count else None for value, count in zip(extreme, counts.tolist(), strict=True)]]
 
     def _counts(self, attribute: str | None) -> NDArray[np.int64]:
         groups = self._grouped.groups
@@ -85,12 +85,12 @@ class GroupTotals:
     def _distinct(self, place: int, member: str) -> Totals:
         """The distinct values of an attribute in each group, found by grouping by this attribute as well."""
         pairs = self._groups_of([*self._by, place], member)
-        found: list[list[Any]] = [[] for _ in range(self._count)]
+        distinct_values: list[list[Any]] = [[] for _ in range(self._count)]
         owners = self._grouped.groups[pairs.firsts].tolist()
         for owner, value in zip(owners, self._texts(place, pairs.firsts), strict=True):
             if value is not None:
-                found[owner].append(value)
-        return [found]
+                distinct_values[owner].append(value)
+        return [distinct_values]
 
     def _texts(self, place: int, firsts: NDArray[np.int64]) -> list[Any]:
         values = self._values[place].values

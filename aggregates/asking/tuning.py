@@ -96,7 +96,7 @@ class Tuner:
             known = weights.setdefault(1 << attribute, [0.0, 0.0])
             known[0] += each
             known[1] += each * rows
-        heaviest = sorted(weights.items(), key=lambda one: (-one[1][1], one[0]))[:_MOST_PATTERNS]
+        heaviest = sorted(weights.items(), key=lambda item: (-item[1][1], item[0]))[:_MOST_PATTERNS]
         patterns = np.array([pattern for pattern, _ in heaviest], np.int64)
         requests, sums = np.array([known for _, known in heaviest], np.float64).reshape(-1, 2).T
         return Workload(self._attributes, self._events, patterns, requests, sums / np.maximum(requests, _FORGOTTEN))

@@ -79,8 +79,8 @@ class ValueCodes:
             column = column.dictionary_encode()
         codes = np.array([*map(self._coded, column.dictionary.to_pylist()), NULL], np.int32)
         places: NDArray[Any] = numbers_of(column.indices.fill_null(len(codes) - 1))
-        found: NDArray[np.int32] = codes[places]
-        return found
+        encoded_codes: NDArray[np.int32] = codes[places]
+        return encoded_codes
 
     def _coded(self, value: object) -> int:
         key = value if type(value) in (str, int) else key_of(canonical(value))

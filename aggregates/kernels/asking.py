@@ -103,7 +103,7 @@ def probe_rows(
     columns: NDArray[np.int64],
     codes: NDArray[np.int32],
     lanes: NDArray[np.int64],
-    found: NDArray[np.int32],
+    slots: NDArray[np.int32],
     start: int,
     count: int,
 ) -> tuple[np.int64, np.int64, np.int64]:
@@ -113,7 +113,7 @@ def probe_rows(
     next event of a chain is requested, and read after all other chains have been followed by one step. A lane has the
     number of an event after ``start``, and its slot. Indexes of the inner loop are unsigned, which saves a check for
     negative ones at each access.
-    ``found`` has room for one slot more than there are events, and ``count`` slots already. Returns the number of
+    ``slots`` has room for one slot more than there are events, and ``count`` slots already. Returns the number of
     slots, of compared events and of visited partitions.
     """
     lent, room = borrowed(layout), np.int64(rows.shape[0])
@@ -143,7 +143,7 @@ def probe_rows(
             left, slot = lanes[lane, 0], lanes[lane, 1]
             row = np.uint64(slot)
             compared += 1
-            found[filled] = slot
+            slots[filled] = slot
             if is_any or rows[row, column] == code:
                 filled += np.uint64(is_one or is_match(rows, slot, columns, codes))
             distance = np.int64(rows[row, 0])
@@ -163,20 +163,20 @@ def scan_rows(
     rows: NDArray[np.int32],
     columns: NDArray[np.int64],
     codes: NDArray[np.int32],
-    found: NDArray[np.int32],
+    slots: NDArray[np.int32],
     start: int,
     end: int,
 ) -> np.int64:
     """Write the slots of events that have given codes, from one number up to another, in this order.
 
-    ``found`` has room for one slot more than there are events. Returns the number of slots.
+    ``slots`` has room for one slot more than there are events. Returns the number of slots.
     """
     room, count = np.int64(rows.shape[0]), np.int64(0)
     begin = start % room
     column, code = (columns[0], codes[0]) if columns.shape[0] > 0 else (np.int64(0), np.int32(0))
     for first, last in ((begin, min(begin + end - start, room)), (np.int64(0), begin + end - start - room)):
         for slot in range(first, last):
-            found[count] = slot
+            slots[count] = slot
             if columns.shape[0] == 0 or rows[slot, column] == code:
                 count += columns.shape[0] < 2 or is_match(rows, np.int64(slot), columns, codes)
     return count
@@ -185,7 +185,7 @@ def scan_rows(
 @kernel
 def group_rows(
     rows: NDArray[np.int32],
-    found: NDArray[np.int32],
+    slots: NDArray[np.int32],
     columns: NDArray[np.int64],
     sizes: NDArray[np.int64],
     table: NDArray[np.int32],
@@ -196,7 +196,7 @@ def group_rows(
 
     ``sizes`` are the numbers of codes of the columns. ``table`` is filled with ``NIL``; it has a place for each
     combination of codes, or is a hash table with a power of two of places. Returns the number of groups, or ``NIL`` if
-    the next does not fit into ``firsts``, the places of their first events in ``found``.
+    the next does not fit into ``firsts``, the places of their first events in ``slots``.
     """
     count, is_direct = 0, True
     combinations = 1.0
@@ -204,14 +204,14 @@ def group_rows(
         combinations *= sizes[place]
     is_direct = combinations <= table.shape[0]
     last = np.uint64(table.shape[0] - 1)
-    for place in range(found.shape[0]):
-        slot = found[place]
+    for place in range(slots.shape[0]):
+        slot = slots[place]
         key = np.uint64(0)  # wraps where there are more than 2**64 combinations: groups are compared by their codes
         for column in range(columns.shape[0]):
             key = key * np.uint64(sizes[column]) + np.uint64(rows[slot, columns[column]])
         home = key if is_direct else ((key * _SPREAD) >> _HIGH) & last
         while table[home] != NIL and not is_direct:
-            other = found[firsts[table[home]]]
+            other = slots[firsts[table[home]]]
             is_equal = True
             for column in range(columns.shape[0]):
                 is_equal &= rows[slot, columns[column]] == rows[other, columns[column]]
@@ -231,7 +231,7 @@ def group_rows(
 @kernel
 def sum_rows(
     values: NDArray[np.float64],
-    found: NDArray[np.int32],
+    slots: NDArray[np.int32],
     groups: NDArray[np.int32],
     counts: NDArray[np.int64],
     sums: NDArray[np.float64],
@@ -242,8 +242,8 @@ def sum_rows(
     ``sums`` (groups, 2) has the sum and its rounding error, so that the order does not matter.
     ``extremes`` (groups, 2) has the least and the greatest value, infinite at first.
     """
-    for place in range(found.shape[0]):
-        value = values[found[place]]
+    for place in range(slots.shape[0]):
+        value = values[slots[place]]
         if np.isnan(value):
             continue
         group = groups[place]

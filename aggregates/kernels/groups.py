@@ -18,7 +18,7 @@ _HALF = np.uint64(32)
 def note_waiting(
     all_groups: Groups,
     ring: Events,
-    found: Steps,
+    steps: Steps,
     logs: NDArray[np.int64],
     plan: NDArray[np.int64],
     bounds: NDArray[np.float64],
@@ -28,7 +28,7 @@ def note_waiting(
     modes: int,
 ) -> None:
     """Write a step for each of some groups, which wait for further events of a time."""
-    groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(found)
+    groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
         note_step(groups, held, plan, bounds, state, out, logs, code, np.int64(at_us), np.int64(-1), np.int64(modes))
@@ -101,13 +101,13 @@ def find_codes(
     fresh: NDArray[np.int64],
     begin: int,
     count: int,
-    news: int,
+    fresh_count: int,
 ) -> tuple[int, int]:
     """Find the codes of groups by their hashes, from a row on; ``fresh`` gets the first event of each new group.
 
     ``table`` has a code or -1 in each place, and more places than ``known``, which has the hashes of ``count`` codes.
-    ``news`` groups are in ``fresh`` already. Returns the number of codes, and the row of the first group for which
-    ``known`` has no room.
+    ``fresh_count`` groups are in ``fresh`` already. Returns the number of codes, and the row of the first group for
+    which ``known`` has no room.
     """
     places = table.shape[0]
     for row in range(hashes.shape[0] if begin == 0 else 0):  # first of all, so that the waits for memory overlap
@@ -123,7 +123,7 @@ def find_codes(
                 return count, row
             table[place] = count
             known[count] = hashes[row]
-            fresh[news] = row
-            count, news = count + 1, news + 1
+            fresh[fresh_count] = row
+            count, fresh_count = count + 1, fresh_count + 1
         codes[row] = table[place]
     return count, hashes.shape[0]

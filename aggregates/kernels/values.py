@@ -63,9 +63,9 @@ def put_sum(
         return
     count = load_sum(words, scratch, code, offset, digits)
     is_negative, scale = normalise(scratch, count), -32 * unit_digit(digits)
-    found = quotient(scratch, count, scale, number) if is_mean else nearest(scratch, count, scale, np.int64(0))
-    out.kinds[value, step] = tables.FLOAT if found < np.inf else tables.NULL
-    out.floats[value, step] = -found if is_negative else found
+    nearest_float = quotient(scratch, count, scale, number) if is_mean else nearest(scratch, count, scale, np.int64(0))
+    out.kinds[value, step] = tables.FLOAT if nearest_float < np.inf else tables.NULL
+    out.floats[value, step] = -nearest_float if is_negative else nearest_float
 
 
 @routine
@@ -321,12 +321,12 @@ def put_deviation(
     groups: Groups, code: np.int64, plan_row: NDArray[np.int64], out: Steps, value: int, step: np.int64
 ) -> None:
     """Write the standard deviation of a group into a step; null for fewer than two numbers."""
-    found, offset = np.inf, plan_row[tables.OFFSET]
+    root, offset = np.inf, plan_row[tables.OFFSET]
     if groups.words[code, offset] & LOW > 1:
-        found = deviation(groups.words, groups.scratch, code, offset, plan_row[tables.PART], plan_row[tables.DIGITS])
-    out.kinds[value, step] = tables.FLOAT if found < np.inf else tables.NULL
+        root = deviation(groups.words, groups.scratch, code, offset, plan_row[tables.PART], plan_row[tables.DIGITS])
+    out.kinds[value, step] = tables.FLOAT if root < np.inf else tables.NULL
     out.integers[value, step] = 0
-    out.floats[value, step] = found if found < np.inf else 0.0
+    out.floats[value, step] = root if root < np.inf else 0.0
 
 
 @inlined

@@ -270,14 +270,14 @@ def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: 
     if row < state[tables.AHEAD]:
         return
     state[tables.AHEAD] = row + _TOUCHED_ROWS
-    end, found = words.shape[1] - 1, np.int64(0)
+    end, touched = words.shape[1] - 1, np.int64(0)
     for place in range(row, min(row + _TOUCHED_ROWS, batch.codes.shape[0])):
-        found ^= words[batch.codes[place], 0] ^ words[batch.codes[place], end]
+        touched ^= words[batch.codes[place], 0] ^ words[batch.codes[place], end]
     room = held.codes.shape[0]
     for place in range(state[tables.FIRST], state[tables.FIRST] + min(state[tables.SPAN], _TOUCHED_ROWS)):
         code = max(held.codes[place if place < room else place - room], 0)
-        found ^= words[code, 0] ^ words[code, end]
-    state[tables.TOUCHED] = found
+        touched ^= words[code, 0] ^ words[code, end]
+    state[tables.TOUCHED] = touched
 
 
 @inlined
@@ -367,9 +367,9 @@ def take_row(
 @kernel
 def slide(
     ring: Events,
-    given: Events,
+    events: Events,
     all_groups: Groups,
-    found: Steps,
+    steps: Steps,
     logs: NDArray[np.int64],
     plan: NDArray[np.int64],
     bounds: NDArray[np.float64],
@@ -387,7 +387,7 @@ def slide(
         ``DONE``, ``FULL`` (of steps, or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY`` (more events,
         or windows whose events are not held, than ``most``).
     """
-    held, batch, groups, out = borrowed(ring), borrowed(given), borrowed(all_groups), borrowed(found)
+    held, batch, groups, out = borrowed(ring), borrowed(events), borrowed(all_groups), borrowed(steps)
     rows, modes = batch.at_us.shape[0], np.int64(given_modes)
     while True:
         touch_groups(groups, state, held, batch)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from aggregates.asking.choosing import by_weight, eprune
 from aggregates.asking.costs import MEASURED
-from aggregates.asking.ring import EventColumns, EventRing, Found
+from aggregates.asking.ring import EventColumns, EventRing, FoundEvents
 from literature.asking.workloads import Frequencies, problem_of
 
 BITS = 16
@@ -39,7 +39,7 @@ class FixedIndex:
         ring.append(EventColumns(times_us, codes, np.zeros((0, len(codes)))))
         ring.expire(ring.end - most)
 
-    def find(self, where: Mapping[int, int]) -> Found:
+    def find(self, where: Mapping[int, int]) -> FoundEvents:
         """The events whose attributes have given codes."""
         columns, codes = np.array(list(where), np.int64), np.array(list(where.values()), np.int32)
         if self._is_measured:

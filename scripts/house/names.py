@@ -19,11 +19,12 @@ def noun_names(source: Source) -> Iterator[Violation]:
     if source.package is None and not source.path.startswith("scripts/"):
         return
     members = {
-        id(statement.target)
+        id(target)
         for node in source.nodes
         if isinstance(node, ast.ClassDef)
         for statement in node.body
-        if isinstance(statement, ast.AnnAssign)
+        if isinstance(statement, ast.AnnAssign | ast.Assign)
+        for target in ast.walk(statement)
     }
     for node in source.nodes:
         name = None if id(node) in members else _given_name(node)

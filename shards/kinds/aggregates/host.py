@@ -48,23 +48,23 @@ class AggregateResults(DerivedOutput):
 
     def results(self, origin: Origin) -> Iterator[Result]:
         """Result rows: derived events, and the suspension."""
-        one = self.definition
+        definition = self.definition
         yield from DerivedOutput.results(self, origin)
         if self.is_suspended:
-            identity = row_id(AGGREGATE_SUSPENSION, self.stream, one.name, one.version)
+            identity = row_id(AGGREGATE_SUSPENSION, self.stream, definition.name, definition.version)
             reason = (
-                f"the aggregate {one.name!r} (version {one.version}) is suspended, as its windows would hold more "
-                f"than {read_aggregate(one.body).most_rows:,} events in one shard. Shorten the window, or raise "
-                "'rows' in its memory. It emits nothing until another version is registered or it is resumed, and "
-                "begins from nothing then"
+                f"the aggregate {definition.name!r} (version {definition.version}) is suspended, as its windows would "
+                f"hold more than {read_aggregate(definition.body).most_rows:,} events in one shard. Shorten the "
+                "window, or raise 'rows' in its memory. It emits nothing until another version is registered or it is "
+                "resumed, and begins from nothing then"
             )
             body = {
                 "type": AGGREGATE_SUSPENSION.delivered_as,
                 "id": identity,
                 "operator": "aggregate",
                 "stream": self.stream,
-                "pattern": one.name,
-                "version": one.version,
+                "pattern": definition.name,
+                "version": definition.version,
                 "shard": origin.shard,
                 "reason": reason,
             }
@@ -111,9 +111,9 @@ class RunningAggregate(Operator):
         else:
             events = self._reader.columns(batch, self.declaration)
         self._see(events.newest_us)
-        found = self._run.process(events)
+        emissions = self._run.process(events)
         self._hold(events)
-        return self._results(found, is_suspended=self._run.is_suspended and not was_suspended)
+        return self._results(emissions, is_suspended=self._run.is_suspended and not was_suspended)
 
     def advance_time(self, watermark_us: int) -> AggregateResults:
         """Let events leave windows, and windows end."""
@@ -167,8 +167,8 @@ class RunningAggregate(Operator):
         wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:
             raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")
-        found: dict[str, Any] = {"answer": self._index.ask(wanted).to_json()}
-        return found | {"index": self._index.explain()} if question.get("explain") else found
+        members: dict[str, Any] = {"answer": self._index.ask(wanted).to_json()}
+        return members | {"index": self._index.explain()} if question.get("explain") else members
 
     def _new_index(self) -> QuestionIndex | None:
         return QuestionIndex(held_window(self._body)) if self._body.ask else None
@@ -186,7 +186,7 @@ class RunningAggregate(Operator):
     def _see(self, time_us: int) -> None:
         self._now_us = time_us if self._now_us is None else max(self._now_us, time_us)
 
-    def _results(self, found: list[Emission], *, is_suspended: bool = False) -> AggregateResults:
-        one = self.definition
-        events = events_of(found, one.name, one.version, self._body.event_type or one.name)
-        return AggregateResults(self.declaration.name, one, events, is_suspended)
+    def _results(self, emissions: list[Emission], *, is_suspended: bool = False) -> AggregateResults:
+        aggregate = self.definition
+        events = events_of(emissions, aggregate.name, aggregate.version, self._body.event_type or aggregate.name)
+        return AggregateResults(self.declaration.name, aggregate, events, is_suspended)

@@ -62,9 +62,9 @@ class AggregateInput(Operator):
     def _moved(self, batch: EventBatch) -> EventBatch:
         """The events of a batch that count, each once for each of its groups."""
         events = self._reader.columns(batch, self.declaration)
-        found = [*self._groups_of(events)]
-        numbers = np.repeat(np.arange(len(events)), [*map(len, found)])
-        return moved_events(events.at(numbers), [group for groups in found for group in groups], self._body)
+        groups_of = [*self._groups_of(events)]
+        numbers = np.repeat(np.arange(len(events)), [*map(len, groups_of)])
+        return moved_events(events.at(numbers), [group for groups in groups_of for group in groups], self._body)
 
     def _groups_of(self, events: EventColumns) -> Iterator[Sequence[tuple[Scalar, ...]]]:
         """The groups of each event; a retraction has those of the retracted event, if they are known."""
@@ -100,7 +100,7 @@ class AggregateInput(Operator):
         """Forget the groups of events with other keys."""
         hashes = np.array([key_hash(key) for _, key, _ in self._groups.values()], np.uint64)
         stays = is_kept(hashes).tolist()
-        self._groups = {name: one for (name, one), stay in zip(self._groups.items(), stays, strict=True) if stay}
+        self._groups = {name: group for (name, group), stay in zip(self._groups.items(), stays, strict=True) if stay}
 
     def measures(self) -> Mapping[str, int]:
         """The number of events whose groups are kept."""
@@ -112,8 +112,8 @@ class AggregateInput(Operator):
 
     def load(self, saved: SavedHost) -> None:
         """Restore the groups."""
-        found: list[Any] = orjson.loads(saved.sections["groups"])
-        self._groups = {name: (time_us, key, tuple(group)) for name, (time_us, key, group) in found}
+        saved_groups: list[Any] = orjson.loads(saved.sections["groups"])
+        self._groups = {name: (time_us, key, tuple(group)) for name, (time_us, key, group) in saved_groups}
 
 
 class AggregateInputHost(KeyedHost):

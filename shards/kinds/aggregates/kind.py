@@ -151,13 +151,13 @@ class AggregateKind(DocumentKind):
         """The groups with their values, in order, and the index of each shard if the question asks for it."""
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 
-        found = merged([Answer.from_json(one["answer"]) for one in answers])
+        answer = merged([Answer.from_json(reply["answer"]) for reply in answers])
         return {
-            "groups": found.rows(),
-            "events": found.events,
-            "compared": found.compared,
-            "time_us": found.end_us,
-            "indexes": [one["index"] for one in answers if "index" in one],
+            "groups": answer.rows(),
+            "events": answer.events,
+            "compared": answer.compared,
+            "time_us": answer.end_us,
+            "indexes": [reply["index"] for reply in answers if "index" in reply],
         }
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
@@ -165,7 +165,7 @@ class AggregateKind(DocumentKind):
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
         body = read_aggregate(definition.body)
-        return body.by, [one.name for one in body.values]
+        return body.by, [value.name for value in body.values]
 
     def feed(self, definition: Definition) -> Feed:
         """The feed into the stream with the aggregate's name."""

@@ -77,19 +77,19 @@ class EventReader:
         return cls(
             body,
             None if body.where is None else _parsed(body.where, "where"),
-            tuple(_parsed(_quoted(one), "by") for one in body.attributes),
-            tuple(_parsed(one.argument, "values") if one.argument else None for one in body.values),
-            tuple(_parsed(_quoted(one), "ask") for one in body.ask),
+            tuple(_parsed(_quoted(name), "by") for name in body.attributes),
+            tuple(_parsed(value.argument, "values") if value.argument else None for value in body.values),
+            tuple(_parsed(_quoted(name), "ask") for name in body.ask),
         )
 
     @property
     def lookups(self) -> frozenset[Lookup]:
         """The lookups in reference tables, those for the groups of ``for_each_row_of`` included."""
         every = [self._where, *self._by, *self._arguments, *self._asked]
-        found = {lookup for one in every if one is not None for lookup in one.lookups}
+        lookups = {lookup for expression in every if expression is not None for lookup in expression.lookups}
         if (table := self.body.rows_of) is not None:
-            found |= {Lookup(table, None, None), *(Lookup(table, name, 1) for name in self.body.by[1:])}
-        return frozenset(found)
+            lookups |= {Lookup(table, None, None), *(Lookup(table, name, 1) for name in self.body.by[1:])}
+        return frozenset(lookups)
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
         """The events of a batch that count, the retractions of events, and the ends of transactions."""
@@ -101,17 +101,17 @@ class EventReader:
         if len(rows) < len(batch):
             batch, ops = batch.take(rows), ops[rows]
         arguments: dict[str, ScalarColumn] = {}
-        for value, one in zip(self.body.values, self._arguments, strict=True):
-            if one is not None:
-                found = arguments.get(value.argument) or ScalarColumn.of_kinds(*one.numbers(columns, rows))
-                if value.function in _OF_TEXTS and found.objects is None and (found.kinds == TEXT).any():
-                    found = found._replace(objects=one.column(columns, rows))
-                arguments[value.argument] = found
+        for value, expression in zip(self.body.values, self._arguments, strict=True):
+            if expression is not None:
+                argument = arguments.get(value.argument) or ScalarColumn.of_kinds(*expression.numbers(columns, rows))
+                if value.function in _OF_TEXTS and argument.objects is None and (argument.kinds == TEXT).any():
+                    argument = argument._replace(objects=expression.column(columns, rows))
+                arguments[value.argument] = argument
         ids, keys = (batch.columns.column(name) for name in ("id", "key"))
         ids, keys = (ids.to_pylist(), keys.to_pylist()) if declaration.derived else (ids, keys)
         by, hashes = [keys], batch.key_hashes
         if self.body.by != ("key",):
-            by = [one.column(columns, rows) for one in self._by]
+            by = [expression.column(columns, rows) for expression in self._by]
             hashes = np.array([self._hash(group) for group in tuples_of(by, len(rows))], np.uint64)
         return EventColumns(
             times_us=batch.time_us,
@@ -120,12 +120,12 @@ class EventReader:
             keys=keys,
             key_hashes=batch.key_hashes,
             ids=ids,
-            arguments=[arguments[one] for one in self.body.arguments],
+            arguments=[arguments[argument_name] for argument_name in self.body.arguments],
             newest_us=newest_us,
             ops=None if (ops == COUNTS).all() else ops,
             retracted=_retracted(batch, ops) if declaration.derived else (),
-            shown=_shown(batch) if self.body.events else (),
-            asked=[one.column(columns, rows) for one in self._asked],
+            shown=_source_events(batch) if self.body.events else (),
+            asked=[expression.column(columns, rows) for expression in self._asked],
             arrivals=batch.arrivals,
         )
 
@@ -134,7 +134,7 @@ class EventReader:
         known = self._hashes.get(group)
         if known is None:
             known = group_hash(group)
-            if all(isinstance(one, str) for one in group):
+            if all(isinstance(value, str) for value in group):
                 if len(self._hashes) >= _MOST_HASHES:
                     self._hashes.clear()
                 self._hashes[group] = known
@@ -146,8 +146,8 @@ def having_of(body: AggregateBody) -> EventExpression | None:
     if body.having is None:
         return None
     parsed = _parsed(body.having.text, "having")
-    known = {*body.by, *(one.name for one in body.values)}
-    known |= {one.name for one in body.having.earlier} | {name for name, _ in body.having.overall}
+    known = {*body.by, *(value.name for value in body.values)}
+    known |= {value.name for value in body.having.earlier} | {name for name, _ in body.having.overall}
     if strangers := sorted(parsed.names - known):
         raise OperatorRefused(
             f"having: {', '.join(strangers)} is neither a value nor an attribute in 'by'; these are "
@@ -187,13 +187,13 @@ def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body:
     if body.rows_of is not None:  # an event in several groups is several events
         keys = [_key_text(group[:1]) for group in groups]
         ids = [f"{identity}/{key}" for identity, key in zip(ids, keys, strict=True)]
-    types = [_REVOCABLE if events.retracted and not one else _MOVED for one in is_gone.tolist()]
+    types = [_REVOCABLE if events.retracted and not is_retraction else _MOVED for is_retraction in is_gone.tolist()]
     return EventBatch.of_columns(
         joined_texts([hex_texts(places.astype(np.uint64)), texts_of(ids)]),
         texts_of(types).dictionary_encode(),
         events.times_us,
         texts_of([_ALL] * size if body.is_global else keys),
-        pieces_of([orjson.dumps(one) for one in _forms(events, groups, body)], pa.binary()),
+        pieces_of([orjson.dumps(form) for form in _forms(events, groups, body)], pa.binary()),
     )
 
 
@@ -202,16 +202,16 @@ def _forms(
 ) -> Iterator[Mapping[str, Any]]:
     """The attributes of each re-keyed event."""
     size = len(events)
-    arguments = dict(zip(body.arguments, [one.to_list() for one in events.arguments], strict=True))
-    values = tuples_of([arguments.get(one.argument, [True] * size) for one in body.values], size)
-    shown, retracted = events.shown or [None] * size, events.retracted or [""] * size
-    for group, some, one, asked, gone in zip(
-        groups, values, shown, tuples_of(events.asked, size), retracted, strict=True
+    arguments = dict(zip(body.arguments, [column.to_list() for column in events.arguments], strict=True))
+    values = tuples_of([arguments.get(value.argument, [True] * size) for value in body.values], size)
+    event_forms, retracted = events.shown or [None] * size, events.retracted or [""] * size
+    for group, some, event, ask_values, gone in zip(
+        groups, values, event_forms, tuples_of(events.asked, size), retracted, strict=True
     ):
         if gone:
             yield {"group": group, "retracts": gone}
         else:
-            more = ({"event": one} if one is not None else {}) | ({"asked": asked} if asked else {})
+            more = ({"event": event} if event is not None else {}) | ({"asked": ask_values} if ask_values else {})
             yield {"group": group, "arguments": some, **more}
 
 
@@ -219,24 +219,28 @@ def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
     """The columns of re-keyed events, as ``moved_events`` made them."""
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
-    groups = [one["group"] for one in forms]
-    retracted = [one.get("retracts", "") for one in forms]
-    places = {one.argument: place for place, one in enumerate(body.values)}
+    groups = [form["group"] for form in forms]
+    retracted = [form.get("retracts", "") for form in forms]
+    places = {value.argument: place for place, value in enumerate(body.values)}
     no_arguments, nothing = [None] * len(body.values), [None] * len(body.ask)
-    arguments = [one.get("arguments", no_arguments) for one in forms]
+    arguments = [form.get("arguments", no_arguments) for form in forms]
     return EventColumns(
         times_us=batch.time_us,
         hashes=np.array([*map(group_hash, groups)], np.uint64),
         by=list(zip(*groups, strict=True)) if body.by else [],
         keys=keys,
         key_hashes=batch.key_hashes,
-        ids=[one[_PLACED:] for one in ids],
-        arguments=[ScalarColumn.of([some[places[one]] for some in arguments]) for one in body.arguments],
+        ids=[identity[_PLACED:] for identity in ids],
+        arguments=[
+            ScalarColumn.of([some[places[argument_name]] for some in arguments]) for argument_name in body.arguments
+        ],
         newest_us=int(batch.time_us.max()),
-        ops=np.array([RETRACTS if one else COUNTS for one in retracted], np.uint8) if any(retracted) else None,
+        ops=np.array([RETRACTS if retracted_id else COUNTS for retracted_id in retracted], np.uint8)
+        if any(retracted)
+        else None,
         retracted=retracted,
-        shown=[one.get("event") for one in forms] if body.events else (),
-        asked=list(zip(*(one.get("asked", nothing) for one in forms), strict=True)),
+        shown=[form.get("event") for form in forms] if body.events else (),
+        asked=list(zip(*(form.get("asked", nothing) for form in forms), strict=True)),
     )
 
 
@@ -282,12 +286,12 @@ def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
     return [str(orjson.loads(data).get("retracts", "")) if op == RETRACTS else "" for op, data in rows]
 
 
-def _shown(batch: EventBatch) -> list[dict[str, Any]]:
+def _source_events(batch: EventBatch) -> list[dict[str, Any]]:
     """The source events as derived events show them."""
     ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
     names = [batch.type_names[code] for code in batch.type_codes.tolist()]
     columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)
     return [
-        {"id": identity, "type": name, "time": format_time(time_us), "data": orjson.loads(one)}
-        for identity, name, time_us, one in columns
+        {"id": identity, "type": name, "time": format_time(time_us), "data": orjson.loads(document)}
+        for identity, name, time_us, document in columns
     ]

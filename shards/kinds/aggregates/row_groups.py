@@ -32,12 +32,12 @@ class RowGroups:
         versions = (tables or Tables()).versions.get(self._body.rows_of or "", ())
         if versions is not self._versions:
             self._versions = versions
-            self._begins = [one.version.since_us or 0 for one in versions[1:]]
-            self._tables = [_groups(self._body, one) for one in versions]
+            self._begins = [version.version.since_us or 0 for version in versions[1:]]
+            self._tables = [_groups(self._body, version) for version in versions]
 
     def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
         """A batch in parts whose events are in a bounded number of groups."""
-        most = max((one.most_at_once for one in self._tables), default=0)
+        most = max((groups.most_at_once for groups in self._tables), default=0)
         size = max(1, _PAIRS_AT_ONCE // max(1, most))
         for begin in range(0, len(batch), size):
             yield batch.slice(begin, min(size, len(batch) - begin))
@@ -54,10 +54,10 @@ class RowGroups:
             return holds
 
         def both(columns: Mapping[str, Any], size: int) -> NDArray[np.bool_]:
-            found = np.array(holds(columns, size))
+            is_true = np.array(holds(columns, size))
             groups = zip(*(columns[name] for name in self._body.by), strict=True)
-            found &= [any(group in one for one in self._tables) for group in groups]
-            return found
+            is_true &= [any(group in rows for rows in self._tables) for group in groups]
+            return is_true
 
         return both
 
@@ -65,25 +65,25 @@ class RowGroups:
 def require_groups(body: AggregateBody, tables: Tables) -> None:
     """Refuse a table that has too many rows for groups, or a row whose window is no duration."""
     for opened in tables.versions.get(body.rows_of or "", ()):
-        found, name = _groups(body, opened), opened.version.name
-        if len(found) > MOST_ROWS:
+        groups, name = _groups(body, opened), opened.version.name
+        if len(groups) > MOST_ROWS:
             raise TooManyRows(
-                f"an aggregate is for each row of {name!r}, which has {len(found):,} rows; at most {MOST_ROWS:,}",
+                f"an aggregate is for each row of {name!r}, which has {len(groups):,} rows; at most {MOST_ROWS:,}",
                 table=name,
             )
-        if found.most_at_once > MOST_ROWS_AT_ONCE:
+        if groups.most_at_once > MOST_ROWS_AT_ONCE:
             raise TooManyRows(
-                f"an aggregate is for each row of {name!r}, and an event may be in {found.most_at_once:,} of them; at "
+                f"an aggregate is for each row of {name!r}, and an event may be in {groups.most_at_once:,} of them; at "
                 f"most {MOST_ROWS_AT_ONCE:,}: give the rows more, or different, values of "
                 f"{', '.join(body.attributes)}",
                 table=name,
             )
-        _require_windows(body, found, name)
+        _require_windows(body, groups, name)
 
 
-def _require_windows(body: AggregateBody, found: TableGroups, name: str) -> None:
+def _require_windows(body: AggregateBody, groups: TableGroups, name: str) -> None:
     """Check the windows of rows."""
-    every = found.every if body.window.column else ()
+    every = groups.every if body.window.column else ()
     if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
         raise TooManyRows(
             f"the rows of {name!r} have windows of {len(lengths):,} different lengths in {body.window.column}; at most "
