@@ -159,8 +159,14 @@ def test_what_is_joined_is_listed(http, stores, options):
     for document in (PAID, TOTALS, HANDLED):
         answer = http.post("/v1/joins", json=document)
         assert (answer.status_code, answer.headers["location"]) == (201, f"/v1/joins/{document['name']}")
-    paid = send_all(http)
-    matched(http, stores, lambda: match_log(options, AlertSink(stores, HandClock())))
+    paid, inputs_with_averages = send_all(http), []
+
+    def match():
+        match_log(options, AlertSink(stores, HandClock()))
+        sentences = http.get("/v1/joins/paid/explanation").json()["sentences"]
+        inputs_with_averages.append([one.partition(":")[0] for one in sentences if "are held on average" in one])
+
+    matched(http, stores, match)
     assert found_pairs(http) == expected_pairs(paid)
     totals = {one["order"]: (one["payments"], one["sum"]) for one in listed(http, "totals")}
     assert totals == {order: (2, sum(amounts)) for order, amounts in paid.items()}
@@ -172,7 +178,7 @@ def test_what_is_joined_is_listed(http, stores, options):
     assert explained["statistics"]["results"] == 24
     assert explained["statistics"]["violations"] == 0
     assert not [name for name in explained["statistics"] if ":" in name]
-    assert [one.partition(":")[0] for one in explained["sentences"] if "are held on average" in one] == ["o", "p"]
+    assert ["o", "p"] in inputs_with_averages  # not in all: Spark may replace a process, which forgets averages
     assert http.get("/v1/joins/none/explanation").status_code == 404
     counted = http.get("/v1/joins/totals/explanation").json()["statistics"]
     assert counted["spill_writes"] >= counted["spill_reads"] > 0
