@@ -183,8 +183,8 @@ class ExponentialAttribute(_Named):
 
 
 def _check_finite(name: str, *numbers: float) -> None:
-    is_finite = all(abs(number) <= _MOST_NUMBER for number in numbers)
-    _check(name, is_finite, f"numbers lie between -1e300 and 1e300, got {numbers[0]}")
+    for number in numbers:
+        _check(name, abs(number) <= _MOST_NUMBER, f"numbers lie between -1e300 and 1e300, got {number}")
 
 
 def _check_domain(name: str, domain: int) -> None:

@@ -93,6 +93,7 @@ def test_numbers_have_their_distribution(attribute: Attribute, mean: float, devi
         (lambda: UniformAttribute("x", 2.0, 1.0), "x: 2.0 to 1.0 is not a range"),
         (lambda: NormalAttribute("x", 0.0, -1.0), "x: a deviation is 0 or more"),
         (lambda: NormalAttribute("x", float("nan"), 1.0), "x: numbers lie between"),
+        (lambda: NormalAttribute("x", 1.0, float("inf")), "x: numbers lie between -1e300 and 1e300, got inf"),
         (lambda: ExponentialAttribute("x", 0.0), "x: a mean is above 0"),
         (lambda: IntegerAttribute("x", 2**60), "x: whole numbers lie between"),
     ],
