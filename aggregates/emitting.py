@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,7 +48,7 @@ class Emission(NamedTuple):
 
 def in_order(emissions: Iterable[Emission]) -> list[Emission]:
     """Derived events in an order that does not depend on where batches begin."""
-    return sorted(emissions, key=lambda emission: emission[:4])
+    return sorted(emissions, key=itemgetter(0, 1, 2, 3))
 
 
 def events_of(emissions: Sequence[Emission], name: str, version: int, event_type: str) -> EventBatch:
