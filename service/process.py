@@ -84,7 +84,7 @@ def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[None]:
-    """Run some work in a thread while the block runs; the work must return soon after its event is set."""
+    """Run a function in a thread while the block runs. The function must return soon after its argument is set."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()

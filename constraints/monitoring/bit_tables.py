@@ -221,7 +221,7 @@ class BitTables:
         return closed
 
     def _settled(self, state: BitState, certain: int) -> BitState:
-        """The state when more names are certain, with all consequences of the clauses."""
+        """The state after some names are added to the certain ones, with all consequences of the clauses."""
         state, before = self._grown(state, certain), None
         while before != state:
             before = state

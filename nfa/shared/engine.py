@@ -67,7 +67,7 @@ class SharedPattern:
     """A pattern in the form of this engine.
 
     Attributes:
-        terms: For each state, the alternatives, as bits, that a partial match in the state can become.
+        terms: For each state, as bits, the alternatives of the pattern that a partial match in the state can complete.
         depth: The progress of each state: an early termination names the furthest of the states that died.
         transitions: Transitions in any order; a transition for several types occurs once per type.
         limit: Most matches written per trace and event; further matches are counted.

@@ -132,7 +132,7 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key_text(trace: Mapping[str, Any]) -> str:
-    """The key of a transaction; a further key with its name before it."""
+    """The correlation key of a transaction. The name of a key other than the main key of the stream precedes it."""
     return f"{trace['route']} {trace['key']}" if trace.get("route") else str(trace["key"])
 
 

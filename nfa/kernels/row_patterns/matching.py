@@ -96,7 +96,7 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Return to the newest branch: its other instruction (NIL: no branch is left), the row there, the stack's size."""
+    """Resume at the newest branch; returns the second instruction (NIL: none is left), the row, and the stack size."""
     while top > 0:
         top -= 1
         place, value = search.stack[top, 0], search.stack[top, 1]

@@ -140,7 +140,7 @@ def meets_until(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: In
 
 @routine
 def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
-    """Whether no event so far forbids a step of a run, by mode, NOT or UNTIL."""
+    """Whether a run may still take a step: neither the contiguity mode, nor a NOT, nor an UNTIL excludes the step."""
     bits, slot = s.run_bits, p.slot[step]
     if (bits[run, MODE] & slot) != NOTHING and p.mode[step] != ANY:
         return False

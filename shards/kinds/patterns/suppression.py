@@ -70,7 +70,7 @@ def _as_integer(value: Any) -> Any:
 
 
 class LastAlerts:
-    """The last alert of each group that passed, as long as it suppresses others."""
+    """For each group, the last alert that was not suppressed, while the alert suppresses later ones."""
 
     def __init__(self, lasts_us: int) -> None:
         self._lasts_us = lasts_us
