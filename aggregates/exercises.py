@@ -10,19 +10,21 @@ from aggregates.asking import AskedValue, HeldWindow, Question, QuestionIndex
 from aggregates.columns import EventColumns, ScalarColumn, group_hash
 from aggregates.document import read_aggregate
 from aggregates.running import AggregateRun
+from aggregates.steps import InBounds
 from aggregates.windows import Window
 
 AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Run ``asked``, and a small aggregate with a condition and waiting steps; returns a count."""
+    """Ask an index, and run small aggregates: with a condition and waiting steps, with ranges; returns a count."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
+    ranged = AggregateRun(body, InBounds(lambda columns, size: np.ones(size, np.bool_)), bounds=[("n", 1.0, np.inf)])
     fixed = AggregateRun(replace(body, window=Window("tumbling", 5, 5)), None)
     fixed.load(*fixed.dump())
-    count = check_questions()
+    count = check_questions() + len(ranged.process(_events(0)))
     for first in (0, 10):
         count += len(run.process(_events(first)))
         run.load(*run.dump())
