@@ -69,14 +69,16 @@ class Questions:
         answered in time.
         """
         self._require_seat()
-        self._asking += 1
         awaited = self._inbox.begin()
+        self._asking += 1
         try:
             self._unsent.append(_Unsent(awaited, read))
             if self._sending is None:
                 self._sending = asyncio.create_task(self._send())
             return _answers(await awaited.answers)
         except TimeoutError as error:
+            if awaited.shards is None:  # raised while the question was sent
+                raise
             raise AnswersLate(
                 f"not all of {awaited.shards} shards have answered within {self._settings.limits.question_wait_s:g} s "
                 "(FORESTALL_LIMITS__QUESTION_WAIT_S): they answer when they have matched what was in the log "
@@ -102,7 +104,11 @@ class Questions:
         while self._unsent:
             begun_s = loop.time()
             batch, self._unsent = self._unsent, []
-            for unsent, outcome in zip(batch, await asyncio.to_thread(self._send_batch, batch), strict=True):
+            try:
+                outcomes = await asyncio.to_thread(self._send_batch, batch)
+            except Exception as error:  # house: allow broad-except: raised where each question is asked
+                outcomes = [error] * len(batch)
+            for unsent, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     unsent.awaited.fail(outcome)
                 else:

@@ -65,10 +65,11 @@ class Inbox:
         """Begin to read the answers to a new question, until ``forget``."""
         awaited = Awaited(f"{self._asker}.{next(self._numbers)}")
         with self._lock:
-            self._awaited[awaited.question] = awaited
             if self._thread is None:
-                self._thread = Thread(target=self._read, name="answers", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._read, name="answers", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._awaited[awaited.question] = awaited
         return awaited
 
     def forget(self, question: str) -> None:
