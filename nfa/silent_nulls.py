@@ -8,17 +8,7 @@ from nfa.functions.table import FUNCTIONS, word_of
 from nfa.language.description import describe_expression
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
-from nfa.syntax import (
-    Attribute,
-    Call,
-    Comparison,
-    Each,
-    Expression,
-    Pattern,
-    attributes_of,
-    calls_of,
-    subexpressions,
-)
+from nfa.syntax import Attribute, Call, Comparison, Each, Expression, Pattern, attributes_of, calls_of, subexpressions
 
 _TIME, _TYPE = ("time",), ("type",)
 

@@ -10,16 +10,7 @@ from typing import TypeAlias
 from nfa.conditions.lookups import lookup_of
 from nfa.functions.lookups import LOOKUP
 from nfa.functions.table import FUNCTIONS
-from nfa.syntax import (
-    AGGREGATES,
-    OF_EVENT,
-    Arithmetic,
-    Attribute,
-    Call,
-    Expression,
-    Literal,
-    Negative,
-)
+from nfa.syntax import AGGREGATES, OF_EVENT, Arithmetic, Attribute, Call, Expression, Literal, Negative
 from streams.tables import Lookup
 
 ValueKind: TypeAlias = OneOf["boolean", "integer", "number", "text", "null", "any"]

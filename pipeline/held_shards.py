@@ -40,15 +40,7 @@ from pipeline.measures import Costs, Work, stats_row
 from pipeline.quarantine import Quarantine
 from pipeline.records import ShardRecords
 from pipeline.snapshots import FolderSnapshots, SnapshotIndex, latest, missing_snapshot, open_snapshots
-from pipeline.sources.log_reading import (
-    START,
-    beginnings,
-    connect,
-    counts,
-    last_position,
-    read_entries,
-    written_up_to,
-)
+from pipeline.sources.log_reading import START, beginnings, connect, counts, last_position, read_entries, written_up_to
 from pipeline.sources.options import EventLogOptions
 from pipeline.spilled import SpilledStates
 from pipeline.stops import PlacedStops, is_before

@@ -15,16 +15,7 @@ from shards.kinds import KINDS_BY_NAME
 from shards.operators import Kind
 from shards.rows import RowBlock, results_of
 from shards.state import ShardState
-from streams import (
-    BLOCK_EVENTS,
-    NEVER_US,
-    AttributePath,
-    ControlRecord,
-    EventBatch,
-    StreamOff,
-    Tick,
-    encode_control,
-)
+from streams import BLOCK_EVENTS, NEVER_US, AttributePath, ControlRecord, EventBatch, StreamOff, Tick, encode_control
 
 
 class Decided(NamedTuple):

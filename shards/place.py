@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 from shards.entries import Entry
 from shards.errors import EventLate
 from shards.metering import UNMETERED, Cost
-from shards.operators import (
-    LATENESS,
-    NO_OUTPUT,
-    Host,
-    KeyChoice,
-    Kind,
-    Observation,
-    Origin,
-    Output,
-    Result,
-)
+from shards.operators import LATENESS, NO_OUTPUT, Host, KeyChoice, Kind, Observation, Origin, Output, Result
 from shards.results import ANSWER, DEAD_LETTER
 from shards.rows import dead_letter_body, row_id
 from streams import (

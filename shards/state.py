@@ -32,17 +32,7 @@ from shards.format_1 import from_format_1
 from shards.kinds import KINDS_BY_NAME
 from shards.lookups import tables_after
 from shards.metering import UNMETERED, Cost, Metering
-from shards.operators import (
-    Host,
-    Kind,
-    Observation,
-    Origin,
-    Renderer,
-    Result,
-    in_columns,
-    no_results,
-    own_results,
-)
+from shards.operators import Host, Kind, Observation, Origin, Renderer, Result, in_columns, no_results, own_results
 from shards.place import Answer, Place, Step
 from shards.policy import Decoded, Decoder, OldestFirst, Policy, in_turns, ticks_last
 from shards.rows import OutputRow, ResultRows, RowBlock, dead_letter, results_of, rows_of

@@ -13,15 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregates.asking.costs import CostModel
-from aggregates.kernels.asking import (
-    NEVER,
-    Layout,
-    link_rows,
-    move_rows,
-    probe_rows,
-    scan_rows,
-    unlink_rows,
-)
+from aggregates.kernels.asking import NEVER, Layout, link_rows, move_rows, probe_rows, scan_rows, unlink_rows
 
 LEAST_ROOM = 64
 _LANES = 32  # chains that are followed concurrently

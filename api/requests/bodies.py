@@ -16,15 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import (
-    ApiError,
-    BodyTooLarge,
-    BodyTooSlow,
-    TwoLengths,
-    UnsupportedMediaType,
-    malformed_json,
-    problem,
-)
+from api.errors import ApiError, BodyTooLarge, BodyTooSlow, TwoLengths, UnsupportedMediaType, malformed_json, problem
 from streams import decode_json
 
 _THROWN_AWAY = 4

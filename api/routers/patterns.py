@@ -29,15 +29,7 @@ from api.schemas.patterns import (
 from api.services import Served, Services
 from api.work import bounded
 from nfa import Pattern, parse_pattern
-from service import (
-    USUAL_SEVERITY,
-    Caller,
-    OperatorDraft,
-    PatternReport,
-    UnknownPatternName,
-    pattern_counts,
-    skipped_by,
-)
+from service import USUAL_SEVERITY, Caller, OperatorDraft, PatternReport, UnknownPatternName, pattern_counts, skipped_by
 from shards import shown_quiet
 
 router = APIRouter(prefix="/patterns", tags=["patterns"], route_class=IdempotentRoute)

@@ -11,14 +11,7 @@ from api.locations import creation, give_location
 from api.requests.filters import WantedPart
 from api.requests.idempotency import IdempotentRoute
 from api.requests.preconditions import Preconditions, give_tag
-from api.schemas.streams import (
-    NewStream,
-    StreamChanges,
-    StreamDetail,
-    StreamList,
-    StreamModel,
-    StreamRemoval,
-)
+from api.schemas.streams import NewStream, StreamChanges, StreamDetail, StreamList, StreamModel, StreamRemoval
 from api.services import Served
 from service import stream_usage
 

@@ -8,15 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field
 from pydantic_core import PydanticUndefined
 
-from api.schemas.webhooks import (
-    DeliveredKind,
-    DeliveryState,
-    Digest,
-    NewReceiver,
-    ReceiverChanges,
-    Template,
-    as_draft,
-)
+from api.schemas.webhooks import DeliveredKind, DeliveryState, Digest, NewReceiver, ReceiverChanges, Template, as_draft
 from api.wire import From, PartModel, Text, Time, WireModel
 from service import RegisteredWebhook, Severity, WebhookDraft, WebhookHealth
 

@@ -10,14 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from api.wire import ChangesModel, From, Moment, OneOf, PageModel, PartModel, Secret, Text, Time, WireModel
-from service import (
-    DIGEST,
-    RegisteredWebhook,
-    Reply,
-    Severity,
-    WebhookDraft,
-    WebhookHealth,
-)
+from service import DIGEST, RegisteredWebhook, Reply, Severity, WebhookDraft, WebhookHealth
 from shards import RESULT_KINDS, USUAL_KINDS
 from streams import format_time, parse_time
 

@@ -14,14 +14,7 @@ from constraints import ConstraintSet, Exclusive, Prior, following, remainder_of
 from nfa import PatternState, Query, Term
 from tests.references.alive import alive
 from tests.references.workflows import Word, enumerate_language
-from workflows import (
-    ModelFormat,
-    OrderSettings,
-    WorkflowModel,
-    compile_workflow,
-    derive_constraints,
-    order_fulfilment,
-)
+from workflows import ModelFormat, OrderSettings, WorkflowModel, compile_workflow, derive_constraints, order_fulfilment
 
 END_EVENTS = frozenset({"RejectOrder", "CancelOrder", "FinishOrder"})
 NAMED = ConstraintSet(

@@ -8,14 +8,7 @@ events that a buffer releases break none of its punctuations.
 
 from literature.punctuations.closed_set import ClosedSet, closed_of
 from literature.punctuations.generating import BufferGenerator, BufferRules, Finished, HeldEvent, Released
-from literature.punctuations.hints import (
-    FinitePunctuation,
-    Hint,
-    ProbablePunctuation,
-    Scope,
-    hint_form,
-    read_hint,
-)
+from literature.punctuations.hints import FinitePunctuation, Hint, ProbablePunctuation, Scope, hint_form, read_hint
 from literature.punctuations.patterns import (
     Anything,
     Domain,

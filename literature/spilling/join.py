@@ -20,16 +20,7 @@ from joins.items import ItemColumns
 from joins.kernels.tables import DONE, NEVER
 from literature.kernels import buckets as kernel
 from literature.kernels.buckets import Arriving, purge_parts
-from literature.punctuations import (
-    Anything,
-    Hint,
-    OneOf,
-    Pattern,
-    is_empty,
-    pattern_form,
-    read_pattern,
-    require_domain,
-)
+from literature.punctuations import Anything, Hint, OneOf, Pattern, is_empty, pattern_form, read_pattern, require_domain
 from literature.spilling.closed_keys import ClosedKeys, hashes_of
 from literature.spilling.configuring import Configurator, Settings
 from literature.spilling.disk import DiskBuckets

@@ -15,19 +15,8 @@ from nfa.conditions.over_events import over_events
 from nfa.conditions.residuals import split_condition
 from nfa.errors import PatternRefused
 from nfa.kernels.shared.tables import ALIAS_MASK
-from nfa.syntax import (
-    Atom,
-    Conjunction,
-    Disjunction,
-    Node,
-    Pattern,
-    Repeat,
-    atoms_of,
-    parts_of,
-)
-from nfa.syntax import (
-    Sequence as SequenceNode,
-)
+from nfa.syntax import Atom, Conjunction, Disjunction, Node, Pattern, Repeat, atoms_of, parts_of
+from nfa.syntax import Sequence as SequenceNode
 
 MAX_STATES = 4_096
 MAX_BITS = 63  # atoms, slots, repetitions and spans are each a word of bits

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from nfa.conditions.calls import times_of
 from nfa.conditions.residuals import event_of
 from nfa.conditions.values import INTEGER, NULL, TEXT, Values
-from nfa.functions.lookups import (
-    ADD_BUSINESS_DAYS,
-    ADD_BUSINESS_TIME,
-    BUSINESS_DURATION,
-    BUSINESS_TIME,
-    LOOKUP,
-    NAMES,
-)
+from nfa.functions.lookups import ADD_BUSINESS_DAYS, ADD_BUSINESS_TIME, BUSINESS_DURATION, BUSINESS_TIME, LOOKUP, NAMES
 from nfa.functions.times import moments_of
 from nfa.syntax import Arithmetic, Attribute, BusinessTime, Call, Expression, Literal, calls_of
 from streams import key_of

@@ -37,9 +37,7 @@ from nfa.syntax import (
     can_be_empty,
     subexpressions,
 )
-from nfa.syntax import (
-    Sequence as Parts,
-)
+from nfa.syntax import Sequence as Parts
 from streams import EventBatch, column_of, key_hash, ragged_places
 
 ROW: Path = ("",)

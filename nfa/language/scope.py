@@ -11,18 +11,7 @@ from nfa.language.kinds import check_events
 from nfa.language.never_true import check_first_element
 from nfa.language.references import NameScope, check_references, resolve
 from nfa.language.words import quoted
-from nfa.syntax import (
-    Atom,
-    Conjunction,
-    Disjunction,
-    Expression,
-    Item,
-    Node,
-    Repeat,
-    Sequence,
-    atoms_of,
-    parts_of,
-)
+from nfa.syntax import Atom, Conjunction, Disjunction, Expression, Item, Node, Repeat, Sequence, atoms_of, parts_of
 
 _NONE: frozenset[str] = frozenset()
 

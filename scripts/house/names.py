@@ -12,7 +12,7 @@ _VERBS = frozenset({"one", "put", "shown"})  # as names of functions
 
 
 def noun_names(source: Source) -> Iterator[Violation]:
-    """Names in shipped code and scripts are nouns: ``matches``, ``stored_version``; not ``found``, ``told``.
+    """Names in shipped code and scripts are nouns: ``matches``, ``stored_version``; no adjectives or verbs.
 
     Constants and members of records are left out; some members are names in saved states and JSON.
     """

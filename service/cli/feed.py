@@ -16,14 +16,7 @@ import typer
 from rich.markup import escape
 
 from pipeline import FeedFolderMissing, build_session, check_java, end_session
-from pipeline.feeds import (
-    FeedOptions,
-    FeedQuery,
-    FolderOptions,
-    KafkaOptions,
-    cluster_of,
-    start_feed,
-)
+from pipeline.feeds import FeedOptions, FeedQuery, FolderOptions, KafkaOptions, cluster_of, start_feed
 from service.cli.choices import as_seconds
 from service.cli.columns import FILE_OPTIONS, MESSAGE_OPTIONS, merged_options, with_options
 from service.cli.inputs import chosen_key, read_text

@@ -19,13 +19,7 @@ from pipeline import (
     workers_answer,
 )
 from service.doctor.findings import Finding, ok, problem, warning
-from service.doctor.machine import (
-    look_at_folder,
-    look_at_java,
-    look_at_kernels,
-    look_at_packages,
-    look_at_python,
-)
+from service.doctor.machine import look_at_folder, look_at_java, look_at_kernels, look_at_packages, look_at_python
 from service.doctor.server import look_at_clock, look_at_server
 from service.embedded import EmbeddedServer, find_server, port_fault
 from service.errors import (

@@ -5,14 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pipeline import (
-    ClusterOptions,
-    EventLogOptions,
-    JobOptions,
-    SessionOptions,
-    forget_states,
-    is_local,
-)
+from pipeline import ClusterOptions, EventLogOptions, JobOptions, SessionOptions, forget_states, is_local
 from service.errors import SettingsInvalid
 from service.settings import PREFIX, Settings
 from service.stores import Layout

@@ -15,14 +15,7 @@ from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators
 from service.projects.resources import Form, ResourceKind, StoredResource, Wanted
-from service.projects.streams import (
-    ConstraintSets,
-    EventTypes,
-    Following,
-    Streams,
-    Workflows,
-    stream_uses,
-)
+from service.projects.streams import ConstraintSets, EventTypes, Following, Streams, Workflows, stream_uses
 from service.projects.tables import Calendars, ReferenceTables
 from service.projects.webhooks import Sinks, Webhooks
 from shards import DOCUMENT_KINDS

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from constraints import (
-    ConstraintSet,
-    Part,
-    check_set,
-    parse_constraints,
-    to_document,
-    within_cap,
-)
+from constraints import ConstraintSet, Part, check_set, parse_constraints, to_document, within_cap
 from nfa import Query, build_query, parse_pattern
 from service.errors import ConstraintsTooLarge, NotFollowing, StreamMissing, UnknownConstraints, WorkflowInDocument
 from service.registering.inspection import SetInspection, inspect_set, is_explained

@@ -12,13 +12,7 @@ from service.registering.derivations import Derivations, remove_inner
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
 from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
-from shards import (
-    DOCUMENT_KINDS,
-    KINDS_BY_NAME,
-    DocumentKind,
-    Kind,
-    OperatorRefused,
-)
+from shards import DOCUMENT_KINDS, KINDS_BY_NAME, DocumentKind, Kind, OperatorRefused
 from streams import Clock, Definition, format_time
 
 

@@ -20,14 +20,7 @@ from service.registering.joining import Derived
 from service.registering.reports import ConstraintReport
 from service.runtime import Stores
 from service.settings import PREFIX, Settings
-from service.stores import (
-    ANY,
-    Condition,
-    FollowMode,
-    RegisteredConstraints,
-    RegisteredWorkflow,
-    WorkflowSummary,
-)
+from service.stores import ANY, Condition, FollowMode, RegisteredConstraints, RegisteredWorkflow, WorkflowSummary
 from streams import Clock, EventBatch, RecordKind, key_hash, name_fault
 from workflows import (
     CompiledWorkflow,

@@ -18,15 +18,7 @@ import pyarrow.compute as pc
 from streams.showing import shown
 from streams.tables.errors import TableRefused
 from streams.tables.form import VALUE_TYPES, TableForm, TableWish, ValueType, names_fault
-from streams.tables.values import (
-    Unfit,
-    of_arrow,
-    of_texts,
-    of_values,
-    type_in_arrow,
-    type_of_texts,
-    type_of_values,
-)
+from streams.tables.values import Unfit, of_arrow, of_texts, of_values, type_in_arrow, type_of_texts, type_of_values
 
 _BLOCK_BYTES = 1 << 22
 _MOST_LINE = 1 << 20

@@ -45,9 +45,7 @@ from nfa.syntax import (
     Selection,
     can_be_empty,
 )
-from nfa.syntax import (
-    Sequence as Ordered,
-)
+from nfa.syntax import Sequence as Ordered
 from streams import Event, EventBatch
 
 _T = TypeVar("_T")

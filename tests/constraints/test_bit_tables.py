@@ -8,14 +8,7 @@ import pytest
 from constraints import NOTHING, Clause, ConstraintSet, Exclusive, Prior, Remainder, Require, parse_constraints
 from constraints.model import Rule, Settings
 from nfa import Atom, BitGuard, EventClass, Symbol
-from tests.builders.constraints import (
-    compared,
-    oracle_alive,
-    query_of,
-    random_remainder,
-    random_set,
-    shapes_of,
-)
+from tests.builders.constraints import compared, oracle_alive, query_of, random_remainder, random_set, shapes_of
 from tests.references.alive import alive
 from tests.references.bit_tables import BitTables
 

@@ -6,18 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constraints import (
-    Clause,
-    ConstraintSet,
-    End,
-    Exclusive,
-    Part,
-    Prior,
-    Require,
-    Rule,
-    Settings,
-    parse_constraints,
-)
+from constraints import Clause, ConstraintSet, End, Exclusive, Part, Prior, Require, Rule, Settings, parse_constraints
 from nfa import Atom, Symbol
 from tests.builders.constraints import compared
 

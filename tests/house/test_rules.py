@@ -73,7 +73,7 @@ BREAKS = [
     ("plain-docstrings", TEST, '"""Of those that say it, one that says what it is."""'),
     ("patient-tests", TEST, "import httpx\nwith httpx.Client(base_url=url) as client:\n    client.get('/')"),
     ("noun-names", MODULE, "found = re.search(text)"),
-    ("noun-names", KERNEL, "def f(told):\n    return told + 1"),
+    ("noun-names", KERNEL, "def f(given):\n    return given + 1"),
     ("noun-names", "scripts/planted.py", "names = [one.name for one in records]"),
     ("noun-names", MODULE, "def _said(record): ..."),
     ("noun-names", MODULE, "class Found: ..."),

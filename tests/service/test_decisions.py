@@ -18,15 +18,7 @@ from service.registering.operators import OperatorLibrary
 from service.stores.log.deciders import DECIDERS_KEY
 from service.upkeep.resharding import match_to_end, reshard
 from shards import LATENESS, WAIT, Observation, ShardState
-from streams import (
-    LAYOUT_KEY,
-    AutoLateness,
-    Lags,
-    RecordKind,
-    StreamDeclaration,
-    decode_control,
-    lateness_summary,
-)
+from streams import LAYOUT_KEY, AutoLateness, Lags, RecordKind, StreamDeclaration, decode_control, lateness_summary
 from tests.builders.job import match_log
 from tests.builders.registering import register_pattern
 from tests.builders.service import as_old_as_the_log, settings_for, stats_row

@@ -6,13 +6,7 @@ import pytest
 from constraints import ContradictoryConstraints, InvalidConstraints, UnsatisfiablePattern, parse_constraints
 from nfa import KeyMismatch, PatternRefused, parse_pattern, pattern_to_json
 from service import Registration
-from service.errors import (
-    PatternTooLong,
-    StreamMissing,
-    UnknownConstraints,
-    UnknownPatternName,
-    UnknownStream,
-)
+from service.errors import PatternTooLong, StreamMissing, UnknownConstraints, UnknownPatternName, UnknownStream
 from service.registering import on_stream
 from service.registering.inspection import inspect_pattern
 from service.stores import pattern_draft

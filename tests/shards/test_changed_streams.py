@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from shards.rows import rows_of as rows_of_blocks
 from shards.state import ShardState
-from streams import (
-    AutoLateness,
-    ConstraintsOn,
-    LatenessChange,
-    PatternOn,
-    StreamDeclaration,
-    StreamOff,
-    StreamOn,
-    Tick,
-)
+from streams import AutoLateness, ConstraintsOn, LatenessChange, PatternOn, StreamDeclaration, StreamOff, StreamOn, Tick
 from tests.builders.shards import bodies, event, log_of, run_inline, saved_measures
 
 

@@ -10,16 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shards.state import ShardState
-from streams import (
-    ConstraintsOn,
-    Event,
-    PatternOn,
-    Punctuation,
-    StreamDeclaration,
-    StreamOn,
-    Tick,
-    TraceEnd,
-)
+from streams import ConstraintsOn, Event, PatternOn, Punctuation, StreamDeclaration, StreamOn, Tick, TraceEnd
 from tests.builders.shards import bodies, event, log_of, run_inline, saved_measures
 
 

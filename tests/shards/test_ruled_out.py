@@ -13,16 +13,7 @@ from hypothesis import strategies as st
 
 from shards import InlineShards, ShardState
 from shards.kinds.joins import JoinKind
-from streams import (
-    ConstraintsOn,
-    Definition,
-    Event,
-    EventBatch,
-    OperatorOn,
-    StreamDeclaration,
-    StreamOn,
-    parse_time,
-)
+from streams import ConstraintsOn, Definition, Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn, parse_time
 
 SECOND_US = 1_000_000
 ORDERS = StreamDeclaration(name="orders", end_events=("End",))

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from nfa import parse_pattern
 from service.runs.plan import RunPlan
-from shards import (
-    InlineShards,
-    LastAlerts,
-    OperatorRefused,
-    alerts_stream,
-    read_suppression,
-    routed,
-)
+from shards import InlineShards, LastAlerts, OperatorRefused, alerts_stream, read_suppression, routed
 from streams import Event, EventBatch, PatternOff, Tick, parse_time
 from tests.builders.quiet import ORDERS, SECOND_US, begun, blocks_of, events_of
 from tests.builders.quiet import plan_of as plan_of_patterns

@@ -8,16 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from workflows.tree import (
-    Activity,
-    InclusiveChoice,
-    Instances,
-    Loop,
-    Parallel,
-    ProcessTree,
-    Sequence,
-    parts_of,
-)
+from workflows.tree import Activity, InclusiveChoice, Instances, Loop, Parallel, ProcessTree, Sequence, parts_of
 
 NO_BLOCK = -1
 

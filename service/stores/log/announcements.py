@@ -15,16 +15,7 @@ from service.stores.connection import PREFIX, Client, register
 from service.stores.log.event_log import EventLog
 from service.stores.routes import require_not_removed
 from shards import OutputRow
-from streams import (
-    Ask,
-    ControlRecord,
-    ScriptInput,
-    answers_key,
-    encode_control,
-    key_hash,
-    log_key,
-    shard_of,
-)
+from streams import Ask, ControlRecord, ScriptInput, answers_key, encode_control, key_hash, log_key, shard_of
 
 _TOKEN_MS = 60_000
 _LIFE_MS = 60_000  # life of answers

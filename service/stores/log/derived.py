@@ -20,15 +20,7 @@ from service.stores.connection import Client, register
 from service.stores.log.backlog import MATCHED_KEY
 from service.stores.log.layout import DERIVED_MARKS_KEY, LayoutStore
 from service.stores.log.stream_times import since_of
-from streams import (
-    DERIVED_PROMISES_KEY,
-    EventBatch,
-    Tick,
-    encode_control,
-    is_older,
-    log_key,
-    position_order,
-)
+from streams import DERIVED_PROMISES_KEY, EventBatch, Tick, encode_control, is_older, log_key, position_order
 
 CHUNK_EVENTS = 5_000
 

@@ -21,14 +21,7 @@ from service.stores.records import decode, encode
 from service.stores.request_contexts import CONTEXTS_KEY, events_of, packed_context
 from service.stores.results.recent import COUNTS_SUFFIX, SIZE_SUFFIX
 from service.stores.routes import GONE, as_text, from_text
-from streams import (
-    ROUTES_KEY,
-    AttributePath,
-    EventBatch,
-    LogEntry,
-    RecordKind,
-    log_key,
-)
+from streams import ROUTES_KEY, AttributePath, EventBatch, LogEntry, RecordKind, log_key
 
 _PAGE_ENTRIES = 256
 _AUTO_KEY_MS = 60_000

@@ -24,14 +24,7 @@ from service.errors import InvalidCursor
 from service.stores.connection import Client, register
 from service.stores.cursors import Page, require_cursor
 from service.stores.log.layout import LayoutStore
-from streams import (
-    EventBatch,
-    RecordKind,
-    key_hash,
-    log_key,
-    position_order,
-    render_plain,
-)
+from streams import EventBatch, RecordKind, key_hash, log_key, position_order, render_plain
 
 _MOST_ENTRIES = 5_000
 _MOST_BYTES = 16_000_000

@@ -25,13 +25,7 @@ from service.stores.connection import PREFIX
 from service.stores.record_books import Change, LogChange, RecordBook, Records
 from service.stores.records import encode
 from service.stores.registry.life_cycle import Action, begun, moved, require_writable
-from service.stores.registry.registered import (
-    PATTERN,
-    OperatorDraft,
-    OperatorPart,
-    RegisteredOperator,
-    read_pattern,
-)
+from service.stores.registry.registered import PATTERN, OperatorDraft, OperatorPart, RegisteredOperator, read_pattern
 from service.stores.severities import USUAL_SEVERITY, Severity
 from shards import SUPPRESSION
 from streams import (

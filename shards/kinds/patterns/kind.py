@@ -221,9 +221,6 @@ class SuppressionKind(Kind):
     name: ClassVar[str] = SUPPRESSION
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        from shards.kinds.patterns.suppressing import (  # noqa: PLC0415 - takes long
-            SuppressingOperator,
-            SuppressionHost,
-        )
+        from shards.kinds.patterns.suppressing import SuppressingOperator, SuppressionHost  # noqa: PLC0415 - takes long
 
         return SuppressionHost(self.name, declaration, route, SuppressingOperator, saved)

@@ -6,13 +6,7 @@ from standardwebhooks import Webhook
 
 from api.schemas.alerts import AlertModel, SuppressedAlertModel
 from api.schemas.incidents import IncidentModel
-from api.schemas.results import (
-    CorrectionModel,
-    DerivedEventModel,
-    DeviationModel,
-    EndingModel,
-    SuspensionModel,
-)
+from api.schemas.results import CorrectionModel, DerivedEventModel, DeviationModel, EndingModel, SuspensionModel
 from service import AlertSink
 from service.stores import DeliveryOutcome
 from shards import RESULT_KINDS

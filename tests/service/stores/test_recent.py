@@ -6,11 +6,7 @@ import orjson
 import pytest
 
 from service.errors import InvalidCursor
-from service.stores import (
-    DeadLetterStore,
-    RecentStore,
-    RegisteredWebhook,
-)
+from service.stores import DeadLetterStore, RecentStore, RegisteredWebhook
 from service.stores.results.recent import COUNTS_SUFFIX, list_key
 from shards import DEAD_LETTER, RESULT_KINDS
 from tests.builders.service import sink_row

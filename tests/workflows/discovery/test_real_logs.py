@@ -9,15 +9,7 @@ import pytest
 
 from constraints import ConstraintSet, check_set, parse_constraints
 from streams.readers import ReaderOptions, read_events
-from workflows import (
-    MiningSettings,
-    ReadOptions,
-    check_log,
-    compile_workflow,
-    count_violations,
-    mine,
-    read_model,
-)
+from workflows import MiningSettings, ReadOptions, check_log, compile_workflow, count_violations, mine, read_model
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 

@@ -18,16 +18,7 @@ from workflows.formats.nodes import keys_of, place_of, read_node
 from workflows.formats.tree_form.settings import read_attributes, read_duration, read_probability, whole_number
 from workflows.model import ModelFormat, ModelNotice, ReadOptions, WorkflowModel
 from workflows.naming import normalised
-from workflows.tree import (
-    Activity,
-    ExclusiveChoice,
-    InclusiveChoice,
-    Loop,
-    Parallel,
-    ProcessTree,
-    Sequence,
-    Silent,
-)
+from workflows.tree import Activity, ExclusiveChoice, InclusiveChoice, Loop, Parallel, ProcessTree, Sequence, Silent
 
 MAX_NODES = 10_000
 MAX_REPETITIONS = 1_000
