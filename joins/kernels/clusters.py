@@ -81,13 +81,13 @@ def stored(lent: JoinState, cluster: np.int64) -> np.int64:
 
 
 @inlined
-def has_room(lent: JoinState, output: Output, results: np.int64) -> bool:
+def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
     """Whether a number of results, two closed keys and a violation can be written; notes the needed room."""
     lent.counters[NEEDED] = results
     has: bool = (
-        output.filled[0] + results <= output.result_times_us.shape[0]
-        and output.filled[1] + 2 <= output.closing_times_us.shape[0]
-        and output.filled[2] < output.violations.shape[0]
+        out.filled[0] + results <= out.result_times_us.shape[0]
+        and out.filled[1] + 2 <= out.closing_times_us.shape[0]
+        and out.filled[2] < out.violations.shape[0]
     )
     return has
 
@@ -258,17 +258,17 @@ def link_node(lent: JoinState, node: np.int64, number: np.int64, cluster: np.int
 
 @routine
 def report_absent(
-    lent: JoinState, output: Output, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
+    lent: JoinState, out: Output, event: tuple[np.int64, np.int64], time_us: np.int64, item: np.int64, why: np.uint8
 ) -> None:
     """Report an event (its input and sequence) that joined nothing and can no longer join."""
-    place, (number, sequence) = output.filled[0], event
-    for other in range(output.members.shape[1]):
-        output.members[place, other] = NIL
-    output.members[place, number] = sequence
-    output.result_times_us[place] = time_us
-    output.result_items[place] = item
-    output.result_whys[place] = why
-    output.filled[0] += 1
+    place, (number, sequence) = out.filled[0], event
+    for other in range(out.members.shape[1]):
+        out.members[place, other] = NIL
+    out.members[place, number] = sequence
+    out.result_times_us[place] = time_us
+    out.result_items[place] = item
+    out.result_whys[place] = why
+    out.filled[0] += 1
     lent.counters[ABSENTS] += 1
     lent.counters[RESULTS] += 1
 
@@ -277,7 +277,7 @@ def report_absent(
 def purge_list(
     lent: JoinState,
     rules: Rules,
-    output: Output,
+    out: Output,
     key: tuple[np.int64, np.int64],
     time_us: np.int64,
     item: np.int64,
@@ -293,7 +293,7 @@ def purge_list(
         next_node = np.int64(lent.nodes[node]["of_key"])
         if rules.reports_absent[number] and lent.nodes[node]["flags"] & JOINED == 0:
             event = (number, np.int64(lent.nodes[node]["sequence"]))
-            report_absent(borrowed(lent), borrowed(output), event, time_us, item, why)
+            report_absent(borrowed(lent), borrowed(out), event, time_us, item, why)
         lent.nodes[node]["flags"] = 0
         lent.nodes[node]["cluster"] = NIL
         if rules.counts[number] < 0:
@@ -309,39 +309,39 @@ def purge_list(
 
 @routine
 def report_over(
-    lent: JoinState, rules: Rules, output: Output, cluster: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, out: Output, cluster: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Report a key that is closed for good, once it can have no more results."""
     if lent.keyed[cluster]["ends"] != CLOSED_FOR_GOOD or rules.reporters[0] & ~lent.keyed[cluster][
         "closed"
     ] != np.uint64(0):
         return
-    place = output.filled[1]
-    output.closing_keys[place] = lent.keyed[cluster]["key"]
-    output.closing_causes[place] = lent.keyed[cluster]["cause"]
-    output.closing_times_us[place] = time_us
-    output.closing_items[place] = item
-    output.closing_places[place] = output.filled[0]
-    output.filled[1] += 1
+    place = out.filled[1]
+    out.closing_keys[place] = lent.keyed[cluster]["key"]
+    out.closing_causes[place] = lent.keyed[cluster]["cause"]
+    out.closing_times_us[place] = time_us
+    out.closing_items[place] = item
+    out.closing_places[place] = out.filled[0]
+    out.filled[1] += 1
     lent.keyed[cluster]["ends"] |= REPORTED_OVER
     lent.counters[CLOSINGS] += 1
 
 
 @routine
 def close_key(
-    lent: JoinState, rules: Rules, output: Output, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, out: Output, cluster: np.int64, cause: np.uint8, time_us: np.int64, item: np.int64
 ) -> None:
     """Close a key for good and remove its events; remember the key as long as an input may bring events of it."""
     why = np.uint8(BY_WINDOW if cause == WINDOW_ASSISTED else BY_CLOSING)
     for number in range(lent.lists.shape[1]):
         key = (cluster, np.int64(number))
-        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(output), key, time_us, item, why)
+        lent.counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(out), key, time_us, item, why)
     is_known = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
     if not is_known or may_lack(lent, rules):
         lent.keyed[cluster]["cause"] = cause
     if not is_known:
         enter_dead(borrowed(lent), cluster)
-    report_over(borrowed(lent), borrowed(rules), borrowed(output), cluster, time_us, item)
+    report_over(borrowed(lent), borrowed(rules), borrowed(out), cluster, time_us, item)
     if lent.keyed[cluster]["closed"] == every_input(lent):
         remove_cluster(borrowed(lent), cluster)
     else:
@@ -357,10 +357,10 @@ def forget_oldest(lent: JoinState, rules: Rules) -> None:
 
 
 @inlined
-def note_violation(lent: JoinState, output: Output, item: np.int64) -> None:
+def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
     """Note an event of a key that its input has closed."""
-    output.violations[output.filled[2]] = item
-    output.filled[2] += 1
+    out.violations[out.filled[2]] = item
+    out.filled[2] += 1
     lent.counters[VIOLATIONS] += 1
 
 

@@ -110,12 +110,12 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 
 @routine
-def next_combination(lent: JoinState, output: Output, cluster: np.int64, number: np.int64) -> bool:
+def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np.int64) -> bool:
     """Move the cursors to the next combination; the last input's cursor moves fastest, ``number``'s cursor is fixed.
 
     Without another combination, return False; the cursors are at the first combination again.
     """
-    cursors, last = output.cursors, lent.lists.shape[1] - 1
+    cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
             cursors[last] = lent.nodes[cursors[last]]["of_key"]
@@ -127,9 +127,9 @@ def next_combination(lent: JoinState, output: Output, cluster: np.int64, number:
 
 
 @routine
-def skip_older(lent: JoinState, output: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
+def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
     """Move the cursors, all older than ``since``, to the next combination with an event since then; False: none."""
-    cursors, last = output.cursors, lent.lists.shape[1] - 1
+    cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
             if lent.nodes[lent.lists[cluster, last]["tail"]]["sequence"] >= since:
@@ -144,7 +144,7 @@ def skip_older(lent: JoinState, output: Output, cluster: np.int64, number: np.in
 @routine
 def write_at(
     lent: JoinState,
-    output: Output,
+    out: Output,
     key: tuple[np.int64, np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
     place: np.int64,
@@ -157,19 +157,19 @@ def write_at(
     for other in range(lent.lists.shape[1]):
         member = sequence
         if other != number:
-            member = member_of(lent, cluster, np.int64(other), np.int64(output.cursors[other]))
-        output.members[place, other] = member
+            member = member_of(lent, cluster, np.int64(other), np.int64(out.cursors[other]))
+        out.members[place, other] = member
         newest = max(newest, member)
-    output.result_times_us[place] = origin[0]
-    output.result_items[place] = origin[1]
-    output.result_whys[place] = origin[2]
+    out.result_times_us[place] = origin[0]
+    out.result_items[place] = origin[1]
+    out.result_whys[place] = origin[2]
     return newest
 
 
 @routine
 def cover_combinations(
     lent: JoinState,
-    output: Output,
+    out: Output,
     key: tuple[np.int64, np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
@@ -178,10 +178,10 @@ def cover_combinations(
 
     Every event that is in some maximal combination is also in the one with the newest events of the other inputs.
     """
-    (cluster, number, _), cursors, place = key, output.cursors, output.filled[0]
+    (cluster, number, _), cursors, place = key, out.cursors, out.filled[0]
     for other in range(lent.lists.shape[1]):
         cursors[other] = lent.lists[cluster, other]["tail"]
-    place += write_at(borrowed(lent), borrowed(output), key, origin, place) >= since
+    place += write_at(borrowed(lent), borrowed(out), key, origin, place) >= since
     for other in range(lent.lists.shape[1]):
         tail, node = np.int64(cursors[other]), np.int64(lent.lists[cluster, other]["head"])
         if other == number or (tail != NIL and lent.nodes[tail]["flags"] & JOINED != 0):
@@ -189,7 +189,7 @@ def cover_combinations(
         while node != NIL:
             if node != tail and lent.nodes[node]["flags"] & JOINED == 0:
                 cursors[other] = node
-                place += write_at(borrowed(lent), borrowed(output), key, origin, place) >= since
+                place += write_at(borrowed(lent), borrowed(out), key, origin, place) >= since
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
         cursors[other] = tail
@@ -200,7 +200,7 @@ def cover_combinations(
 def write_combinations(
     lent: JoinState,
     rules: Rules,
-    output: Output,
+    out: Output,
     cluster: np.int64,
     member: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
@@ -210,7 +210,7 @@ def write_combinations(
     ``member``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
     combinations, the item that leads to them, and the reason.
     """
-    cursors, place, (number, sequence) = output.cursors, np.int64(output.filled[0]), member
+    cursors, place, (number, sequence) = out.cursors, np.int64(out.filled[0]), member
     key, end = (cluster, number, sequence), place + rules.most[0]
     since, is_partial, is_more = np.int64(0), False, True
     for other in range(lent.lists.shape[1]):
@@ -218,20 +218,20 @@ def write_combinations(
         if other != number and cursors[other] == NIL:
             since, is_partial = max(since, lent.seen[cluster, other]), True
     if rules.covers[0]:
-        place, is_more = cover_combinations(borrowed(lent), borrowed(output), key, origin, since), False
+        place, is_more = cover_combinations(borrowed(lent), borrowed(out), key, origin, since), False
     while is_more:
-        if write_at(borrowed(lent), borrowed(output), key, origin, place) < since:
-            is_more = skip_older(borrowed(lent), borrowed(output), cluster, number, since)
+        if write_at(borrowed(lent), borrowed(out), key, origin, place) < since:
+            is_more = skip_older(borrowed(lent), borrowed(out), cluster, number, since)
             continue
         if place == end:
-            note_cut(borrowed(output), place)
+            note_cut(borrowed(out), place)
             break
         place += 1
-        is_more = next_combination(borrowed(lent), borrowed(output), cluster, number)
-    lent.counters[RESULTS] += place - output.filled[0]
+        is_more = next_combination(borrowed(lent), borrowed(out), cluster, number)
+    lent.counters[RESULTS] += place - out.filled[0]
     if is_partial:
-        lent.counters[ABSENTS] += place - output.filled[0]
-    output.filled[0] = place
+        lent.counters[ABSENTS] += place - out.filled[0]
+    out.filled[0] = place
 
 
 @routine
@@ -247,7 +247,7 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
 
 @routine
 def leave(
-    lent: JoinState, rules: Rules, output: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Remove an event that leaves its window, the oldest of its key in its input, and write its combinations."""
     cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
@@ -258,7 +258,7 @@ def leave(
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE  # otherwise reported at the last closing
     if is_open and absent & rules.required[0] == _NONE:
         member, why = (number, np.int64(lent.nodes[node]["sequence"])), np.uint8(BY_WINDOW)
-        write_combinations(borrowed(lent), borrowed(rules), borrowed(output), cluster, member, (time_us, item, why))
+        write_combinations(borrowed(lent), borrowed(rules), borrowed(out), cluster, member, (time_us, item, why))
     remove_node(borrowed(lent), number, node)
     lent.counters[EXPIRED] += 1
     lent.counters[OPEN_NODES] -= 1
@@ -267,14 +267,14 @@ def leave(
     lent.seen[cluster, number] = lent.counters[SEQUENCE]
     if is_over(lent, rules, cluster):
         cause = np.uint8(WINDOW_ASSISTED)
-        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, cause, time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(out), cluster, cause, time_us, item)
     elif lent.keyed[cluster]["filled"] == 0:
         remember(borrowed(lent), borrowed(rules), cluster)
 
 
 @routine
 def join_event(
-    lent: JoinState, rules: Rules, output: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
+    lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
     """Write the combinations of a new event if they are decided now; returns whether. ``key``: its key and input."""
     cluster, number = key
@@ -284,13 +284,13 @@ def join_event(
         return False
     why = np.uint8(LAST_EVENT if absent == _NONE else BY_WINDOW if is_open else BY_CLOSING)
     event, origin = (number, lent.counters[SEQUENCE]), (lent.counters[NOW], item, why)
-    write_combinations(borrowed(lent), borrowed(rules), borrowed(output), cluster, event, origin)
+    write_combinations(borrowed(lent), borrowed(rules), borrowed(out), cluster, event, origin)
     return True
 
 
 @routine
 def take_part(
-    lent: JoinState, rules: Rules, output: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
+    lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
     """Add an event. ``entry``: the cluster of its key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
@@ -300,7 +300,7 @@ def take_part(
         lent.seen[cluster] = 0
     touch(lent, cluster)
     if has_closed(lent, cluster, number):
-        note_violation(lent, output, item)
+        note_violation(lent, out, item)
         hold_place(borrowed(lent), borrowed(rules), number, time_us)
         return
     if is_over(lent, rules, cluster):
@@ -309,7 +309,7 @@ def take_part(
         return
     is_useless = lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     is_stored = not is_useless and rules.counts[number] != 0 and rules.of_key[number] != 0
-    is_joined = join_event(borrowed(lent), borrowed(rules), borrowed(output), (cluster, number), is_stored, item)
+    is_joined = join_event(borrowed(lent), borrowed(rules), borrowed(out), (cluster, number), is_stored, item)
     if not is_stored:
         counters[ON_THE_FLY] += 1
         lent.seen[cluster, number] = counters[SEQUENCE] + 1
@@ -323,12 +323,12 @@ def take_part(
     link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if is_joined else 0))
     if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
         oldest = np.int64(lent.lists[cluster, number]["head"])
-        leave(borrowed(lent), borrowed(rules), borrowed(output), number, oldest, time_us, item)
+        leave(borrowed(lent), borrowed(rules), borrowed(out), number, oldest, time_us, item)
 
 
 @routine
 def close_input(
-    lent: JoinState, rules: Rules, output: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
+    lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
     """Close a key by an input. ``entry``: the cluster of the key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
@@ -346,15 +346,15 @@ def close_input(
     is_decided = absent & bit_of(number) != _NONE and absent & ~closed == _NONE
     if is_decided and absent != all_inputs and absent & rules.required[0] == _NONE:
         nothing = np.int64(NIL), np.int64(NIL)
-        write_combinations(borrowed(lent), borrowed(rules), borrowed(output), cluster, nothing, (time_us, item, why))
+        write_combinations(borrowed(lent), borrowed(rules), borrowed(out), cluster, nothing, (time_us, item, why))
     if closed == all_inputs or is_over(lent, rules, cluster):
         cause = np.uint8(REGULAR if closed == all_inputs else IMMEDIATE)
-        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, cause, time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(out), cluster, cause, time_us, item)
         return
     for other in range(lent.lists.shape[1]):
         if closed | bit_of(np.int64(other)) == all_inputs and lent.lists[cluster, other]["live"] > 0:
             key = cluster, np.int64(other)  # no event comes that could join this input's events
             lent.seen[cluster, other] = counters[SEQUENCE]
-            counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(output), key, time_us, item, why)
+            counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(out), key, time_us, item, why)
     if lent.keyed[cluster]["filled"] == 0:
         remember(borrowed(lent), borrowed(rules), cluster)

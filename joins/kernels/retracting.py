@@ -47,13 +47,13 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 
 @kernel
-def retract_event(rules: Rules, state: JoinState, output: Output, key: np.uint64, number: int, sequence: int) -> int:
+def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, number: int, sequence: int) -> int:
     """Remove a stored event of a key, as if it had never come; in a window of a number of events it keeps its place.
 
     If the event was the last one of an input that has closed the key, no combination of the key can come any more.
     Returns a status; if there is no room, nothing has changed.
     """
-    lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(output)
+    lent, lent_rules, lent_output = borrowed(state), borrowed(rules), borrowed(out)
     cluster, side = np.int64(lent.slots[find_slot(lent.slots, key), 1]) - 1, np.int64(number)
     node, before = place_in_list(lent, (cluster, side), np.int64(sequence))
     if node == NIL:

@@ -90,39 +90,39 @@ def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64,
 
 @inlined
 def write_result(
-    lent: JoinState, output: Output, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
+    lent: JoinState, out: Output, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
 ) -> None:
     """Write the combination of the new event with the events at the cursors."""
     for other in range(lent.lists.shape[1]):
         if other == number:
-            output.members[place, other] = lent.counters[SEQUENCE]
+            out.members[place, other] = lent.counters[SEQUENCE]
         else:
-            output.members[place, other] = lent.nodes[output.cursors[other]]["sequence"]
-    output.result_times_us[place] = time_us
-    output.result_items[place] = item
-    output.result_whys[place] = LAST_EVENT
+            out.members[place, other] = lent.nodes[out.cursors[other]]["sequence"]
+    out.result_times_us[place] = time_us
+    out.result_items[place] = item
+    out.result_whys[place] = LAST_EVENT
 
 
 @inlined
-def note_cut(output: Output, place: np.int64) -> None:
+def note_cut(out: Output, place: np.int64) -> None:
     """Note that the result before a place is the last written result of its event, although there are more."""
-    output.cut_places[output.filled[4]] = place - 1
-    output.filled[4] += 1
+    out.cut_places[out.filled[4]] = place - 1
+    out.filled[4] += 1
 
 
 @routine
 def write_cover(
-    lent: JoinState, output: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write combinations of the new event until each event has at least one.
 
     A combination is written if it is the first, in their order, that contains some event. Events without a combination
     are the newest of their input, so once the newest event is in a combination, all events are.
     """
-    inputs, cursors, place = lent.lists.shape[1], output.cursors, output.filled[0]
+    inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):
         cursors[other] = lent.lists[cluster, other]["head"]
-    write_result(borrowed(lent), borrowed(output), number, time_us, item, place)
+    write_result(borrowed(lent), borrowed(out), number, time_us, item, place)
     place += 1
     for back in range(inputs):
         other = inputs - 1 - back
@@ -133,39 +133,33 @@ def write_cover(
         while node != NIL:
             if node != head and lent.nodes[node]["flags"] & JOINED == 0:
                 cursors[other] = node
-                write_result(borrowed(lent), borrowed(output), number, time_us, item, place)
+                write_result(borrowed(lent), borrowed(out), number, time_us, item, place)
                 place += 1
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
         cursors[other] = head
-    lent.counters[RESULTS] += place - output.filled[0]
-    output.filled[0] = place
+    lent.counters[RESULTS] += place - out.filled[0]
+    out.filled[0] = place
 
 
 @routine
 def write_results(
-    lent: JoinState,
-    rules: Rules,
-    output: Output,
-    cluster: np.int64,
-    number: np.int64,
-    time_us: np.int64,
-    item: np.int64,
+    lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write each combination of the new event with one event of every other input, up to the limit."""
     if rules.covers[0]:
-        write_cover(borrowed(lent), borrowed(output), cluster, number, time_us, item)
+        write_cover(borrowed(lent), borrowed(out), cluster, number, time_us, item)
         return
-    inputs, cursors, place = lent.lists.shape[1], output.cursors, output.filled[0]
+    inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     end = place + rules.most[0]
     for other in range(inputs):
         cursors[other] = lent.lists[cluster, other]["head"]
     last = 0
     while last >= 0:
         if place == end:
-            note_cut(borrowed(output), place)
+            note_cut(borrowed(out), place)
             break
-        write_result(borrowed(lent), borrowed(output), number, time_us, item, place)
+        write_result(borrowed(lent), borrowed(out), number, time_us, item, place)
         place += 1
         last = inputs - 1
         while last >= 0:
@@ -175,12 +169,12 @@ def write_results(
                     break
                 cursors[last] = lent.lists[cluster, last]["head"]
             last -= 1
-    lent.counters[RESULTS] += place - output.filled[0]
-    output.filled[0] = place
+    lent.counters[RESULTS] += place - out.filled[0]
+    out.filled[0] = place
 
 
 @apart
-def take_unclosed(lent: JoinState, rules: Rules, output: Output, items: Items, item: np.int64) -> bool:
+def take_unclosed(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64) -> bool:
     """Add an event; False if there is no room for its results, with only the time and expired events changed."""
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
@@ -197,10 +191,10 @@ def take_unclosed(lent: JoinState, rules: Rules, output: Output, items: Items, i
         count = completed(lent, cluster, number)
         if count > 0:
             room = room_for(lent, rules, cluster, number, count)
-            if output.filled[0] + room > output.result_times_us.shape[0]:
+            if out.filled[0] + room > out.result_times_us.shape[0]:
                 counters[NEEDED] = room
                 return False
-            write_results(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, now, item)
+            write_results(borrowed(lent), borrowed(rules), borrowed(out), cluster, number, now, item)
     node = add_node(borrowed(lent), number, now, counters[SEQUENCE])
     link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if count > 0 and rules.covers[0] else 0))
     counters[LOOKUPS] += 1

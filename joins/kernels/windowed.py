@@ -82,7 +82,7 @@ _MANY = 1 << 15  # slots from which rows are read ahead; smaller tables are in t
 
 @routine
 def expire(
-    lent: JoinState, rules: Rules, output: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
+    lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Remove an event that leaves its window, the oldest of its key in its input."""
     cluster, flags, sequence = (
@@ -97,26 +97,18 @@ def expire(
     lent.counters[EXPIRED] += 1
     lent.counters[OPEN_NODES] -= 1
     if rules.reports_absent[number] and flags & JOINED == 0:
-        report_absent(
-            borrowed(lent), borrowed(output), (number, np.int64(sequence)), time_us, item, np.uint8(BY_WINDOW)
-        )
+        report_absent(borrowed(lent), borrowed(out), (number, np.int64(sequence)), time_us, item, np.uint8(BY_WINDOW))
     if not take_head(lent, cluster, number, np.int64(next_node)):
         return
     if has_closed(lent, cluster, number):
-        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(out), cluster, np.uint8(WINDOW_ASSISTED), time_us, item)
     elif lent.keyed[cluster]["closed"] == np.uint64(0) and lent.keyed[cluster]["filled"] == 0:
         remove_cluster(borrowed(lent), cluster)
 
 
 @routine
 def emit_all(
-    lent: JoinState,
-    rules: Rules,
-    output: Output,
-    cluster: np.int64,
-    number: np.int64,
-    time_us: np.int64,
-    item: np.int64,
+    lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Write each combination of the new event, and mark the events that have joined."""
     for other in range(0 if rules.covers[0] else lent.lists.shape[1]):
@@ -124,7 +116,7 @@ def emit_all(
         while rules.reports_absent[other] and not rules.reports_all[0] and other != number and node != NIL:
             lent.nodes[node]["flags"] |= JOINED
             node = np.int64(lent.nodes[node]["of_key"])
-    write_results(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, time_us, item)
+    write_results(borrowed(lent), borrowed(rules), borrowed(out), cluster, number, time_us, item)
 
 
 @routine
@@ -137,22 +129,16 @@ def combinations(lent: JoinState, cluster: np.int64, number: np.int64) -> np.int
 
 @routine
 def refuse_event(
-    lent: JoinState,
-    rules: Rules,
-    output: Output,
-    cluster: np.int64,
-    number: np.int64,
-    time_us: np.int64,
-    item: np.int64,
+    lent: JoinState, rules: Rules, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
     """Reject an event of a key that its input has closed (a violation), or that is closed for good."""
     if has_closed(lent, cluster, number):
-        note_violation(lent, output, item)
+        note_violation(lent, out, item)
     else:
         lent.counters[DROPPED] += 1
         if rules.reports_absent[number]:
             event = (number, np.int64(lent.counters[SEQUENCE]))
-            report_absent(borrowed(lent), borrowed(output), event, time_us, item, np.uint8(BY_CLOSING))
+            report_absent(borrowed(lent), borrowed(out), event, time_us, item, np.uint8(BY_CLOSING))
     hold_place(borrowed(lent), borrowed(rules), number, time_us)
 
 
@@ -160,7 +146,7 @@ def refuse_event(
 def take_event(
     lent: JoinState,
     rules: Rules,
-    output: Output,
+    out: Output,
     items: Items,
     entry: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
@@ -174,17 +160,17 @@ def take_event(
     if cluster != NIL:
         touch(lent, cluster)
         if lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0 or has_closed(lent, cluster, number):
-            refuse_event(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, time_us, item)
+            refuse_event(borrowed(lent), borrowed(rules), borrowed(out), cluster, number, time_us, item)
             return
         if count > 0:
-            emit_all(borrowed(lent), borrowed(rules), borrowed(output), cluster, number, time_us, item)
+            emit_all(borrowed(lent), borrowed(rules), borrowed(out), cluster, number, time_us, item)
     is_useless = cluster != NIL and lent.keyed[cluster]["closed"] | bit_of(number) == every_input(lent)
     if is_useless or rules.counts[number] == 0 or rules.of_key[number] == 0:
         counters[ON_THE_FLY] += 1
         if (count == 0 or rules.reports_all[0]) and rules.reports_absent[number]:
             why = np.uint8(BY_CLOSING if is_useless else BY_WINDOW)
             event = (number, np.int64(counters[SEQUENCE]))
-            report_absent(borrowed(lent), borrowed(output), event, time_us, item, why)
+            report_absent(borrowed(lent), borrowed(out), event, time_us, item, why)
         hold_place(borrowed(lent), borrowed(rules), number, time_us)
         return
     if cluster == NIL:
@@ -194,12 +180,12 @@ def take_event(
     link_node(borrowed(lent), node, number, cluster, np.int32(JOINED if is_joined else 0))
     if 0 < rules.of_key[number] < lent.lists[cluster, number]["live"]:
         oldest = np.int64(lent.lists[cluster, number]["head"])
-        expire(borrowed(lent), borrowed(rules), borrowed(output), number, oldest, time_us, item)
+        expire(borrowed(lent), borrowed(rules), borrowed(out), number, oldest, time_us, item)
 
 
 @routine
 def take_closing(
-    lent: JoinState, rules: Rules, output: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
+    lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
     """Close a key by an input. ``entry``: the cluster of the key (NIL: the key is new) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
@@ -214,27 +200,25 @@ def take_closing(
     lent.keyed[cluster]["closed"] |= bit_of(number)
     is_dead = lent.keyed[cluster]["ends"] & CLOSED_FOR_GOOD != 0
     if lent.keyed[cluster]["closed"] == every_input(lent):
-        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, np.uint8(REGULAR), time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(out), cluster, np.uint8(REGULAR), time_us, item)
     elif is_dead:
-        report_over(borrowed(lent), borrowed(rules), borrowed(output), cluster, time_us, item)
+        report_over(borrowed(lent), borrowed(rules), borrowed(out), cluster, time_us, item)
     elif lent.lists[cluster, number]["live"] == 0:
-        close_key(borrowed(lent), borrowed(rules), borrowed(output), cluster, np.uint8(IMMEDIATE), time_us, item)
+        close_key(borrowed(lent), borrowed(rules), borrowed(out), cluster, np.uint8(IMMEDIATE), time_us, item)
     else:
         for other in range(lent.lists.shape[1]):
             if lent.keyed[cluster]["closed"] | bit_of(np.int64(other)) == every_input(lent) and not has_closed(
                 lent, cluster, np.int64(other)
             ):
                 key, why = (cluster, np.int64(other)), np.uint8(BY_CLOSING)
-                counters[PURGED] += purge_list(
-                    borrowed(lent), borrowed(rules), borrowed(output), key, time_us, item, why
-                )
+                counters[PURGED] += purge_list(borrowed(lent), borrowed(rules), borrowed(out), key, time_us, item, why)
 
 
 @inlined
 def leave_window(
     lent: JoinState,
     rules: Rules,
-    output: Output,
+    out: Output,
     event: tuple[np.bool_, np.int64, np.int64],
     time_us: np.int64,
     item: np.int64,
@@ -245,9 +229,9 @@ def leave_window(
     """
     lacks, number, node = event
     if lacks:
-        leave(borrowed(lent), borrowed(rules), borrowed(output), number, node, time_us, item)
+        leave(borrowed(lent), borrowed(rules), borrowed(out), number, node, time_us, item)
     else:
-        expire(borrowed(lent), borrowed(rules), borrowed(output), number, node, time_us, item)
+        expire(borrowed(lent), borrowed(rules), borrowed(out), number, node, time_us, item)
 
 
 @inlined
@@ -261,7 +245,7 @@ def owed_by(lent: JoinState, rules: Rules, event: tuple[np.bool_, np.int64, np.i
 
 
 @inlined
-def advance_time(lent: JoinState, rules: Rules, output: Output, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
+def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item: np.int64, lacks: np.bool_) -> bool:
     """Remove events that leave windows of time, in the order of their times; False if there is no room."""
     while True:
         due, number = first_due(lent, rules)
@@ -269,9 +253,9 @@ def advance_time(lent: JoinState, rules: Rules, output: Output, now: np.int64, i
             lent.counters[NOW] = now
             return True
         event = lacks, number, np.int64(lent.sides[number]["first"])
-        if not has_room(lent, output, owed_by(lent, rules, event)):
+        if not has_room(lent, out, owed_by(lent, rules, event)):
             return False
-        leave_window(lent, rules, output, event, due, item)
+        leave_window(lent, rules, out, event, due, item)
 
 
 @inlined
@@ -296,10 +280,10 @@ def results_of(
 
 
 @inlined
-def take_item(lent: JoinState, rules: Rules, output: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
+def take_item(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
     """Process an item; False if there is no room for its results, with nothing changed but the time."""
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
-    if not advance_time(lent, rules, output, max(counters[NOW], items.times[item]), item, lacks):
+    if not advance_time(lent, rules, out, max(counters[NOW], items.times[item]), item, lacks):
         return False
     if kind == TIME:
         return True
@@ -308,16 +292,16 @@ def take_item(lent: JoinState, rules: Rules, output: Output, items: Items, item:
         slot = find_slot(lent.slots, items.keys[item])
         cluster = np.int64(lent.slots[slot, 1]) - 1
     count, most = results_of(lent, rules, (lacks, number, cluster), kind == EVENT)
-    if not has_room(lent, output, most):
+    if not has_room(lent, out, most):
         return False
     counters[LOOKUPS] += kind != PLACE
-    take_known(lent, rules, output, items, (cluster, slot, count), item, lacks)
+    take_known(lent, rules, out, items, (cluster, slot, count), item, lacks)
     if kind in (CLOSING, REMINDER):
         return True
     counters[SEQUENCE] += 1
     if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
         event = lacks, number, np.int64(lent.sides[number]["first"])
-        leave_window(lent, rules, output, event, counters[NOW], item)
+        leave_window(lent, rules, out, event, counters[NOW], item)
     return True
 
 
@@ -325,7 +309,7 @@ def take_item(lent: JoinState, rules: Rules, output: Output, items: Items, item:
 def take_known(
     lent: JoinState,
     rules: Rules,
-    output: Output,
+    out: Output,
     items: Items,
     entry: tuple[np.int64, np.uint64, np.int64],
     item: np.int64,
@@ -337,13 +321,13 @@ def take_known(
     """
     kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER) and lacks:
-        close_input(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), (cluster, slot), item)
+        close_input(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
     elif kind in (CLOSING, REMINDER):
-        take_closing(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), (cluster, slot), item)
+        take_closing(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
     elif kind == EVENT and lacks:
-        take_part(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), (cluster, slot), item)
+        take_part(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
     elif kind == EVENT:
-        take_event(borrowed(lent), borrowed(rules), borrowed(output), borrowed(items), entry, item)
+        take_event(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), entry, item)
     else:
         hold_place(borrowed(lent), borrowed(rules), np.int64(items.inputs[item]), lent.counters[NOW])
 
@@ -367,7 +351,7 @@ def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
 
 @inlined
 def take_items(
-    lent: JoinState, rules: Rules, output: Output, items: Items, first: np.int64, lacks: np.bool_
+    lent: JoinState, rules: Rules, out: Output, items: Items, first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
     """Process items from a place on; returns a status and the place before which it stopped.
 
@@ -375,34 +359,32 @@ def take_items(
     """
     for item in range(first, items.times.shape[0]):
         if (item - first) % _AHEAD == 0 and lent.slots.shape[0] >= _MANY:
-            output.filled[3] = look_ahead(lent, items, np.int64(item))
+            out.filled[3] = look_ahead(lent, items, np.int64(item))
         if lent.counters[CLUSTERS] >= lent.keyed.shape[0]:
             return CLUSTERS_FULL, item
         if lent.counters[FREE_NODES] == 0 and lent.counters[FRESH_NODES] >= lent.nodes.shape[0]:
             return NODES_FULL, item
         if not lacks and rules.is_plain[0] and lent.counters[CLOSED_KEYS] == 0 and items.kinds[item] == EVENT:
-            is_taken = take_unclosed(lent, rules, output, items, np.int64(item))
+            is_taken = take_unclosed(lent, rules, out, items, np.int64(item))
         else:
-            is_taken = take_item(lent, rules, output, items, np.int64(item), lacks)
+            is_taken = take_item(lent, rules, out, items, np.int64(item), lacks)
         if not is_taken:
             return OUTPUT_FULL, item
     return DONE, items.times.shape[0]
 
 
 @kernel
-def join_batch(rules: Rules, state: JoinState, items: Items, output: Output, first: int) -> tuple[int, int]:
+def join_batch(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
     """Process items from a place on; returns a status and the place before which it stopped."""
     return take_items(
-        borrowed(state), borrowed(rules), borrowed(output), borrowed(items), np.int64(first), np.bool_(False)
+        borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(False)
     )
 
 
 @kernel
-def join_outer(rules: Rules, state: JoinState, items: Items, output: Output, first: int) -> tuple[int, int]:
+def join_outer(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
     """Process items as ``join_batch`` does, where combinations may lack inputs."""
-    return take_items(
-        borrowed(state), borrowed(rules), borrowed(output), borrowed(items), np.int64(first), np.bool_(True)
-    )
+    return take_items(borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(True))
 
 
 @kernel
@@ -435,7 +417,7 @@ def note_inputs(state: JoinState, inputs: NDArray[np.int64]) -> None:
 
 @inlined
 def let_leave(
-    lent: JoinState, rules: Rules, output: Output, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
+    lent: JoinState, rules: Rules, out: Output, leaving: NDArray[np.int64], first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
     """Remove stored events outside of windows that were made smaller, the older ones of each key and input first.
 
@@ -447,23 +429,21 @@ def let_leave(
         event = lacks, leaving[place, 1], leaving[place, 0]
         if lent.nodes[event[2]]["flags"] & ALIVE == 0:
             continue
-        if not has_room(lent, output, owed_by(lent, rules, event)):
+        if not has_room(lent, out, owed_by(lent, rules, event)):
             return OUTPUT_FULL, place
-        leave_window(lent, rules, output, event, lent.counters[NOW], np.int64(0))
+        leave_window(lent, rules, out, event, lent.counters[NOW], np.int64(0))
     return DONE, leaving.shape[0]
 
 
 @kernel
 def expire_nodes(
-    rules: Rules, state: JoinState, output: Output, leaving: NDArray[np.int64], first: int
+    rules: Rules, state: JoinState, out: Output, leaving: NDArray[np.int64], first: int
 ) -> tuple[int, int]:
     """Remove stored events outside of smaller windows (``let_leave``)."""
-    return let_leave(borrowed(state), borrowed(rules), borrowed(output), leaving, np.int64(first), np.bool_(False))
+    return let_leave(borrowed(state), borrowed(rules), borrowed(out), leaving, np.int64(first), np.bool_(False))
 
 
 @kernel
-def leave_nodes(
-    rules: Rules, state: JoinState, output: Output, leaving: NDArray[np.int64], first: int
-) -> tuple[int, int]:
+def leave_nodes(rules: Rules, state: JoinState, out: Output, leaving: NDArray[np.int64], first: int) -> tuple[int, int]:
     """Remove stored events outside of smaller windows (``let_leave``), where combinations may lack inputs."""
-    return let_leave(borrowed(state), borrowed(rules), borrowed(output), leaving, np.int64(first), np.bool_(True))
+    return let_leave(borrowed(state), borrowed(rules), borrowed(out), leaving, np.int64(first), np.bool_(True))

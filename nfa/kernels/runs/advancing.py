@@ -133,7 +133,7 @@ def complete(
     s: RunState,
     x: RunBatch,
     c: Conditions,
-    matches: RunMatches,
+    out: RunMatches,
     node: Int,
     run: Int,
     step: Int,
@@ -153,7 +153,7 @@ def complete(
         if has_trail and not may_complete(x, s.now[AFTER], p.column[state]):
             continue  # the forbidden event is certain to come
         if not has_trail and greedy == NOTHING and p.flags[pattern] == 0:
-            emit(s, matches, node, limit)
+            emit(s, out, node, limit)
         elif s.now[BUDGET] <= 0:
             s.now[LOST] += 1
         elif not has_trail and greedy == NOTHING:
@@ -168,7 +168,7 @@ def complete(
             waiting = grow(p, s, x, c, node, PENDING, run, step, NOTHING)
             s.run_bits[waiting, GREEDY] = greedy
             s.run_finish[waiting] = finish - p.finish_from[state]
-            hasten(p, s, x, matches, waiting)
+            hasten(p, s, x, out, waiting)
 
 
 @routine
@@ -177,7 +177,7 @@ def bind(
     s: RunState,
     x: RunBatch,
     c: Conditions,
-    matches: RunMatches,
+    out: RunMatches,
     run: Int,
     step: Int,
     lead: Int,
@@ -206,7 +206,7 @@ def bind(
         s.node_direct[node] = (s.run_bits[run, PASSED] & p.slot[step]) == NOTHING
     s.node_references[node] = 1
     if p.accepts[target]:
-        complete(p, s, x, c, matches, node, run, step, lead, limit)
+        complete(p, s, x, c, out, node, run, step, lead, limit)
     if goes_on and s.now[BUDGET] <= 0:
         s.now[LOST] += 1
     elif goes_on:
@@ -260,7 +260,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 
 @routine
-def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, run: Int, limit: Int) -> bool:
+def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int, limit: Int) -> bool:
     """Let an active run take the current event in every way, and also skip it; false if the run has no future."""
     if s.now[STEPS] > s.now[CEILING]:
         return True
@@ -279,7 +279,7 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: Run
         for step in range(first, last):
             may = s.scratch[step - first] == BINDABLE or (s.scratch[step - first] == TOO_EARLY and p.is_measured[step])
             if may and (barred & p.leaves[step]) == NOTHING and not is_barred(p, s, x, c, run, step):
-                bind(p, s, x, c, matches, run, step, s.run_lead[run], forced, limit)
+                bind(p, s, x, c, out, run, step, s.run_lead[run], forced, limit)
     note_modes(p, s, run)
     close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
     count_conditions(s, c, before)
@@ -334,7 +334,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 
 @routine
-def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, run: Int) -> bool:
+def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
     """Let a waiting or decided run meet the current event; false if nothing of the run must be retained."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
@@ -346,20 +346,20 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches
             is_kept = wait(p, s, x, c, run)
             count_conditions(s, c, before)
             return is_kept
-        if not decide(p, s, matches, run):
+        if not decide(p, s, out, run):
             return False
-    return meet_complete(p, s, x, c, matches, run)
+    return meet_complete(p, s, x, c, out, run)
 
 
 @routine
-def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, run: Int) -> bool:
+def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
     """Let a decided match meet the current event, which may retract it; false if nothing of it must be retained."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
     is_over = s.now[CLOCK] >= s.run_due[run]
     if not is_over and is_in_reach(s, run) and is_refuted(p, s, x, c, run):
-        hand_out(s, matches, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
+        hand_out(s, out, s.run_node[run], s.now[TIME], np.int64(s.run_how[run]), CORRECTION)
         s.run_due[run] = EARLIEST
         is_over = True
     return kind == SPENT or not is_over
@@ -367,7 +367,7 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matche
 
 @routine
 def process_pair(
-    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, pair: Int, limit: Int
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
     """Let every run of a pair meet the current event."""
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
@@ -379,9 +379,9 @@ def process_pair(
             is_kept = False
         elif s.run_kind[run] == ACTIVE:
             settle(s, run)
-            is_kept = keeps if is_past(s, run, s.now[CLOCK]) else advance(p, s, x, c, matches, run, limit) or keeps
+            is_kept = keeps if is_past(s, run, s.now[CLOCK]) else advance(p, s, x, c, out, run, limit) or keeps
         else:
-            is_kept = meet_waiting(p, s, x, c, matches, run)
+            is_kept = meet_waiting(p, s, x, c, out, run)
         if is_kept:
             before = run
         else:
@@ -444,9 +444,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 
 
 @routine
-def begin_runs(
-    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, pair: Int, limit: Int
-) -> None:
+def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int) -> None:
     """Begin matches with the current event."""
     pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
@@ -459,7 +457,7 @@ def begin_runs(
             continue
         lead = newest_lead(p, s, x, pair, step)
         if lead == EARLIEST or (p.within[pattern] != LATEST and lead < s.now[TIME]):
-            bind(p, s, x, c, matches, np.int32(NIL), step, lead, NOTHING, limit)
+            bind(p, s, x, c, out, np.int32(NIL), step, lead, NOTHING, limit)
     count_conditions(s, c, before)
 
 
@@ -479,7 +477,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 
 @routine
 def process_parked(
-    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, pair: Int, limit: Int
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
     """Let the parked runs of a pair that wait for the current event take their steps."""
     event, mask = np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
@@ -503,6 +501,6 @@ def process_parked(
                     s.now[STEPS] += 1
                     before = c.stack.values[WORK]
                     if holds(c, p.condition[step], s.run_node[run], s.now[EVENT], p.begins[step]):
-                        bind(p, s, x, c, matches, run, step, s.run_lead[run], NOTHING, limit)
+                        bind(p, s, x, c, out, run, step, s.run_lead[run], NOTHING, limit)
                     count_conditions(s, c, before)
             run = following

@@ -104,12 +104,12 @@ def note_reported(s: RunState, pair: Int, filled: Int) -> None:
 
 
 @routine
-def expire(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, time: Int) -> None:
+def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
     """Let time pass for a pair whose matches need no ranking; all events before ``time`` have been seen."""
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:
-        time_out(p, s, matches, pair, time)
+        time_out(p, s, out, pair, time)
     filled = s.counters[FILLED]
     if s.pair_parked_due[pair] <= time:
         sweep(s, pair, time)
@@ -119,7 +119,7 @@ def expire(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, time: Int
         following = s.run_next[run]
         is_over = s.run_kind[run] == ACTIVE and is_past(s, run, time)
         if s.run_kind[run] == PENDING and is_decided(s, run, time, np.bool_(False)):
-            is_over = not decide(p, s, matches, run)
+            is_over = not decide(p, s, out, run)
         if s.run_kind[run] == REPORTED and s.run_due[run] <= time:
             is_over = True
         if not is_over:
@@ -138,7 +138,7 @@ def expire(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, time: Int
 
 @routine
 def pass_time(
-    p: RunProgram, s: RunState, matches: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
+    p: RunProgram, s: RunState, out: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
     """Let the watermark reach due pairs, from ``first`` on.
 
@@ -148,9 +148,9 @@ def pass_time(
         pair = pairs[place]
         if has_to_rank(p, s, pair):
             return FLUSH, np.int64(place)
-        if s.counters[FILLED] + s.pair_count[pair] > matches.node.shape[0]:
+        if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
             s.counters[NEEDED] = s.pair_count[pair]
             return NO_ROOM, np.int64(place)
         s.now[TRACE], s.now[ROW] = s.pair_trace[pair], NIL
-        expire(p, s, matches, pair, watermark)
+        expire(p, s, out, pair, watermark)
     return DONE, np.int64(pairs.shape[0])

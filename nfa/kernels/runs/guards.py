@@ -158,7 +158,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 
 @routine
-def make_certain(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, pair: Int) -> None:
+def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
     """Update the waiting matches of a pair by what the guard excludes after the current event."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
@@ -166,7 +166,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, p
     while run != NIL:
         following = s.run_next[run]
         is_waiting = s.run_kind[run] == PENDING and can_end(p, s, run) and s.run_due[run] > s.now[CLOCK]
-        if is_waiting and not hasten(p, s, x, matches, run):
+        if is_waiting and not hasten(p, s, x, out, run):
             if previous == NIL:
                 s.pair_runs[pair] = following
             else:
@@ -181,12 +181,12 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, p
 
 
 @routine
-def catch_up(p: RunProgram, s: RunState, matches: RunMatches, pair: Int) -> Int:
+def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
     """Let time pass up to the current event for a pair, before the event or instead of it.
 
     Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
     """
-    if s.counters[FILLED] + s.pair_count[pair] > matches.node.shape[0]:
+    if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
         return NO_ROOM
     if s.pair_due[pair] > s.now[CLOCK]:
@@ -194,12 +194,12 @@ def catch_up(p: RunProgram, s: RunState, matches: RunMatches, pair: Int) -> Int:
     if has_to_rank(p, s, pair):
         s.counters[STOP_PAIR] = pair
         return FLUSH
-    expire(p, s, matches, pair, s.now[CLOCK])
+    expire(p, s, out, pair, s.now[CLOCK])
     return DONE
 
 
 @routine
-def catch_up_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
+def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Let time pass for the pairs of the trace, before an event that is out of order.
 
     Otherwise an old event could change decisions that were already made where a batch ended earlier. Returns as
@@ -211,7 +211,7 @@ def catch_up_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
     while pair != NIL:
         following = s.pair_next[pair]
         if s.pair_due[pair] <= s.now[CLOCK]:
-            status = catch_up(p, s, matches, pair)
+            status = catch_up(p, s, out, pair)
             if status != DONE:
                 return status
         pair = following
@@ -219,7 +219,7 @@ def catch_up_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
 
 
 @routine
-def kill(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, ended: Ended, number: Int) -> Int:
+def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
     """Process a list of kills: first NOTs whose event can no longer come, then dead states.
 
     ``counters[KILLED]`` is the progress.
@@ -238,31 +238,31 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, ended: En
             continue
         pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
         if pair != NIL:
-            status = catch_up(p, s, matches, pair)
+            status = catch_up(p, s, out, pair)
             if status != DONE:
                 return status
             pair = s.pair_slots[find_pair(s, s.now[TRACE], np.int64(pattern))]
         if not is_certain:
             prune(p, s, x, ended, pair, pattern)
         elif pair != NIL:
-            make_certain(p, s, x, matches, pair)
+            make_certain(p, s, x, out, pair)
     s.counters[KILLED] = 0
     return DONE
 
 
 @routine
-def reopen(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches) -> None:
+def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
     """Undo early certainty in a trace that is no longer pruned, because the current event broke a constraint."""
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:
         following = s.pair_next[pair]
         s.pair_told[pair] = UNASKED
-        make_certain(p, s, x, matches, pair)
+        make_certain(p, s, x, out, pair)
         pair = following
 
 
 @routine
-def fail_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
+def fail_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Give up a trace, because the current event broke a constraint.
 
     Emits the matches decided earlier; returns ``FAIL`` for each pair whose matches the caller must rank.
@@ -274,6 +274,6 @@ def fail_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
             return FAIL
         if s.pair_due[pair] > s.now[CLOCK]:
             close_pair(s, pair)
-        elif catch_up(p, s, matches, pair) != DONE:
+        elif catch_up(p, s, out, pair) != DONE:
             return NO_ROOM
     return DONE

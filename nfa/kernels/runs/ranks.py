@@ -255,7 +255,7 @@ def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 
 @routine
-def emit_ready(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, limit: Int) -> None:
+def emit_ready(p: RunProgram, s: RunState, out: RunMatches, pair: Int, limit: Int) -> None:
     """Rank the matches of a pair that the current event completed, and emit them unless they are excluded."""
     if s.now[READY] == NIL:
         return
@@ -270,7 +270,7 @@ def emit_ready(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, limit
         is_out = s.run_muted[run] or s.pair_finished[pair] or (before != NIL and compare(p, s, before, run) == 0)
         if not is_out and s.now[WRITTEN] < limit:
             s.now[WRITTEN] += 1
-            hand_out(s, matches, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), MATCH)
+            hand_out(s, out, s.run_node[run], s.run_due[run], np.int64(NOT_WAITED), MATCH)
         elif not is_out:
             s.now[CAPPED] += 1
         if not is_out:

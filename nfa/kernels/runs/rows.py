@@ -98,7 +98,7 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 
 
 @routine
-def finish_pair(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, ended: Int, last: Int) -> None:
+def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: Int, last: Int) -> None:
     """Decide the waiting matches of a trace that has ended.
 
     ``ended`` is the time of the end event, which decides everything. ``LATEST``: the input has ended, and conditions
@@ -118,17 +118,17 @@ def finish_pair(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, ende
                 due, how = np.int64(ended), np.int64(BY_TRACE_END)
             s.run_due[run], s.run_how[run], s.run_kind[run] = due, how, DECIDED
             if p.flags[s.now[PATTERN]] == 0:
-                hand_out(s, matches, s.run_node[run], due, how, MATCH)
+                hand_out(s, out, s.run_node[run], due, how, MATCH)
         run = s.run_next[run]
 
 
 @routine
-def has_room(s: RunState, matches: RunMatches, ended: Ended, need: Int) -> bool:
+def has_room(s: RunState, out: RunMatches, ended: Ended, need: Int) -> bool:
     """Whether there is room for an event that creates at most ``need`` nodes in a pair."""
     return not (
         s.counters[NODES] + need > s.node_parent.shape[0]
         or s.counters[RUNS] + 2 * need > s.run_next.shape[0]
-        or s.counters[FILLED] + 2 * need > matches.node.shape[0]
+        or s.counters[FILLED] + 2 * need > out.node.shape[0]
         or s.counters[EVENTS] >= s.event_next.shape[0]
         or s.counters[PAIR_FREE] == NIL
         or ended.filled[1] >= ended.lost.shape[0]
@@ -137,14 +137,7 @@ def has_room(s: RunState, matches: RunMatches, ended: Ended, need: Int) -> bool:
 
 @routine
 def meet_pair(
-    p: RunProgram,
-    s: RunState,
-    x: RunBatch,
-    c: Conditions,
-    matches: RunMatches,
-    ended: Ended,
-    pattern: Int,
-    limits: Limits,
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, pattern: Int, limits: Limits
 ) -> Int:
     """Let a pattern meet the current event in its trace.
 
@@ -158,7 +151,7 @@ def meet_pair(
         return DONE
     is_due = pair != NIL and p.flags[pattern] != 0 and s.pair_due[pair] <= s.now[CLOCK]
     if is_due and ((p.flags[pattern] & TIMEOUTS) != 0 or has_to_rank(p, s, pair)):
-        status = catch_up(p, s, matches, pair)
+        status = catch_up(p, s, out, pair)
         if status != DONE:
             return status
         place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -172,11 +165,11 @@ def meet_pair(
             return DONE
         can_begin = False
     s.counters[NEEDED] = (count + 1) * (limits.width + 1)
-    if not has_room(s, matches, ended, s.counters[NEEDED]):
+    if not has_room(s, out, ended, s.counters[NEEDED]):
         return NO_ROOM
     if pair == NIL:
         pair = open_pair(s, place, s.now[TRACE], np.int64(pattern))
-    if not run_pair(p, s, x, c, matches, ended, pair, limits, can_begin):
+    if not run_pair(p, s, x, c, out, ended, pair, limits, can_begin):
         return DONE
     s.counters[STOP_PAIR] = pair
     return GIVEN_UP
@@ -209,17 +202,17 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 
 @routine
-def forget_matches(s: RunState, matches: RunMatches, filled: Int) -> None:
+def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
     """Drop the matches that the current event has completed; the list is incomplete, as not every run met the event."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
-        node = matches.node[place]
-        if matches.what[place] == MATCH and s.node_event[node] == s.now[EVENT]:
+        node = out.node[place]
+        if out.what[place] == MATCH and s.node_event[node] == s.now[EVENT]:
             release_node(s, node)
             continue
-        matches.node[kept], matches.pattern[kept], matches.row[kept] = node, matches.pattern[place], matches.row[place]
-        matches.trace[kept], matches.detected[kept] = matches.trace[place], matches.detected[place]
-        matches.how[kept], matches.what[kept] = matches.how[place], matches.what[place]
+        out.node[kept], out.pattern[kept], out.row[kept] = node, out.pattern[place], out.row[place]
+        out.trace[kept], out.detected[kept] = out.trace[place], out.detected[place]
+        out.how[kept], out.what[kept] = out.how[place], out.what[place]
         kept += 1
     s.counters[FILLED] = kept
     while s.now[READY] != NIL:
@@ -256,7 +249,7 @@ def run_pair(
     s: RunState,
     x: RunBatch,
     c: Conditions,
-    matches: RunMatches,
+    out: RunMatches,
     ended: Ended,
     pair: Int,
     limits: Limits,
@@ -276,15 +269,15 @@ def run_pair(
     s.now[BUDGET] = limits.runs - s.pair_count[pair]
     s.now[CEILING] = ceiling(p, s, x, pattern)
     filled = s.counters[FILLED]
-    process_parked(p, s, x, c, matches, pair, limits.matches)
-    process_pair(p, s, x, c, matches, pair, limits.matches)
+    process_parked(p, s, x, c, out, pair, limits.matches)
+    process_pair(p, s, x, c, out, pair, limits.matches)
     if can_begin and s.now[STEPS] <= s.now[CEILING]:
-        begin_runs(p, s, x, c, matches, pair, limits.matches)
+        begin_runs(p, s, x, c, out, pair, limits.matches)
     note_leads(p, s, x, c, pair)
     take_fresh(p, s, pair)
     if s.now[STEPS] > s.now[CEILING]:
-        forget_matches(s, matches, filled)
-    emit_ready(p, s, matches, pair, limits.matches)
+        forget_matches(s, out, filled)
+    emit_ready(p, s, out, pair, limits.matches)
     note_reported(s, pair, filled)
     s.event_references[s.now[EVENT]] -= 1
     if s.event_references[s.now[EVENT]] == 0:
@@ -302,7 +295,7 @@ def run_pair(
 
 @routine
 def meet_patterns(
-    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, matches: RunMatches, ended: Ended, limits: Limits
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, limits: Limits
 ) -> Int:
     """Let all listening patterns meet the current event; ``counters[LISTENER]`` is the progress."""
     row, met = s.now[ROW], np.int64(0)
@@ -313,7 +306,7 @@ def meet_patterns(
         for listener in range(begin + max(s.counters[LISTENER] - met, 0), end):
             s.now[HEARD] = listener
             pattern = p.listeners[listener]
-            status = DONE if p.is_suspended[pattern] else meet_pair(p, s, x, c, matches, ended, pattern, limits)
+            status = DONE if p.is_suspended[pattern] else meet_pair(p, s, x, c, out, ended, pattern, limits)
             if status != DONE:
                 s.counters[LISTENER] = met + listener - begin
                 return status
@@ -323,41 +316,34 @@ def meet_patterns(
 
 
 @routine
-def end_trace(p: RunProgram, s: RunState, matches: RunMatches) -> Int:
+def end_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Finish and close the pairs of the current trace; stops at each pair whose matches must be ranked."""
     time = s.now[TIME]
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]
         if has_to_rank(p, s, pair):
-            finish_pair(p, s, matches, pair, time, time)
+            finish_pair(p, s, out, pair, time, time)
             s.counters[STOP_PAIR] = pair
             return CLOSE
         s.counters[NEEDED] = s.pair_count[pair]
-        if s.counters[FILLED] + s.pair_count[pair] > matches.node.shape[0]:
+        if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
             return NO_ROOM
-        finish_pair(p, s, matches, pair, time, time)
+        finish_pair(p, s, out, pair, time, time)
         if (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0:
-            time_out(p, s, matches, pair, LATEST)
+            time_out(p, s, out, pair, LATEST)
         close_pair(s, pair)
     return DONE
 
 
 @kernel
 def match_rows(
-    p: RunProgram,
-    s: RunState,
-    x: RunBatch,
-    c: Conditions,
-    matches: RunMatches,
-    ended: Ended,
-    first: Int,
-    limits: Limits,
+    p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, first: Int, limits: Limits
 ) -> tuple[Int, Int]:
     """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
 
     Returns (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
     """
-    p, s, x, c, matches, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(matches), borrowed(ended)
+    p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]
     for visit in range(first, x.types.shape[0]):
         s.now[ROW] = visit
@@ -367,19 +353,19 @@ def match_rows(
         s.now[TRACE] = x.traces[visit]
         s.now[BEFORE] = x.before[visit]
         s.now[AFTER] = x.after[visit]
-        status = catch_up_trace(p, s, matches)
+        status = catch_up_trace(p, s, out)
         if status == DONE and x.after[visit] == FAILED:
-            status = fail_trace(p, s, matches)
+            status = fail_trace(p, s, out)
         elif status == DONE:
-            status = meet_patterns(p, s, x, c, matches, ended, limits)
+            status = meet_patterns(p, s, x, c, out, ended, limits)
         if status == DONE and x.ends[visit]:
-            status = end_trace(p, s, matches)
+            status = end_trace(p, s, out)
         elif status == DONE and x.kill[visit] != NOTHING_ENDS:
             if s.counters[KILLED] == 0 and ended.filled[0] + patterns > ended.rows.shape[0]:
                 return NO_ROOM, visit
-            status = kill(p, s, x, matches, ended, x.kill[visit])
+            status = kill(p, s, x, out, ended, x.kill[visit])
         elif status == DONE and x.after[visit] == DEVIANT and x.before[visit] != DEVIANT:
-            reopen(p, s, x, matches)
+            reopen(p, s, x, out)
         if status != DONE:
             return status, visit
         s.counters[LISTENER] = 0

@@ -147,7 +147,7 @@ def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int6
 
 
 @routine
-def report(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, first: Int) -> None:
+def report(p: RunProgram, s: RunState, out: RunMatches, pair: Int, first: Int) -> None:
     """Emit the remaining candidates without duplicates, and return all candidates to their pair."""
     run, emitted = ordered(p, s, first), np.int64(NIL)
     while run != NIL:
@@ -155,7 +155,7 @@ def report(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, first: In
         if s.run_lead[run] == LIVES:
             leave_bucket(s, np.int32(run))
             if emitted == NIL or compare(p, s, emitted, run) != 0:
-                hand_out(s, matches, s.run_node[run], s.run_end[run], np.int64(s.run_how[run]), TIMEOUT)
+                hand_out(s, out, s.run_node[run], s.run_end[run], np.int64(s.run_how[run]), TIMEOUT)
                 emitted = np.int64(run)
         s.run_lead[run] = WAS_PART
         s.run_next[run] = s.pair_runs[pair]
@@ -183,7 +183,7 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 
 @apart
-def time_out(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, time: Int) -> None:
+def time_out(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
     """Report the timeouts of a pair up to a time before which all events have been seen; there must be room."""
     s.counters[MARK] += 1
     first = take_candidates(p, s, pair, time)
@@ -194,5 +194,5 @@ def time_out(p: RunProgram, s: RunState, matches: RunMatches, pair: Int, time: I
                 if s.run_kind[run] != PENDING:
                     rule_out_along(p, s, pair, run)
                 run = np.int64(s.run_next[run])
-        report(p, s, matches, pair, first)
+        report(p, s, out, pair, first)
     drop_spent(p, s, pair, time)

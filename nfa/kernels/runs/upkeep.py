@@ -40,23 +40,16 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 
 @kernel
 def attend(
-    p: RunProgram,
-    s: RunState,
-    matches: RunMatches,
-    what: Int,
-    numbers: NDArray[np.int32],
-    place: Int,
-    time: Int,
-    last: Int,
+    p: RunProgram, s: RunState, out: RunMatches, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
     """Apply an operation that needs time or patterns to the run or pair at ``place`` of ``numbers``.
 
     ``PASS_TIME`` covers all pairs from that place on. Returns (status, place) as ``pass_time``; for other operations
     ``DONE`` and, for ``DEADLINE``, the time.
     """
-    p, s, matches = borrowed(p), borrowed(s), borrowed(matches)
+    p, s, out = borrowed(p), borrowed(s), borrowed(out)
     if what == PASS_TIME:
-        return run_dues.pass_time(p, s, matches, numbers, place, time)
+        return run_dues.pass_time(p, s, out, numbers, place, time)
     if what == FILL_BUCKETS:
         run_parking.fill_buckets(p, s)
         return DONE, np.int64(NIL)
@@ -64,10 +57,10 @@ def attend(
     if what == DEADLINE:
         return DONE, np.int64(run_waits.deadline(p, s, number, NOTHING, LATEST))
     if what == FINISH:
-        run_rows.finish_pair(p, s, matches, number, time, last)
+        run_rows.finish_pair(p, s, out, number, time, last)
     elif what == TIME_OUT:
         s.now[PATTERN], s.now[TRACE] = s.pair_pattern[number], s.pair_trace[number]
-        run_timeouts.time_out(p, s, matches, number, time)
+        run_timeouts.time_out(p, s, out, number, time)
     else:
         run_dues.forget(p, s, number, time)
     return DONE, np.int64(NIL)

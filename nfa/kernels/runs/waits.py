@@ -53,28 +53,28 @@ def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
 
 
 @routine
-def hand_out(s: RunState, matches: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
+def hand_out(s: RunState, out: RunMatches, node: Int, detected: Int, how: Int, what: Int) -> None:
     """Write a match or a timeout; its chain stays referenced until the wrapper has unrolled it."""
     place = s.counters[FILLED]
     s.counters[FILLED] += 1
     s.node_references[node] += 1
-    matches.node[place] = node
-    matches.pattern[place] = s.now[PATTERN]
-    matches.row[place] = s.now[ROW]
-    matches.trace[place] = s.now[TRACE]
-    matches.detected[place] = detected
-    matches.how[place] = how
-    matches.what[place] = what
+    out.node[place] = node
+    out.pattern[place] = s.now[PATTERN]
+    out.row[place] = s.now[ROW]
+    out.trace[place] = s.now[TRACE]
+    out.detected[place] = detected
+    out.how[place] = how
+    out.what[place] = what
 
 
 @routine
-def emit(s: RunState, matches: RunMatches, node: Int, limit: Int) -> None:
+def emit(s: RunState, out: RunMatches, node: Int, limit: Int) -> None:
     """Emit a match without trailing conditions, unless the limit is reached."""
     if s.now[WRITTEN] >= limit:
         s.now[CAPPED] += 1
         return
     s.now[WRITTEN] += 1
-    hand_out(s, matches, node, s.now[TIME], np.int64(NOT_WAITED), MATCH)
+    hand_out(s, out, node, s.now[TIME], np.int64(NOT_WAITED), MATCH)
 
 
 @routine
@@ -134,7 +134,7 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 
 @routine
-def decide(p: RunProgram, s: RunState, matches: RunMatches, run: Int) -> bool:
+def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
     """Emit or rank a complete match that no longer waits; false if nothing of the match must be retained.
 
     A match that is emitted before its deadline is retained until then.
@@ -144,7 +144,7 @@ def decide(p: RunProgram, s: RunState, matches: RunMatches, run: Int) -> bool:
     if p.flags[s.now[PATTERN]] != 0:
         s.run_kind[run] = DECIDED
         return True
-    hand_out(s, matches, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), MATCH)
+    hand_out(s, out, s.run_node[run], s.run_due[run], np.int64(s.run_how[run]), MATCH)
     latest = deadline(p, s, run, NOTHING, LATEST)
     is_early = latest > s.run_due[run]
     s.run_kind[run], s.run_due[run] = REPORTED, latest
@@ -152,7 +152,7 @@ def decide(p: RunProgram, s: RunState, matches: RunMatches, run: Int) -> bool:
 
 
 @routine
-def hasten(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, run: Int) -> bool:
+def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
     """Shorten the wait of a match by events that can no longer come; returns whether the match is retained.
 
     A match that STRICT decided at this very time still waits for other events of the same time.
@@ -167,7 +167,7 @@ def hasten(p: RunProgram, s: RunState, x: RunBatch, matches: RunMatches, run: In
     if (s.run_bits[run, MODE + 1] & s.run_bits[run, GREEDY]) != NOTHING:
         s.run_lead[run] = s.now[TIME]
         return True
-    return decide(p, s, matches, run)
+    return decide(p, s, out, run)
 
 
 @routine
