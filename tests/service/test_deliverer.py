@@ -214,11 +214,14 @@ def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, clock, register
 
 def test_nothing_but_failures_for_days_disables_a_webhook(stores, settings, clock, register, receiver):
     webhook = register(receiver.url)
-    receiver.statuses = [500, 500, 200, 500, 500]
-    write_alerts(stores, 2)
-    run_rounds(stores, clock, 2, attempts=99, disable_after_s=20 * 3600)  # ten hours between two rounds
+    receiver.statuses = [500, 200, 500, 500, 500]
+    write_alerts(stores, 1)
+    assert run_rounds(stores, clock, 2, attempts=99, disable_after_s=5 * 3600) == [1, 1]  # ten hours between two rounds
     assert stores.webhooks.get(webhook.id).is_enabled
-    run_rounds(stores, clock, 2, attempts=99, disable_after_s=5 * 3600)
+    write_alerts(stores, 2)
+    assert run_rounds(stores, clock, 2, attempts=99, disable_after_s=15 * 3600) == [1, 1]
+    assert stores.webhooks.get(webhook.id).is_enabled
+    run_rounds(stores, clock, 1, attempts=99, disable_after_s=15 * 3600)
     found = stores.webhooks.get(webhook.id)
     assert not found.is_enabled
     assert found.disabled_because.startswith("nothing but failures since 20")
