@@ -178,19 +178,19 @@ def _application(
     )
     app.state.http_times = HttpTimes()
     add_handlers(app)
+    app.router.middleware_stack = operations = Operations(app)
     for router, writing in _ROUTERS:
-        _include(app, router, writing, prefix=VERSION)
+        _include(operations, router, writing, prefix=VERSION)
     for kind in kinds:
         if not kind.has_own_resource:
-            _include(app, operators.operator_router(kind), "patterns", prefix=VERSION)
+            _include(operations, operators.operator_router(kind), "patterns", prefix=VERSION)
         if kind.is_asked:
-            _include(app, operators.asking_router(kind), "read", prefix=VERSION)
-    _include(app, live.results_router, "read", prefix=VERSION)
-    _include(app, pipeline.metrics_router, "patterns")
-    app.include_router(pipeline.health_router, prefix=VERSION)
+            _include(operations, operators.asking_router(kind), "read", prefix=VERSION)
+    _include(operations, live.results_router, "read", prefix=VERSION)
+    _include(operations, pipeline.metrics_router, "patterns")
+    operations.include(pipeline.health_router, prefix=VERSION)
     add_pages(app)
     add_start_page(app)
-    app.router.middleware_stack = Operations(app)
     return app
 
 
@@ -204,17 +204,17 @@ def bounded_routes() -> list[Route]:
     ]
 
 
-def _include(app: FastAPI, router: APIRouter, writing: Scope, prefix: str = "") -> None:
+def _include(operations: Operations, router: APIRouter, writing: Scope, prefix: str = "") -> None:
     """Include a router; each operation declares its scope and its problems. The order of operations is kept."""
-    operations = [route for route in router.routes if isinstance(route, APIRoute)]
-    assert len(operations) == len(router.routes), "a resource has operations only"
-    for route in operations:
+    routes = [route for route in router.routes if isinstance(route, APIRoute)]
+    assert len(routes) == len(router.routes), "a resource has operations only"
+    for route in routes:
         scope = scope_of(route.methods or set(), writing)
         assert scope == "read" or not isinstance(route, DirectRoute), "a direct route checks no other scope"
         gate = Security(authorize, scopes=[scope])
         route.openapi_extra = (route.openapi_extra or {}) | described_gate(scope)
         part = APIRouter(routes=[route])
-        app.include_router(part, prefix=prefix, dependencies=[gate], responses=problem_responses(route))
+        operations.include(part, prefix, dependencies=[gate], responses=problem_responses(route))
 
 
 _METHOD, _PATH = "POST", "/v1/events"

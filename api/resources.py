@@ -3,52 +3,59 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from starlette._utils import get_route_path
 from starlette.requests import Request
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from api.access.direct import DirectRoute
 from api.requests.bodies import replayed
-
-_Matches: TypeAlias = Callable[[Scope], tuple[Match, Any]]
 
 
 class Operations:
     """Calls the operation of a request; the framework handles other requests, and traced ones.
 
     The framework would compare a request with every operation twice, which takes a tenth of a small request's CPU time.
+    It prepares all operations at the first request; here each is prepared at the first request for its resource.
     """
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
         self._rest = app.router.app
+        self._included: defaultdict[tuple[str, str], list[BaseRoute]] = defaultdict(list)
+        self._prepared: dict[tuple[str, str], list[RouteContext]] = {}
+
+    def include(self, router: APIRouter, prefix: str, **options: Any) -> None:
+        """Include a router, with options as for the framework's ``include_router``."""
+        self._app.include_router(router, prefix=prefix, **options)
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                for method in route.methods or ():
+                    self._included[method, _resource(prefix + route.path)].append(self._app.routes[-1])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("fastapi.telemetry") is None:
-            for matches, operation in self._operations.get((scope["method"], _resource(get_route_path(scope))), ()):
-                match, child_scope = matches(scope)
+            for operation in self._operations(scope["method"], _resource(get_route_path(scope))):
+                match, child_scope = operation.matches(scope)
                 if match is Match.FULL:
                     scope.update(child_scope, route=operation.original_route)
                     await _answer(operation, scope, receive, send)
                     return
         await self._rest(scope, receive, send)
 
-    @cached_property
-    def _operations(self) -> Mapping[tuple[str, str], Sequence[tuple[_Matches, RouteContext]]]:
-        """Operations by method and resource, each with its function that compares a request with it."""
-        operations = defaultdict(list)
-        for context in iter_route_contexts(self._app.routes):
-            if isinstance(context.original_route, APIRoute):
-                for method in context.methods or ():
-                    operations[method, _resource(context.path or "")].append((context.matches, context))
-        return operations
+    def _operations(self, method: str, resource: str) -> Sequence[RouteContext]:
+        """The operations of a method and a resource, in the order in which they were included."""
+        key = method, resource
+        if key not in self._included:
+            return ()
+        if key not in self._prepared:
+            self._prepared[key] = list(iter_route_contexts(self._included[key]))
+        return self._prepared[key]
 
 
 async def _answer(operation: RouteContext, scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Depends, Response, status
@@ -53,6 +54,7 @@ _ACTIONS: dict[Action, tuple[str, str]] = {
 _QUESTION = {"by": ["region"], "where": {"user": "ann"}, "values": ["n"], "window": "20 min"}
 
 
+@cache
 def operator_router(kind: DocumentKind) -> APIRouter:
     """The operations of a kind under ``/<plural>``: register, list, look up, change state, delete."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=IdempotentRoute)
@@ -179,6 +181,7 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
         return OperatorExplanationModel.copying(services.operators.explain(kind.name, name))
 
 
+@cache
 def asking_router(kind: DocumentKind) -> APIRouter:
     """The operation that asks operators of a kind for current values."""
     router = APIRouter(prefix=f"/{kind.plural}", tags=["operators"], route_class=DirectRoute)
