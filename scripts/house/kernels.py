@@ -39,7 +39,7 @@ def kernel_imports(source: Source) -> Iterator[Violation]:
 
 def kernel_flags(source: Source) -> Iterator[Violation]:
     """No ``parallel=True`` (it does not survive a fork) and no fastmath that drops NaN."""
-    for function in source.functions():
+    for function in source.functions:
         for decorator in function.decorator_list:
             if not _is_compiler(source, decorator) or not isinstance(decorator, ast.Call):
                 continue
@@ -54,7 +54,7 @@ def cached_callees(source: Source) -> Iterator[Violation]:
     numba does not notice that a callee in another file has changed. So compiled kernels are kept in a
     folder that is named by a digest of all kernels (``streams.kept.kernel_digest``).
     """
-    for function in source.functions():
+    for function in source.functions:
         if not any(_is_cached(source, decorator) for decorator in function.decorator_list):
             continue
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):

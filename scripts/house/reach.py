@@ -123,10 +123,10 @@ def _entered_by(text: str, *, is_document: bool) -> Iterator[str]:
 def _imported(source: Source, module: str) -> Iterator[tuple[str, str]]:
     """Imported names as the module has them, each with its dotted name."""
     package = module if PurePosixPath(source.path).stem == "__init__" else module.rpartition(".")[0]
-    for node in source.nodes:
+    for node in source.imports:
         if isinstance(node, ast.Import):
             yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             outer = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             parent = ".".join([*outer, *([node.module] if node.module else [])])
             yield from ((alias.asname or alias.name, f"{parent}.{alias.name}") for alias in node.names)

@@ -25,7 +25,7 @@ def file_size(source: Source) -> Iterator[Violation]:
 def function_size(source: Source) -> Iterator[Violation]:
     """A function has at most 50 lines, a kernel 80."""
     limit = KERNEL_LINES if source.is_kernel else FUNCTION_LINES
-    for function in source.functions():
+    for function in source.functions:
         lines = (function.end_lineno or function.lineno) - function.lineno + 1
         if lines > limit:
             yield Violation(source.path, function.lineno, f"{function.name} has {lines} lines, at most {limit}")

@@ -27,7 +27,7 @@ def assertionless_tests(source: Source) -> Iterator[Violation]:
     """Each test function asserts, itself or through a function of its file."""
     if not source.is_test:
         return
-    functions = {function.name: function for function in source.functions()}
+    functions = {function.name: function for function in source.functions}
     for name, function in functions.items():
         if name.startswith("test") and not _asserts(source, function, functions, frozenset()):
             yield Violation(source.path, function.lineno, f"{name} asserts nothing")
@@ -37,9 +37,11 @@ def skipped_tests(source: Source) -> Iterator[Violation]:
     """A test that does not run, or may fail, names an issue."""
     if not source.is_of_tests:
         return
-    reasoned = {id(node.func) for node in source.nodes if isinstance(node, ast.Call) and _names_issue(node)}
+    skips = {id(node) for node in source.nodes if isinstance(node, ast.Attribute) and source.resolve(node) in _SKIPS}
+    calls = (node for node in source.nodes if isinstance(node, ast.Call) and id(node.func) in skips)
+    skips -= {id(call.func) for call in calls if _names_issue(call)}
     for node in source.nodes:
-        if isinstance(node, ast.Attribute) and source.resolve(node) in _SKIPS and id(node) not in reasoned:
+        if isinstance(node, ast.Attribute) and id(node) in skips:
             yield Violation(source.path, node.lineno, "a skipped or failing test names an issue, as #12")
 
 
