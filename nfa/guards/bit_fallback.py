@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nfa.arena import distinct, grown
 from nfa.automata.guard_view import GuardView
-from nfa.guards.bit_program import as_mask, as_words, bit_layout, bit_program
+from nfa.guards.bit_program import as_mask, as_words, bit_layout, bit_program, no_program
 from nfa.guards.bit_traces import BitArena, RowIndex
 from nfa.guards.protocol import TRACE_END, BitGuard, EventClass, MonitorState, Seen
 from nfa.kernels import bit_tables as kernel
@@ -52,7 +52,7 @@ class BitFallback:
         self._index = RowIndex()
         self._indexed: set[int] = set()
         self.arena = BitArena()
-        self.program: BitProgram = bit_program([], [], [])
+        self.program: BitProgram = no_program()
         self.notes = BitNotes(visit=np.zeros(0, np.int32), seen=np.zeros((0, 1), np.uint64))
         self._links = _no_links(0, 1)
 
@@ -76,8 +76,7 @@ class BitFallback:
         place_of = {version: place for place, version in enumerate(self._versions)}
         self._guards = [guards[version] for version in self._versions]
         prunes = [is_pruning[version] for version in self._versions]
-        questions, columns = bit_layout(*layout) if guards else ([], [])
-        self.program = bit_program(self._guards, questions, columns, is_pruning=prunes)
+        self.program = bit_program(self._guards, *bit_layout(*layout), is_pruning=prunes) if guards else no_program()
         _, slots = self.arena.slots()
         places = self.arena.arrays.guard
         places[slots] = [place_of[old[place]] for place in places[slots].tolist()]

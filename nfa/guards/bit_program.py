@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -136,6 +137,12 @@ def bit_program(
         conflict_from=_ranges(len(goal.conflicts) for goal in distinct_goals),
         conflicts=_packed([mask for goal in distinct_goals for mask in goal.conflicts], words),
     )
+
+
+@cache
+def no_program() -> BitProgram:
+    """The arrays without guards."""
+    return bit_program([], [], [])
 
 
 def as_words(mask: int, words: int) -> Words:

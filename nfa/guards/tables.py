@@ -75,10 +75,10 @@ class GuardTables:
     its guard's policy allows continues under ``bits``; without bit tables unguarded, counted in ``refused``.
     """
 
-    def __init__(self, guards: Mapping[int, Guard]) -> None:
+    def __init__(self, guards: Mapping[int, Guard], bits: BitFallback | None = None) -> None:
         self.guards = dict(guards)
         self.states: list[Interned | None] = [None] * RESERVED
-        self.bits = BitFallback()
+        self.bits = BitFallback() if bits is None else bits
         self.refused = 0
         self.builds = 0
         self._sizes: Counter[int] = Counter()

@@ -39,7 +39,8 @@ _MANY_ROWS = 4_096  # batches with more rows look up which of them are bound
 class Lane:
     """Runs patterns over batches whose rows have the lane's key, which may be finer than the correlation key.
 
-    ``LaneState`` has the data that must survive a batch; ``configure`` derives the rest from patterns and guards.
+    ``LaneState`` has the data that must survive a batch; ``configure``, which must be called before the first batch,
+    derives the rest from patterns and guards.
     """
 
     def __init__(self, options: LaneOptions, *, is_finer: bool = False, home: LaneState | None = None) -> None:
@@ -49,7 +50,6 @@ class Lane:
         self._state = LaneState.empty(options, is_finer=is_finer, home=home)
         self._layout = NO_PATTERNS
         self._types = np.zeros(0, np.int32)
-        self.configure(())
 
     @property
     def state(self) -> LaneState:

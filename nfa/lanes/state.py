@@ -159,8 +159,8 @@ class LaneState:
             self.guards = GuardTables(self.home.guards.guards)
             return
         old = self.guards
-        fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use})
-        fresh.builds, fresh.refused, fresh.bits = old.builds, old.refused, old.bits
+        fresh = GuardTables({version: old.guards[version] for version in self.guard_versions_in_use}, old.bits)
+        fresh.builds, fresh.refused = old.builds, old.refused
         numbers = np.arange(len(old.states), dtype=np.int32)
         for number in distinct(self.table.monitors()).tolist():
             if (state := old.states[number]) is not None:

@@ -16,11 +16,10 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
     """A table whose arrays have ``length`` zeros; ``others`` gives another shape, or the array, by name."""
     kind: Any = table
-    shapes = {name: others.get(name, length) for name in _types_of(kind)}
-    arrays = {
-        name: shape if isinstance(shape, np.ndarray) else np.zeros(shape, _types_of(kind)[name])
-        for name, shape in shapes.items()
-    }
+    arrays = {}
+    for name, element in _types_of(kind).items():
+        shape = others.get(name, length)
+        arrays[name] = shape if isinstance(shape, np.ndarray) else np.zeros(shape, element)
     return table(**arrays)
 
 
