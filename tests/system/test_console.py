@@ -241,6 +241,7 @@ def test_the_keyboard_reaches_everything(filled, address, browser):
         page.keyboard.type("order-1")
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="order-1", exact=True)).to_be_visible()
+        page.wait_for_load_state()  # a page is visible before its script runs
         page.keyboard.press("g")
         page.keyboard.press("p")
         expect(page.get_by_role("heading", name="Patterns")).to_be_visible()
