@@ -38,9 +38,10 @@ def replay_dead_letters(
     code: CodeFilter = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> ReplayedList:
-    """Send the oldest dead letters of a stream and code again, for example after the cause was fixed.
+    """Send dead letters of a stream and code again, for example after the cause was fixed.
 
-    Only events that were refused at intake and are kept whole are sent again. Repeat while `left` is not 0.
+    Only events that were refused at intake and are kept whole are sent again: first those never sent again, the oldest
+    first, then those refused longest ago. Repeat until `left` is 0 or a letter comes a second time.
     """
     return ReplayedList.from_domain(services.dead_letters.replay_all(stream=stream, code=code, limit=limit))
 

@@ -60,13 +60,13 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all letters again, in several requests; letters that are refused again are sent once."""
+    """Send all letters again, in several requests, until a request repeats one; each is in the result once."""
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)
         fresh = {outcome["id"]: outcome for outcome in answer["items"] if outcome["id"] not in sent}
         sent |= fresh
-        if not fresh or not answer["left"]:
+        if len(fresh) < len(answer["items"]) or not answer["left"]:
             return list(sent.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -49,16 +50,20 @@ class DeadLetters:
         return self._send(letter)
 
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
-        """Resend the oldest letters of a stream and code not accepted yet; outcomes before ``LogFull`` are stored."""
+        """Resend letters of a stream and code that were not accepted yet; outcomes before ``LogFull`` are stored.
+
+        Letters that were never resent are first, the oldest of them first; then those that were refused longest ago.
+        """
         store = self._stores.dead_letters
         criteria = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}
         letters = [letter for letter in store.all() if criteria.items() <= letter.items() and _is_replayable(letter)]
         outcomes = store.outcomes([letter["id"] for letter in letters])
-        due = [
-            letter
-            for letter, outcome in zip(letters, outcomes, strict=True)
+        refused_at = [
+            (0 if outcome is None else outcome.at_us, letter)
+            for letter, outcome in zip(letters[::-1], outcomes[::-1], strict=True)
             if outcome is None or not outcome.is_accepted
-        ][::-1]
+        ]
+        due = [letter for _, letter in sorted(refused_at, key=itemgetter(0))]
         new_outcomes = {letter["id"]: self._send(letter) for letter in due[:limit]}
         return Replayed(
             outcomes=new_outcomes, left=len(due) - sum(outcome.is_accepted for outcome in new_outcomes.values())

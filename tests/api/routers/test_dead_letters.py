@@ -93,6 +93,18 @@ def test_many_letters_are_sent_again_the_oldest_first(typed, stores, corrected):
     assert events_in(stores) == 5
 
 
+def test_letters_that_are_refused_again_do_not_hold_up_later_ones(typed, clock):
+    send(typed, *(event(number, at="never") for number in range(5)))
+    ids = [letter["id"] for letter in letters(typed)][::-1]
+    sent = []
+    for _ in range(4):
+        clock.forward(1)
+        answer = typed.post("/v1/dead-letters/replay?limit=2").json()
+        assert answer["left"] == 5
+        sent += [outcome["id"] for outcome in answer["items"]]
+    assert sent == [*ids, *ids[:3]]
+
+
 def test_what_is_not_whole_is_not_sent(typed, check_problem):
     send(typed, event(1, at="never", data={"id": "k", "text": "x" * 40_000}))
     (letter,) = letters(typed)

@@ -319,6 +319,22 @@ def test_dead_letters_are_listed_shown_and_sent_again(ask, told, tmp_path):
     assert ask("dead-letters", "replay")[0] == 2
 
 
+def test_all_letters_are_sent_again_although_the_oldest_stay_refused(ask, told, tmp_path, monkeypatch):
+    monkeypatch.setattr("service.cli.dead_letters._LARGEST_PAGE", 2)
+    told("streams", "add", "orders")
+    (tmp_path / "schema.json").write_text('{"required": ["price"]}')
+    ask("event-types", "put", "orders", "Quote", "schema.json")
+    ask("event-types", "check", "orders")
+    lines = [f'{{"id": "e{number}", "type": "Quote", "time": {number}, "key": "k"}}\n' for number in range(5)]
+    (tmp_path / "events.jsonl").write_text("".join(lines))
+    assert ask("replay", "events.jsonl", "--stream", "orders")[0] == 1
+    ids = {letter["id"] for letter in told("dead-letters", "list", "--stream", "orders")}
+    assert len(ids) == 5
+    for _ in range(2):
+        status, out, _ = ask("dead-letters", "replay", "--all", "--json")
+        assert (status, {orjson.loads(line)["id"] for line in out.splitlines()}) == (1, ids)
+
+
 def test_backtests_are_asked_for_listed_and_cancelled(ask, told, tmp_path):
     told("streams", "add", "orders")
     (tmp_path / "lost.pattern").write_text(PATTERN)
