@@ -30,6 +30,7 @@ class _Writer:
         self._client = client
         self._folder = folder
         self._files: list[Path] = []
+        self._taken: set[Path] = set()
 
     def written(self) -> list[Path]:
         """Write all documents; returns the files."""
@@ -64,10 +65,11 @@ class _Writer:
         """Write a file under a unique name that every file system accepts; returns the name."""
         place.mkdir(parents=True, exist_ok=True)
         plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).lstrip(".") or "_"
-        stem, _, suffix = plain.rpartition(".")
-        path, number = place / plain, 2
-        while path.exists() or path.with_name(path.name.casefold()) in self._files:
-            path, number = place / f"{stem}-{number}.{suffix}", number + 1
+        path = first = place / plain
+        number = 2
+        while path.with_name(path.name.casefold()) in self._taken:
+            path, number = first.with_stem(f"{first.stem}-{number}"), number + 1
+        self._taken.add(path.with_name(path.name.casefold()))
         path.write_bytes(content)
         self._files.append(path)
         return path.name

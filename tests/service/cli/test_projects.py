@@ -145,6 +145,16 @@ def test_an_export_changes_nothing_and_makes_another_service_equal(service, proj
     assert both[0] == both[1]
 
 
+def test_exported_names_that_differ_in_case_only_have_files_of_their_own(service, tmp_path):
+    names = ["Orders", "orders", "ORDERS", "orders-2"]
+    for name in names:
+        service.post("/streams", {"name": name})
+    files = export_project(service, tmp_path / "out")
+    assert len({file.name.casefold() for file in files}) == len(names)
+    exported = [re.search(r"^name: (.*)$", file.read_text(), re.MULTILINE)[1] for file in files]
+    assert sorted(exported) == sorted(names)
+
+
 def test_changes_are_shown_and_made(service, project):
     applied(service, project)
     (project / "patterns/lost.pattern").write_text("PATTERN lost EVENT SEQ(UseRemoteStock r, CancelOrder c) WITHIN 2 d")
