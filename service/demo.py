@@ -45,6 +45,7 @@ WHERE [key]""",
 
 _BATCH = 500
 _DRAIN_S = 180.0
+_POLL_S = 0.2
 _SEED = 42
 
 AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
@@ -140,14 +141,19 @@ class Demo:
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
     def _drain(self, client: Client, received: Received, expected: int) -> None:
-        """Wait, for at most three minutes, until every trace has ended and every alert has been delivered."""
-        deadline = time.monotonic() + _DRAIN_S
-        while time.monotonic() < deadline:
-            ended = sum(_endings(client).values())
-            if ended >= self.orders * len(PATTERNS) and len(received.alerts) >= expected:
+        """Wait until every trace has ended and every alert has arrived; give up after three minutes without either."""
+        latest, deadline = (-1, -1), 0.0
+        while True:
+            ended, alerts = progress = sum(_endings(client).values()), len(received.alerts)
+            if ended >= self.orders * len(PATTERNS) and alerts >= expected:
                 return
-            self.on_wait(f"{len(received.alerts):,} of {expected:,} alerts have arrived")
-            time.sleep(0.2)
+            if progress != latest:
+                latest, deadline = progress, time.monotonic() + _DRAIN_S
+            elif time.monotonic() >= deadline:
+                break
+            self.on_wait(f"{alerts:,} of {expected:,} alerts have arrived")
+            time.sleep(_POLL_S)
+        self.say(f"nothing has arrived for {_DRAIN_S:.0f} s; {alerts:,} of {expected:,} alerts are here")
 
     def _result(self, client: Client, received: Received, events: list[Event], unpruned: StreamReport) -> DemoResult:
         expected = {_identity(match) for match in unpruned.matches}
