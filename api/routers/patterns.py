@@ -138,7 +138,7 @@ def get_pattern_version(name: str, version: int, services: Served) -> PatternVer
     versions = services.stores.registry.pattern_operators.versions(name)
     record = next((candidate for candidate in versions if candidate.version == version), None)
     if record is None:
-        raise UnknownPatternName(f"the pattern {name!r} has no version {version}; it has {versions[-1].version}")
+        raise UnknownPatternName(f"the pattern {name!r} has no version {version}; it has 1 to {versions[-1].version}")
     return PatternVersion.of(record, versions[-1].version)
 
 

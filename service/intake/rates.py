@@ -30,10 +30,10 @@ class Allowance:
 
 
 class TokenBuckets:
-    """Buckets of one size, each full when its name is first used; beyond a limit, the least recently used are dropped.
+    """Buckets of one size, each full when its name is first used.
 
-    A full bucket has ``burst`` tokens, and gets back ``per_s`` tokens per second. ``now`` is a monotonic clock in
-    seconds.
+    A full bucket has ``burst`` tokens, and gets back ``per_s`` tokens per second. Of more than 10,000 buckets, those
+    from which a token was taken longest ago are dropped, and are full again. ``now`` is a monotonic clock in seconds.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:
