@@ -86,7 +86,7 @@ class TextPool:
         except UnicodeDecodeError as error:
             raise StateFormatError(f"saved texts are damaged: {error}") from error
         if len(pool) != size:
-            raise StateFormatError("saved texts are damaged: a text stands there twice")
+            raise StateFormatError("saved texts are damaged: a text occurs twice")
         return pool
 
     def _add(self, text: str) -> int:
