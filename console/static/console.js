@@ -68,8 +68,7 @@ if (table) {
   const say = (kind, text) => { state.className = `live ${kind}`; state.querySelector("[data-live-text]").textContent = text; };
   const isRead = () => scrollY > 150 || body.contains(document.activeElement) || body.matches(":hover");
   const insert = () => {
-    const known = new Set([...body.rows].map((row) => row.dataset.id));
-    body.prepend(...held.filter((row) => !known.has(row.dataset.id)));
+    body.prepend(...held);
     while (body.rows.length > size) body.rows[body.rows.length - 1].remove();
     document.getElementById("empty")?.remove();
     [held, count, isCut, more.hidden] = [[], 0, false, true];
@@ -83,9 +82,13 @@ if (table) {
     source.addEventListener("rows", (event) => {
       after = event.lastEventId;
       const news = JSON.parse(event.data);
-      count += news.count;
+      const known = new Set([...body.rows, ...held].map((row) => row.dataset.id));
+      const rows = [...parsed(`<table>${news.rows}</table>`).querySelectorAll("tr")];
+      const added = rows.filter((row) => !known.has(row.dataset.id));
+      if (!added.length) return;
+      count += news.count - (rows.length - added.length);
       isCut ||= news.more;
-      held = [...parsed(`<table>${news.rows}</table>`).querySelectorAll("tr"), ...held].slice(0, size);
+      held = [...added, ...held].slice(0, size);
       if (!isRead()) return insert();
       const number = `${isCut ? "more than " : ""}${count.toLocaleString("en")}`;
       more.textContent = `${number} new alert${count === 1 ? "" : "s"}: show ${count === 1 ? "it" : "the newest"}`;

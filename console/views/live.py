@@ -35,8 +35,20 @@ class Feed:
         self._queues: set[asyncio.Queue[bytes | None]] = set()
         self._task: asyncio.Task[None] | None = None
 
+    @classmethod
+    def of(cls, api: Api, filters: dict[str, Any]) -> Feed:
+        """The feed of the pages with these filters; a new one if no page follows them."""
+        feed: Feed | None = api.feeds.get(tuple(filters.values()))
+        return feed or cls(api, filters)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the feed polls the API."""
+        return self._task is not None
+
     def join(self, cursor: str) -> asyncio.Queue[bytes | None]:
         """Add a page; returns its queue of server-sent events, in which None marks the end if the API fails."""
+        self._api.feeds[tuple(self._wanted.values())] = self
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._queues.add(queue)
         if self._task is None:
@@ -46,10 +58,13 @@ class Feed:
     def leave(self, queue: asyncio.Queue[bytes | None]) -> None:
         """Remove a page from the feed; the last one stops polling."""
         self._queues.discard(queue)
-        if not self._queues and self._task is not None:
+        if self._queues:
+            return
+        if self._task is not None:
             self._task.cancel()
             self._task = None
-            self._api.feeds.pop(tuple(self._wanted.values()), None)
+        if self._api.feeds.get(name := tuple(self._wanted.values())) is self:
+            del self._api.feeds[name]
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
         """The cursor after all alerts, and the newest alerts after ``cursor`` as an event, or None."""
@@ -88,20 +103,29 @@ async def follow_alerts(page: Page) -> Response:
     """Stream new alerts that match the list's filters: the newest rows, and their number."""
     cursor = page.request.headers.get("last-event-id") or page.query("after") or "0"
     filters: dict[str, Any] = {name: page.query(name) for name in FILTERS}
-    feed: Feed = page.api.feeds.setdefault(tuple(filters.values()), Feed(page.api, filters))
     try:
-        cursor, missed = await feed.newer(cursor)
+        cursor, missed = await Feed.of(page.api, filters).newer(cursor)
     except _FAILURES:
         return PlainTextResponse("the alerts cannot be followed now", 503)
     headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(feed, cursor, missed), media_type="text/event-stream", headers=headers)
+    events = _events(page.api, filters, cursor, missed)
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-async def _events(feed: Feed, cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
-    """The alerts that the page has missed, then the feed's batches; a comment keeps a quiet connection open."""
-    queue = feed.join(cursor)
+async def _events(api: Api, filters: dict[str, Any], cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
+    """The alerts that the page has missed, then the feed's batches; a comment keeps a quiet connection open.
+
+    A running feed may be past ``cursor``, so the alerts after it are read again once the page has joined; alerts that
+    the page gets twice are shown once.
+    """
+    feed = Feed.of(api, filters)
+    is_shared, queue = feed.is_running, feed.join(cursor)
     try:
         yield missed or b": alive\n\n"
+        if is_shared:
+            with suppress(*_FAILURES):  # then the feed fails too, and the browser resumes at its cursor
+                if (between := (await feed.newer(cursor))[1]) is not None:
+                    yield between
         while True:
             event: bytes | None = b": alive\n\n"
             with suppress(TimeoutError):
