@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class Heads:
-    """A set's clauses with a head; a clause with an empty body makes its head certain in every trace."""
+    """The clauses of a set that have a head; a clause with an empty body makes its head certain in every trace."""
 
     __slots__ = ("_bits", "_direct", "_long", "certain")
 

@@ -53,7 +53,7 @@ _LOGIC = (_TRUE, _FALSE, _NULL)
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """The test ``attribute operator one of values``: true if one value gives true, false if all give false, or null."""
+    """An attribute compared with some values: true if one comparison is true, false if all are false, or null."""
 
     attribute: Attribute
     operator: str
@@ -70,8 +70,8 @@ class _Part:
     """A conjunct of a condition.
 
     Attributes:
-        constants: The attributes that the conjunct compares with constants, each with the constants; and its free
-            subexpressions.
+        constants: The attributes that the conjunct compares with constants, each with these constants; and its free
+            subexpressions, each without constants.
         true_at: If the conjunct reads a single attribute, the cells of the attribute where it is true; otherwise None.
         is_large: Whether the conjunct has too many constants to be examined; then only an equal conjunct implies it.
     """
@@ -212,7 +212,7 @@ class _Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Three-valued truth of conditions in one case."""
+    """The three-valued truth of conditions for one combination of cells."""
 
     case: _Case
     scales: Mapping[Expression, _Scale]

@@ -225,11 +225,10 @@ def _everyday(constraint: Constraint) -> Constraint:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """The workflow that a stream's traces follow, in addition to hand-written constraints; its automaton is for exact
-    mode.
+    """The workflow that a stream's traces follow beside hand-written constraints; exact mode uses its automaton.
 
     ``derived`` are the constraints and ends of the set that follow from the workflow and were not written by hand. The
-    automaton implies all of them; reasoning may use them, and without an automaton uses nothing else of the workflow.
+    automaton implies all of them. Without an automaton they are all that reasoning knows of the workflow.
     """
 
     workflow: str
@@ -292,7 +291,7 @@ class ConstraintSet:
 
     @cached_property
     def heads(self) -> Heads:
-        """The requirements of names, by the clauses with a head."""
+        """The clauses with a head, as requirements of names."""
         return Heads((clause.body, clause.head) for clause in self.clauses if clause.head is not None)
 
     @cached_property
@@ -391,9 +390,9 @@ class ConstraintSet:
         return self.end_events if self.process is None else self.end_events - self.process.derived_ends
 
     def decides_absences(self, ties: Ties, types: Collection[str]) -> bool:
-        """Whether an end event decides a NOT at the end of a pattern; ``types``: the forbidden types.
+        """Whether an end event decides a NOT at the end of a pattern; ``types`` are the types that the NOT forbids.
 
-        Only if the set prunes by state, and if events with equal timestamps are ordered.
+        The set must prune by state, and events with equal timestamps must be ordered.
         """
         process = self.process
         is_known = process is not None and bool(process.derived_ends) and process.types.issuperset(types)

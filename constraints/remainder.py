@@ -97,7 +97,7 @@ def whole_of(query: Query, term: int) -> Remainder:
 
 
 def single(name: str, symbols: Mapping[str, Symbol] | None = None) -> Remainder:
-    """A single event that shows a name: a symbol if it is among ``symbols``, otherwise an event type."""
+    """The remainder of one event that shows a name: a symbol if it is among ``symbols``, otherwise an event type."""
     symbol = None if symbols is None else symbols.get(name)
     return Remainder((Atom((name,), name) if symbol is None else symbol.step,), (frozenset(),))
 

@@ -9,7 +9,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def bits_of(numbers: Iterable[int]) -> int:
-    """A set as an integer."""
+    """A set of numbers as an integer."""
     return union(1 << number for number in numbers)
 
 
@@ -22,7 +22,7 @@ def members(bits: int) -> Iterator[int]:
 
 
 def union(sets: Iterable[int]) -> int:
-    """The union of sets."""
+    """The union of sets that are given as integers."""
     united = 0
     for bits in sets:
         united |= bits

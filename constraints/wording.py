@@ -11,22 +11,22 @@ MOST_LISTED = 8
 
 
 def listed(words: Sequence[str]) -> str:
-    """``A``, ``A and B``, ``A, B and C``."""
+    """Words as a list in a sentence: ``A``, ``A and B``, ``A, B and C``."""
     return " and ".join(([", ".join(words[:-1])] if len(words) > 1 else []) + list(words[-1:]))
 
 
 def listed_atoms(atoms: Sequence[Atom]) -> str:
-    """Atoms as pattern text."""
+    """Atoms as a list in pattern text."""
     return listed([describe_atom(atom) for atom in atoms])
 
 
 def listed_parts(parts: Sequence[Part]) -> str:
-    """Constraints in their printed form."""
+    """Constraints as a list in their printed form."""
     return listed([str(part) for part in parts])
 
 
 def listed_types(names: Sequence[str]) -> str:
-    """Event types in their printed form."""
+    """Event types as a list in their printed form."""
     return listed([quoted(name) for name in names])
 
 

@@ -3,7 +3,7 @@
 Purpose: compile pattern text to a syntax tree, query graph and automaton tables, and match columnar batches with
 kernels; the run state can be saved and loaded. Promises: results depend only on the events and their order, never on
 the boundaries of batches; an event costs constant work, however many combinations it takes part in; a run that can no
-longer complete ends at the event that rules it out, by tables of a guard. The package does not know constraints.
+longer complete ends at the event after which a guard's tables show this. The package does not know constraints.
 """
 
 from lazy_loader import attach_stub

@@ -15,7 +15,7 @@ Item = TypeVar("Item", bound=np.generic)
 
 
 def grown(array: NDArray[Item], size: int, fill: int = 0) -> NDArray[Item]:
-    """A copy with ``size`` rows, the new ones filled."""
+    """A copy of an array with ``size`` rows; the added rows hold ``fill``."""
     larger: NDArray[Item] = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     if fill != 0:
@@ -29,7 +29,7 @@ def power_above(count: int, least: int) -> int:
 
 
 def distinct(values: NDArray[Item]) -> NDArray[Item]:
-    """The distinct values in ascending order. ``numpy.unique`` hashes, which is slow if few values are equal."""
+    """The distinct values in ascending order; ``numpy.unique`` hashes values, which is slow if most are distinct."""
     if len(values) > _FEW:
         least = int(values.min())
         reach = int(values.max()) - least + 1
@@ -45,7 +45,7 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first index of each distinct row, by ascending rows, and for each row the place of its value among them.
+    """The index of the first occurrence of each distinct row, in ascending order, and each row's place in that order.
 
     For few rows a dictionary is faster than ``numpy.unique``.
     """

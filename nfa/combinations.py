@@ -25,7 +25,7 @@ _OF_JOIN = "\0"  # before the name of a function that only joins have; no name o
 
 
 class Read(NamedTuple):
-    """A value that an expression reads of an alias: an attribute (``value``), its time, type or id, or a total."""
+    """A value that an expression reads of an alias: an attribute (function ``value``) or a function of its events."""
 
     alias: str
     function: str
@@ -56,7 +56,7 @@ class CombinedExpression:
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
         """A mask of the combinations for which the value is true, and neither false nor null.
 
-        ``values`` has ``size`` elements for each of ``reads``; times are integers in microseconds.
+        ``values`` has one entry for each of ``reads``, for ``size`` combinations; times are integers in microseconds.
         """
         return self._values(values, size, tables).is_true
 
@@ -75,7 +75,7 @@ class CombinedExpression:
 def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = False) -> CombinedExpression:
     """Parse an expression in which every reference begins with an alias, as in WHERE of a pattern.
 
-    ``takes_totals``: aggregates of an alias' events are values, too. ``PatternRefused`` has position and advice.
+    With ``takes_totals``, aggregates of an alias' events are allowed. ``PatternRefused`` has position and advice.
     """
     try:
         (tree,) = trees_of(parse_condition_tree(text))
@@ -92,7 +92,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """The expression with calls of functions that only joins have as attributes with the function in their path."""
+    """The expression in which attributes replace the calls of functions that only joins have."""
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -132,7 +132,7 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """The expression rewritten over a single event that has the values of all events of a combination."""
+    """The expression rewritten over a single event whose attributes are the values of all events of a combination."""
 
     def change(part: Expression) -> Expression | None:
         match part:
@@ -151,7 +151,7 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
-    """The attribute of the single event for a value of an alias; the value is noted in ``leaves``."""
+    """The attribute that represents a value of an alias in the single event; adds the value to ``leaves``."""
     first, inner_path = "".join(attribute.path[:1]), attribute.path[1:]
     join_function = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
     read = Read(attribute.of or "", join_function or function, inner_path if join_function else attribute.path)

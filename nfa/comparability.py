@@ -31,8 +31,7 @@ KindsRead: TypeAlias = dict[tuple[tuple[str, ...], tuple[str, ...]], _Kinds]
 def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None = None) -> Iterator[Notice]:
     """Notices about comparisons, with constants or between attributes, that are null for the kinds of actual values.
 
-    For each step's types the first 100,000 events are read. ``known`` has the kinds of values read so far for other
-    patterns, and grows.
+    At most 100,000 events are read per set of types. ``known`` caches the kinds of their values across patterns.
     """
     atoms = [atom for atom, _ in all_atoms_of(pattern.event)]
     reading = _Reading(events, {atom.alias: atom for atom in reversed(atoms)}, {} if known is None else known)
@@ -48,7 +47,7 @@ def incomparable(pattern: Pattern, events: EventBatch, known: KindsRead | None =
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The kinds of the values of attributes, read on first use."""
+    """Reads the kinds of attribute values on first use, and yields notices about comparisons that are null for them."""
 
     events: EventBatch
     steps: Mapping[str, Atom]

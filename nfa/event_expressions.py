@@ -1,4 +1,4 @@
-"""Expressions over a single event or a single object of values, in the condition language of patterns."""
+"""Expressions over a single event, or over a row of named values, in the condition language of patterns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class EventExpression:
         return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """A mask of ``size`` rows for which the value is true; names are columns instead of attributes of events.
+        """A mask of ``size`` rows for which the value is true; names refer to ``columns`` instead of event attributes.
 
         A column has plain JSON values, or kinds, integers and floats as in ``Values``. Lookups read ``tables``.
         """
@@ -78,7 +78,7 @@ class EventExpression:
 
     @property
     def bounds(self) -> Iterator[tuple[str, float, float]]:
-        """Attributes, each with a range of numbers outside which the expression is not true."""
+        """Attributes, each with a range of numbers; the expression is only true if the attribute lies in the range."""
         whole = self._expression
         for conjunct in whole.operands if isinstance(whole, Both) else (whole,):
             match conjunct:

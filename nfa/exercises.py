@@ -41,7 +41,7 @@ _LAST_US, _IDLE_US = 25_000_000, 3_600_000_000
 
 
 def matcher_features(patterns: Iterable[Pattern], *, ties: Ties = "log", is_idling: bool = False) -> frozenset[str]:
-    """The features of a matcher that runs patterns once; with ``is_idling`` its traces have an idle timeout."""
+    """The features of a matcher that runs patterns without saving state; with ``is_idling``, with an idle timeout."""
     engines = {is_run_by_shared_engine(pattern, is_log_ordered=ties == "log") for pattern in patterns}
     flags = {SHARED: True in engines, RUNS: False in engines, IDLE: is_idling}
     return frozenset(feature for feature, is_set in flags.items() if is_set)
@@ -58,7 +58,7 @@ def matching(features: str) -> int:
 
 
 def play(features: Collection[str], guard: Guard | None = None) -> int:
-    """Run a few patterns over a few traces, in batches, over time and to the end; returns the number of matches."""
+    """Run a few patterns on a few traces, with passing time and an end of input; returns the number of matches."""
     _look_up()
     guards = {} if guard is None else {1: guard}
     matcher = Matcher(
@@ -89,7 +89,7 @@ def play(features: Collection[str], guard: Guard | None = None) -> int:
 
 
 def _look_up() -> None:
-    """Look a key up in a table."""
+    """Look a key up in a reference table, to compile the kernels of tables."""
     form, keys = TableForm(key=("k",), columns={"k": "text"}), texts_of(["a"])
     MappedTable.of_keys(form, [keys], keys).find(keys)
 

@@ -11,7 +11,7 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Whether a pattern's keys contain the events' key, so that it is matched on traces of this key or on finer ones.
+    """Whether a pattern is matched on traces of the events' key or finer ones: its keys contain this key or are empty.
 
     ``key_paths`` are names of the events' key in ``WHERE [..]``, besides ``key``.
     """
@@ -19,7 +19,7 @@ def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
 
 
 def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
-    """Refuse a pattern with FOR EACH ROW and finer keys; ``key_paths`` are all names of the events' key."""
+    """Refuse a pattern that combines FOR EACH ROW with finer keys; ``key_paths`` are all names of the events' key."""
     finer = [".".join(path) for path in pattern.keys if path not in key_paths]
     if pattern.rows is not None and finer:
         raise KeyMismatch(
@@ -30,7 +30,7 @@ def require_own_key(pattern: Pattern, key_paths: Collection[Path]) -> None:
 
 
 def require_key(pattern: Pattern, key_paths: Collection[Path], advice: str = "") -> None:
-    """Refuse a pattern whose keys lack the events' key, or that has finer keys and FOR EACH ROW (``KeyMismatch``).
+    """Refuse a pattern (``KeyMismatch``) if its keys lack the events' key, or if it has finer keys and FOR EACH ROW.
 
     ``key_paths`` are as in ``has_key``; messages use the shortest one as the name of the key. ``advice`` names other
     possible corrections, for the end of the message.

@@ -83,7 +83,7 @@ class Matcher:
         self._is_midway = False
 
     def set_end_events(self, end_events: Iterable[str]) -> None:
-        """Replace the types that end a trace; open traces stay open until such an event comes."""
+        """Replace the types that end a trace; open traces stay open until an event of one of these types comes."""
         if self._set(replace(self._options, end_events=frozenset(end_events))):
             self._is_stale = True
 
@@ -91,7 +91,7 @@ class Matcher:
         """Set the idle timeout of traces; None: no timeout.
 
         The timeout also applies to open traces: a trace without an event for longer ends now. Without a previous
-        timeout, the time of open traces starts now.
+        timeout, open traces count as idle since the newest time.
         """
         self._check_whole()
         newest_us = self.newest_us
@@ -141,7 +141,7 @@ class Matcher:
                 violations of the guard's constraints.
             drains: The replaced version continues for its present partial matches, until its WITHIN has passed or
                 another version is added. All its results count in the stats and towards its limits, but only results
-                that began before are emitted.
+                that began before the replacement are emitted.
             budget: The work limit of the pattern. A pattern that exceeds it is given up in a trace, and after repeated
                 excesses suspended: it meets no events until it is added again.
 
@@ -292,9 +292,9 @@ class Matcher:
         return MatchOutput(tuple(self._without_later(outputs)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other correlation keys, as if none of their events had come; nothing is emitted.
+        """Forget traces whose correlation key is not kept, as if none of their events had come; nothing is emitted.
 
-        The state of a shard is divided in this way. Patterns, guards and how far time has come stay. ``is_kept``
+        The state of a shard is divided in this way. Patterns, guards and the newest time do not change. ``is_kept``
         chooses hashed keys; without ``has_counts``, ``stats`` restart from 0.
         """
         self._check_whole()
@@ -323,7 +323,7 @@ class Matcher:
         return MatchOutput(tuple(self._without_later([lane.finish() for lane in self._lanes.values()])))
 
     def dump(self) -> bytes:
-        """Save the whole state as bytes; ``load`` continues from there as if nothing had happened."""
+        """Save the whole state as bytes, from which ``load`` continues as if the matcher had not been interrupted."""
         self._check_whole()
         self._compile()
         options = self._options
@@ -425,12 +425,12 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """The output without results of draining versions that began after their borders."""
+        """The outputs as ``without_later`` leaves them, by the borders of all draining versions."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 
     def _forget_drained(self, time_us: int) -> None:
-        """Remove the draining versions that can emit no result after a time."""
+        """Remove the draining versions that can emit no result after ``time_us``."""
         for name, draining in list(self._draining.items()):
             if draining.is_done(time_us):
                 del self._draining[name]

@@ -18,7 +18,7 @@ from streams import USUAL_BUDGET, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True, eq=False)
 class _Compiled:
-    """A compiled pattern text. All matchers share it, because it is large if much is repeated."""
+    """A compiled pattern text. All matchers share it, because it is large if the pattern has many repetitions."""
 
     pattern: Pattern
     query: Query
@@ -34,7 +34,7 @@ _COMPILED: WeakValueDictionary[str, _Compiled] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningPattern:
-    """A pattern that the matcher runs, under the name in its text; guards may end partial matches if it is guarded."""
+    """A pattern that the matcher runs, under the name in its text; if it is guarded, guards may end partial matches."""
 
     name: str
     version: int
@@ -62,7 +62,7 @@ class RunningPattern:
 
     @property
     def rows(self) -> RowsRead | None:
-        """What the pattern reads of the table of FOR EACH ROW; None: it has no such clause."""
+        """The table and columns that a pattern with FOR EACH ROW reads; None without this clause."""
         return self.compiled.rows
 
     @property

@@ -48,7 +48,7 @@ def rows_met(pattern: Pattern) -> list[tuple[str, str]]:
 
 
 def require_rows(pattern: Pattern, tables: Tables) -> None:
-    """Refuse a pattern with FOR EACH ROW over more than ``MOST_ROWS`` rows, or ``MOST_ROWS_AT_ONCE`` at one step."""
+    """Refuse FOR EACH ROW if the table has over ``MOST_ROWS`` rows, or an event may meet over ``MOST_ROWS_AT_ONCE``."""
     if pattern.rows is None:
         return
     name, *versions = pattern.rows.table, *tables.versions.get(pattern.rows.table, ())
@@ -74,7 +74,7 @@ def require_rows(pattern: Pattern, tables: Tables) -> None:
 
 
 def key_notices(pattern: Pattern, tables: Tables) -> Iterator[Notice]:
-    """Warnings about comparisons with a key column of texts that are all numbers.
+    """Warnings about comparisons with a key column whose texts all look like numbers.
 
     Without a declared type, a key column has texts, which never equal an attribute that is a number.
     """

@@ -108,7 +108,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Three-valued negation."""
+    """Three-valued ``NOT`` of a condition."""
 
     operand: Expression
 
@@ -138,14 +138,14 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """``- operand``."""
+    """The negation of a number: ``- operand``."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of one of ``AGGREGATES``, ``OF_EVENT``, ``prev``, or a function of the table; names are lower case."""
+    """A call of one of ``AGGREGATES``, ``OF_EVENT``, ``prev``, or a function in ``FUNCTIONS``; names are lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -366,7 +366,7 @@ class Pattern:
         select: Mode of the gaps without a mode of their own.
         limit: Matches per trace, pattern and detection time; None: the limit of the settings.
         into: The derived stream of its matches; None: matches are alerts.
-        rows: The table for each of whose rows the pattern is matched separately; None: no such table.
+        rows: The clause FOR EACH ROW: the pattern is matched separately for each row of a table; None: no such clause.
         text: The text from which it was parsed, if any; not part of equality.
     """
 

@@ -29,9 +29,9 @@ _FEW = 2  # repetitions of at most this number of elements cause no warning if t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnds:
-    """How traces of a stream may end, and the checks and warnings about patterns that depend on it.
+    """How traces of a stream may end, and the checks and warnings about patterns that depend on these ends.
 
-    With ``has_closing`` a guard knows an event that nothing follows, which decides a NOT, but not GREEDY.
+    With ``has_closing`` a guard knows an event that nothing follows; such an event decides a NOT, but not GREEDY.
     """
 
     has_trace_end: bool
@@ -39,7 +39,7 @@ class TraceEnds:
     is_log_ordered: bool = True
 
     def check(self, pattern: Pattern) -> None:
-        """Refuse a pattern that would wait for ever."""
+        """Refuse a pattern that would wait for ever for the end of a trace."""
         check_stream(pattern, has_trace_end=self.has_trace_end, has_closing=self.has_closing)
 
     def warnings_of(self, pattern: Pattern) -> tuple[Notice, ...]:
@@ -61,7 +61,8 @@ class TraceEnds:
 def growth_of(pattern: Pattern, *, is_log_ordered: bool = True) -> float:
     """The growth of the number of partial matches that an event may meet, as a power of the trace's length.
 
-    Zero: a window or the pattern's own length bounds the number. Infinite: each subset of the events may be one.
+    Zero: a window or the pattern's length bounds the number. Infinite: each subset of the events may be a partial
+    match.
     """
     if pattern.has_window or is_run_by_shared_engine(pattern, is_log_ordered=is_log_ordered):
         return 0.0

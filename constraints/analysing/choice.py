@@ -1,9 +1,9 @@
 """Chooses the names that a monitor distinguishes if all of them would take too many states.
 
 Leaving a constraint out is always sound: continuations that are impossible under fewer constraints are impossible under
-all. Names are chosen greedily: the savings of the explanations that they enable are weighed against the states that
-they add. A constraint stays if all of its names are distinguished. The same benefits decide which longer clauses bit
-tables watch (constraint-aware CEP, section 6.1).
+all. Names are chosen greedily: the savings of the explanations that a choice enables are weighed against the states
+that the choice adds. A constraint stays if all of its names are distinguished. The same benefits decide which longer
+clauses bit tables watch (constraint-aware CEP, section 6.1).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """The choice in exact mode: the states of the automaton times those of the hand-written constraints."""
+    """The choice in exact mode, with the automaton's number of states times that of the hand-written constraints."""
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -131,7 +131,7 @@ def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
 
 
 def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
-    """The set for the monitor, and the constraints left out of it: none, unless the settings allow it."""
+    """The constraint set for the monitor, and the constraints left out of it; the settings must allow leaving out."""
     if constraint_set.settings.beyond_cap != "leave_out":
         return constraint_set, ()
     choice = choose(constraint_set, queries)
@@ -140,7 +140,7 @@ def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Saving:
-    """The savings of one explanation per trace: its names, its longer clauses, and the benefit."""
+    """The names and longer clauses of one explanation, and the benefit of the explanation per trace."""
 
     names: frozenset[str]
     clauses: tuple[Clause, ...]
@@ -173,7 +173,7 @@ def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies
 
 
 def _watched(long: Sequence[Clause], savings: Iterable[_Saving], most: int) -> tuple[Clause, ...]:
-    """The longer clauses with the greatest benefit per counted name, at most ``most``, the best first."""
+    """The longer clauses with the greatest benefit per name, at most ``most``, the best first."""
     saved = dict.fromkeys(long, 0.0)
     for saving in savings:
         for clause in saving.clauses:

@@ -15,9 +15,9 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnding:
-    """A way in which partial matches at a state end, with estimated shares of the traces with the state's atoms.
+    """An event that ends partial matches at a state, with estimated shares of the traces that have the state's atoms.
 
-    The event occurs in the share ``probability``; in the share ``first`` it precedes all other events that end them.
+    In the share ``probability`` the event occurs; in the share ``first`` it precedes all other events that end them.
     """
 
     condition: FailingCondition
@@ -103,7 +103,7 @@ def _events(condition: FailingCondition) -> frozenset[str]:
 
 
 def _share_before(constraint_set: ConstraintSet, condition: FailingCondition, other: FailingCondition) -> float:
-    """The share of cases in which one condition's last event precedes another's, if both occur."""
+    """The share of cases in which the last event of one condition precedes that of another, if both occur."""
     if constraint_set.comes_before(condition.event_type, other.event_type):
         return 1.0
     return 0.0 if constraint_set.comes_before(other.event_type, condition.event_type) else 0.5

@@ -27,7 +27,8 @@ REPLAY_LIMIT = 20_000  # repeated evaluations of rules, each without one part
 class IdleParts:
     """The constraints that no pattern profits from, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` monitor states were examined; the result is complete if there are no others, and every part was decided.
+    ``visited`` monitor states were examined; the result is complete if no other states exist and every part was
+    decided.
     """
 
     parts: tuple[Part, ...]
@@ -49,7 +50,7 @@ class _Death:
 
 
 def idle_parts(constraint_set: ConstraintSet, queries: Sequence[Query], *, state_limit: int = STATE_LIMIT) -> IdleParts:
-    """Find the constraints without which no more pattern states are alive, leaving out one constraint at a time.
+    """Find the constraints that can be left out, one at a time, without making further pattern states alive.
 
     Constraints that follow from a workflow are not checked, because no person wrote them; the workflow's automaton is
     ignored. At most ``state_limit`` monitor states are visited, those after few events first.
@@ -155,7 +156,7 @@ class _Search:
             yield from self._by_name.get(name, ())
 
     def is_idle(self, part: Part) -> bool:
-        """Whether no more pattern states are alive without the part; False if deciding it took too long."""
+        """Whether leaving out the part makes no further pattern state alive; False if deciding took too long."""
         if not isinstance(part, Rule):
             citing = [death for core, deaths in self._deaths.items() if part in core for death in deaths]
             if citing:
@@ -201,7 +202,7 @@ def _replayed(monitor: Monitor, word: Sequence[EventClass]) -> MonitorState:
 
 
 def _about(constraint_set: ConstraintSet, seen: frozenset[str], remainder: Remainder) -> ConstraintSet:
-    """The relevant parts of a set: their names were seen, are needed by the remainder, or follow from such names."""
+    """The end events of a set, and its orders and clauses over names that follow from seen and needed names."""
     needed = frozenset[str]().union(*(constraint_set.shown_by(atom) for atom in remainder.atoms))
     names = constraint_set.horn_closure(seen | needed)
     return constraint_set.of_parts(

@@ -1,8 +1,8 @@
 """Finds redundant atoms: every conforming trace with the rest of the pattern also has these atoms, in their places.
 
-An atom is called redundant only if two conditions certainly hold. Its type follows from the rest by occurrence
-constraints; and in no conforming trace with the rest does the type precede an atom that must come before, or follow an
-atom that must come later. Events with equal timestamps are assumed to be ordered.
+An atom is called redundant only if two conditions certainly hold. Occurrence constraints derive its type from the rest;
+and in no conforming trace with the rest does the type precede an atom that must come earlier, or follow an atom that
+must come later. Events with equal timestamps are assumed to be ordered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nfa import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantAtom:
-    """An atom whose presence is implied; ``term`` is an index in ``Query.terms``, ``index`` the atom's in the term."""
+    """An atom whose presence is implied: the atom at ``index`` in the term at ``term`` of ``Query.terms``."""
 
     term: int
     atom: Atom
@@ -80,7 +80,7 @@ def _is_implied(pattern: Pattern, term: Term, index: int, outlook: Outlook) -> b
 
 
 def _with_order(term: Term, index: int, after: dict[int, frozenset[int]]) -> Remainder:
-    """The term's atoms, of which the atom at ``index`` has only the order in ``after``."""
+    """The term's atoms in their order, except that the atom at ``index`` is ordered only by ``after``."""
     before = [
         (frozenset[int]() if other == index else needed - {index}) | after.get(other, frozenset())
         for other, needed in enumerate(term.before)

@@ -105,7 +105,7 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 
 class _Search:
-    """Searches for reasons before the first event; a clash explains every remainder that includes its own.
+    """Searches for clashes before the first event; a clash explains every remainder that includes the clash's own.
 
     ``exact`` decides the remainders that the constraints (``outlook``) leave possible.
     """
@@ -194,8 +194,8 @@ def check_set(constraint_set: ConstraintSet) -> tuple[SetWarning, ...]:
     """Look for contradictions in a constraint set, independently of patterns.
 
     Returns:
-        Types that can never occur, sorted; then cycles of order constraints through types that no other constraint
-        keeps apart.
+        Types that can never occur, sorted; then cycles of order constraints, except those with two types that another
+        constraint keeps apart.
 
     Raises:
         ContradictoryConstraints: No trace conforms at all; ``details`` has a minimal clash.
@@ -242,7 +242,7 @@ def _impossible_type(name: str, reason: Clash) -> SetWarning:
 
 
 def _cycles(constraint_set: ConstraintSet) -> list[SetWarning]:
-    """The cycles that contain a hand-written constraint."""
+    """Warnings about the cycles of orders that contain a hand-written constraint."""
     hand_written = constraint_set.own.constraints
     if not any(isinstance(part, Prior) for part in hand_written):
         return []

@@ -110,7 +110,7 @@ def parse_constraints(
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
-    """The canonical form, plain JSON values; ``parse_constraints`` reads it as an equal set.
+    """The canonical form of a constraint set, as plain JSON values; ``parse_constraints`` reads it as an equal set.
 
     A set that was built by hand may lack constraints that follow from its rules; the set that is read back has them.
     """
@@ -213,7 +213,7 @@ def _workflow(value: object, names: NameReader, problems: list[PlacedProblem]) -
 
 
 def _derived(key: str, entry: object, names: NameReader) -> tuple[Part, ...]:
-    """The parts of one entry of a workflow: orders and clauses in one list, end events in the other."""
+    """The parts of one entry of a workflow; among its ``constraints`` only orders and clauses are allowed."""
     parts = _read_entry(entry, names).parts
     if key == _LIST_KEY and any(isinstance(part, Rule | End) for part in parts):
         raise Misread(
@@ -296,7 +296,7 @@ def _count(value: object) -> int | None:
 
 
 def _split(text: str) -> tuple[str, list[object]]:
-    """Kind and names in the text form."""
+    """The kind and the names of a constraint in text form."""
     kind, bracket, arguments = text.strip().partition("(")
     if not bracket or not arguments.endswith(")"):
         raise Misread(f'write a constraint as "prior(A, B)", got {excerpt(text)}')

@@ -29,7 +29,7 @@ class Verbatim:
 
 
 class Misread(Exception):
-    """A problem, before its place in the document is known."""
+    """A problem in a document, whose place is not known yet."""
 
 
 PlacedProblem: TypeAlias = tuple[DocumentPath, str]

@@ -40,7 +40,7 @@ class Template:
 
     @property
     def form(self) -> str:
-        """An example of its written form."""
+        """An example of a constraint that is written with this template."""
         letters = "ABC"[: max(self.fewest, 3 if self.most is None and self.name != "end" else 0)]
         return f"{self.name}({', '.join([*(['2'] if self.count else []), *letters])})"
 
@@ -82,7 +82,7 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """A translation to the rule of a kind, after the order and Horn constraints that follow from it."""
+    """A translation to the order and Horn constraints that follow from the rule of a kind, and then the rule."""
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),
@@ -148,7 +148,7 @@ _BY_OTHER_KEY = {_key(other): (_BY_KEY[_key(name)], count) for other, (name, cou
 
 
 def template_of(name: str) -> tuple[Template, int | None] | None:
-    """The template of a name, with its number if the name contains one: ``at most one``, ``existence3``.
+    """The template that a name means, and the number in the name, if any: ``at most one``, ``existence3``.
 
     Case, spaces, hyphens and underscores are ignored.
     """

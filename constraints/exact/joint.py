@@ -24,7 +24,7 @@ _Place: TypeAlias = tuple[int, int]  # state of the process, names that orders a
 class JointSearch:
     """Searches for words that complete a trace of the process and keep the rules, orders and clauses.
 
-    If events with equal timestamps are unordered, orders and ends are ignored, because they do not follow the word. A
+    If events with equal timestamps are unordered, orders and ends are ignored, because a word does not decide them. A
     search of more than ``max_steps`` steps is given up, and its remainder is assumed to be possible; ``given_up``
     counts these searches.
     """

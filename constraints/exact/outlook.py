@@ -1,7 +1,7 @@
 """The outlook in exact mode: possible continuations under the workflow's automaton and the hand-written constraints.
 
-A state is that of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state prepended
-to its places (constraint-aware CEP, section 6.2). The end of the process is the automaton's.
+A monitor state is that of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state
+prepended to its places (constraint-aware CEP, section 6.2). The automaton decides where the process ends.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ExactOutlook:
         return self.own.constraint_set.types | frozenset(self.automaton.letters)
 
     def own_state(self, state: MonitorState) -> MonitorState:
-        """The part of a state for the hand-written constraints."""
+        """The part of a monitor state that belongs to the hand-written constraints."""
         return replace(state, places=state.places[1:])
 
     def allowed(self, state: MonitorState) -> tuple[str, ...]:

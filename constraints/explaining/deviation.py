@@ -122,7 +122,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 
 def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
-    """A minimal clash of the kind that the reasoner names; if several last chances have passed, the shortest clash."""
+    """A minimal clash of the reasoner's kind; the shortest one if several required names can no longer come."""
     constraint_set = outlook.constraint_set
     occurrence = [part for part in constraint_set.constraints if not isinstance(part, Prior)]
     reasoner, (seen, settled) = outlook.reasoner, outlook.masks(after)
@@ -142,7 +142,7 @@ def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
 
 
 def _later(part: Part) -> str | None:
-    """The name after which a part of a set forbids others; None if it forbids none by order."""
+    """The name after which an order or end event forbids others; None for other parts."""
     return part.later if isinstance(part, Prior) else part.type if isinstance(part, End) else None
 
 

@@ -122,7 +122,7 @@ def explain_impossible(
 def explain_clash(
     outlook: Outlook, remainder: Remainder, seen: Seen, event: EventClass, settled: Seen | None = None
 ) -> Explanation | None:
-    """``explain_impossible`` by order and occurrence alone; ``seen`` includes the names of the event."""
+    """As ``explain_impossible``, by order and occurrence alone; ``seen`` includes the names of the event."""
     clash = find_clash(outlook.constraint_set, seen, remainder, settled, reasoner=outlook.reasoner)
     if clash is None:
         return None

@@ -20,7 +20,7 @@ _Place: TypeAlias = tuple[MonitorState, int]  # monitor state, index of a patter
 def rule_endings(
     query: Query, constraint_set: ConstraintSet, limit: int = WALK_LIMIT
 ) -> Iterator[tuple[PatternState, Explanation]]:
-    """For each pattern state, the events at which rules end partial matches, each once, after the fewest events.
+    """For each pattern state, the events at which rules end partial matches; each event once, after the fewest events.
 
     At most ``limit`` monitor states are visited.
     """

@@ -86,7 +86,7 @@ def least(masks: Iterable[int]) -> list[int]:
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:
-    """For each node itself and all nodes after it, as bits of places; None if the nodes are cyclic."""
+    """For each node, the node itself and all nodes after it, as bits of places; None if the nodes are cyclic."""
     following = [0] * len(nodes)
     for later, node in enumerate(nodes):
         for earlier, other in enumerate(nodes):

@@ -155,7 +155,7 @@ class BitTables:
 
     @property
     def rules(self) -> BitRules:
-        """Everything except the goals, as masks."""
+        """The start state and the consequences of names, orders and clauses as masks; goals are separate."""
         return BitRules(
             start=self._start,
             requires=tuple(self._requires),
@@ -185,7 +185,7 @@ class BitTables:
         return self._goals[key]
 
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
-        """The least sets of names that make a goal impossible once they are certain; the empty set: in any case."""
+        """The least sets of names that, once certain, make a goal impossible; the empty set if it is so in any case."""
         if self._is_contradictory(implies):
             return [0]
         atoms = [

@@ -176,10 +176,9 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Whether death is monotone: a dead state stays dead as the trace continues, and states that bind less are dead
-        too.
+        """Whether a dead state of a term stays dead as the trace continues, and makes all states that bind less dead.
 
-        Not if the term has NOTs, whose gaps may close or open later, nor if dead states may be missed.
+        False if the term has NOTs, whose gaps may close or open later, or if dead states may be missed.
         """
         return self._outlook.is_exact and not query.terms[term].absences
 

@@ -20,9 +20,9 @@ NOWHERE = -1
 class ProcessAutomaton:
     """The complete traces that a process allows, and thereby their prefixes.
 
-    From every state some accepting state can be reached, so an event without a transition is the first that no complete
-    trace has there. ``workflows`` builds it minimal, with states numbered in the order of a breadth-first walk over the
-    sorted letters: automata of one language over one alphabet are equal.
+    From every state some accepting state can be reached, so a trace leaves the process exactly at the first event
+    without a transition. ``workflows`` builds it minimal, with states numbered in the order of a breadth-first walk
+    over the sorted letters: automata of one language over one alphabet are equal.
 
     Attributes:
         letters: Event types, sorted; the process emits no others.

@@ -27,8 +27,8 @@ Distances = NDArray[np.int32]  # one number of events for each state; -1: unreac
 class Language:
     """The language of a process, with the rules for its unknown types and for the end of its traces.
 
-    A trace may end in ``accepting`` states, (states,); from ``completable`` states, (states,), some trace can end.
-    Events of types that the process does not emit may come at any time until the trace is over. With
+    ``accepting`` and ``completable``, (states,), are masks of the states in which a trace may end, and from which it
+    can still end. Events of types that the process does not emit may come at any time until the trace is over. With
     ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere; nothing follows the types
     in ``ends``. ``known`` are the types that events have; None: any.
     """
@@ -77,7 +77,7 @@ class Language:
         return completions
 
     def can_end(self, state: int, remainder: Remainder, bound: int) -> bool:
-        """Whether a trace may be over in a state, with some atoms of a remainder bound."""
+        """Whether a trace may be over in a state, which also requires that all atoms of the remainder are bound."""
         return bool(self.accepting[state]) and bound == (1 << len(remainder.atoms)) - 1
 
     def has_free(self, event_type: str) -> bool:
@@ -100,11 +100,11 @@ class Language:
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
     def back(self, targets: Vector, codes: frozenset[int]) -> Vector:
-        """The states from which one event of some columns leads to a wanted state and the trace continues."""
+        """The states from which an event of one of the columns leads to a wanted state and the trace continues."""
         return self._back(targets, codes - self._end_codes)
 
     def back_from_end(self, codes: frozenset[int]) -> Vector:
-        """The states from which one event of some columns ends a trace for good."""
+        """The states from which an event of one of the columns ends a trace for good."""
         return self._back(self.accepting, codes & self._end_codes)
 
     def _back(self, targets: Vector, codes: frozenset[int]) -> Vector:
@@ -115,7 +115,7 @@ class Language:
         return states
 
     def distances(self, targets: Vector, without: frozenset[str]) -> Distances:
-        """The number of events to a wanted state.
+        """For each state, the number of events to a wanted state.
 
         Only events count that do not end the trace and whose types are not in ``without``.
         """
@@ -175,7 +175,7 @@ class Completions:
         return max(1, len(self._by_mask)) * len(self._language.automaton)
 
     def of(self, bound: int) -> Vector:
-        """The mask of states from which the rest can complete; ``bound`` is closed under predecessors."""
+        """The mask of states from which the unbound atoms can complete; ``bound`` is closed under predecessors."""
         return self._by_mask[bound] >= 0 if self._is_whole else self._alone(bound)
 
     def has(self, state: int, bound: int) -> bool:
@@ -209,7 +209,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """The number of events to a binding event or the end, over events that bind nothing and are not forbidden."""
+        """For each state, the number of events to a binding event or the end, by allowed events that bind nothing."""
         language = self._language
         gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
         forbidden = frozenset(gap.type for gap in gaps)

@@ -18,10 +18,11 @@ _Item = TypeVar("_Item")
 class Clash:
     """A minimal clash: without any one constraint, atom or gap, the rest is possible.
 
-    The atoms of ``remainder`` cannot come, also because of its gaps; it is empty if no trace can continue.
+    The atoms of ``remainder`` cannot come, in part because of its gaps; an empty remainder means that no trace can
+    continue.
 
     Attributes:
-        reason: The reason of the reasoner; None for a clash with rules, or with a workflow.
+        reason: The reason that the reasoner gives; None for a clash with rules, or with a workflow.
         constraints: Requirements first; the constraint that cannot be kept comes last. Rules follow the constraints
             that exclude the events that the rules need. With a workflow, the hand-written constraints that take part.
         events: Names already seen that take part, as far as they are known.
@@ -77,7 +78,7 @@ def find_clash(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question that is decided repeatedly, under different parts of a set."""
+    """The question whether remainders are alive after some names, decided repeatedly under different parts of a set."""
 
     reasoner: Reasoner
     constraint_set: ConstraintSet
@@ -98,7 +99,7 @@ class _Question:
         return self.reasoner.names(self.reasoner.goal(remainder).needed)
 
     def without(self, name: str) -> _Question:
-        """The question as if a name had not been seen."""
+        """The question for a trace that has not shown a name."""
         names = {name, *(other for other, implied in self.constraint_set.implied.items() if name in implied)}
         settled = None if self.settled is None else self.settled - names
         return replace(self, seen=self.seen - names, settled=settled)
@@ -130,8 +131,8 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
 def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list[Part]:
     """Constraints with all consequences of the names ``names``, sorted by the number of requirements that lead to each.
 
-    Each required name is derived once, in the fewest steps. At equal distance the simpler reason comes first: the trace
-    is over, never, no longer.
+    Each required name is derived once, in the fewest steps. At equal distance, end events and clauses come before
+    orders.
     """
     distances, derivation = _derivation(constraint_set, names)
     exclusions = [

@@ -130,7 +130,8 @@ class Outlook:
     def _with_required(self, state: MonitorState, remainder: Remainder) -> Iterator[Remainder]:
         """The remainder with an atom for each name that its atoms and the trace still require.
 
-        Nothing, if no name is required, there would be more than ``MAX_JOINT`` atoms, or the outlook is not exact.
+        Yields nothing if no name is required, if there would be over ``MAX_JOINT`` atoms, or if the outlook is not
+        exact.
         """
         constraint_set, needed = self.constraint_set, remainder.types
         required = sorted(constraint_set.horn_closure(state.seen | needed) - state.seen - needed)

@@ -51,7 +51,7 @@ class Goal(NamedTuple):
 
 
 class Reasoner:
-    """Decides which continuations conform to one constraint set; values of the set alone are computed once."""
+    """Decides which continuations conform to one constraint set; what depends on the set alone is computed once."""
 
     def __init__(self, constraint_set: ConstraintSet) -> None:
         self._set = constraint_set
@@ -246,7 +246,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """``can_be_ordered`` for nodes; here masks are sets of nodes, in which atoms have the same bits."""
+        """As ``can_be_ordered``, for nodes; masks are sets of nodes here, and atoms keep their bits."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))

@@ -58,7 +58,7 @@ class RuleAutomaton:
 
     @property
     def counts_every_event(self) -> bool:
-        """Whether an event that shows none of its names can move it, as with ``chain response``."""
+        """Whether an event that shows no name of the rule can move the automaton, as with ``chain response``."""
         return any(row[0] != place for place, row in enumerate(self.table))
 
     def letter(self, event_names: frozenset[str]) -> int:

@@ -23,8 +23,8 @@ Step: TypeAlias = Callable[[int, int], int]  # from place and letter to the next
 class Machine:
     """A template as a function; places are whole numbers, and ``BROKEN`` is never left.
 
-    ``step`` leads from place and letter to the next place, but never from ``BROKEN``; ``stops`` is whether a finished
-    trace in a place keeps the rule.
+    ``step`` gives the next place after a letter and is not called at ``BROKEN``; ``stops`` is whether a finished trace
+    in a place keeps the rule.
     """
 
     start: int

@@ -39,7 +39,7 @@ class Company(Protocol):
 class WordSearch:
     """A search for a word of some kinds of events that keeps the rules and binds a remainder.
 
-    ``wanted`` are, for each rule, the places in which the trace may end; ``company`` follows the events too.
+    ``end_places`` are, for each rule, the places in which the trace may end; ``company`` follows the events too.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class WordSearch:
         ]
 
     def is_reachable(self, places: Places, max_steps: int, *, beside: Hashable = None, bound: int = 0) -> bool | None:
-        """Whether a word exists; None if the search would take more than about ``max_steps`` steps of rules.
+        """Whether a word from ``places`` exists; None if the search takes more than about ``max_steps`` steps of rules.
 
         ``beside`` is the place of the company, if any; ``bound`` are the atoms that are bound already, as bits. States
         nearest to the end are examined first, so a word is mostly found soon.

@@ -30,7 +30,7 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The pattern states of a partition that an automaton state still needs; none if both members are empty.
+    """The pattern states of a partition that an automaton state still needs; it needs none if both members are empty.
 
     ``state`` is the pattern state that must be able to complete; None if the partition's own atoms are all bound. For
     each of the partition's ORs, one of the alternatives in ``choices`` must be able to complete, too.
@@ -40,7 +40,7 @@ class Remaining:
     choices: tuple[tuple[Remaining, ...], ...]
 
     def states(self) -> Iterator[PatternState]:
-        """Every pattern state that is needed, first the partition's own."""
+        """The pattern states in this tree: that of the partition itself, then those of its alternatives."""
         if self.state is not None:
             yield self.state
         for choice in self.choices:
@@ -53,15 +53,16 @@ class GuardView:
     """A pattern's automaton as a guard sees it.
 
     Attributes:
-        pattern_states: For each state of the automaton, the pattern states that it represents: a complete one if a
-            trailing NOT is still pending.
-        free_terms: For each state of the automaton, the terms that need no further event and that nothing known to a
-            guard can undo.
-        remaining: If the query has partitions, what each state of the automaton needs of them; otherwise empty.
+        pattern_states: For each state of the automaton, the pattern states that it represents. A pattern state with all
+            atoms bound is included only if its term has a trailing NOT.
+        free_terms: For each state of the automaton, its terms with all atoms bound and without a trailing NOT; no guard
+            can rule them out.
+        remaining: If the query has partitions, the pattern states that each state of the automaton still needs to
+            complete; otherwise empty.
         negations: The steps of trailing NOTs, with and without condition and limit, in the order of the text, without
             duplicates.
         terms_of_state: (states,) uint32, the terms of each state of the automaton: term ``n`` is bit ``n``, and all
-            terms from the 30th on share a bit. Partitions are one term.
+            terms from the 30th on share a bit. All partitions together count as one term.
     """
 
     query: Query
@@ -98,11 +99,11 @@ class GuardView:
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The states that can still complete, from a guard's answers in the order of ``query.states``."""
+        """A mask of the automaton's states that can still complete, by a guard's answers for ``query.states``."""
         return np.not_equal(self.live_terms(of_query), 0)
 
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """For each state, the terms in which it can still complete, as bits of ``terms_of_state``."""
+        """The terms, as in ``terms_of_state``, in which each state of the automaton can still complete."""
         if self.remaining:
             is_live_state = [
                 bool(free) or self._can_complete(remaining, of_query)
@@ -115,9 +116,8 @@ class GuardView:
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
         """The first pattern state of an automaton state that could complete before an event and cannot after it.
 
-        ``before`` and ``after`` are a guard's answers in the order of ``query.states``. Bit tables may notice a death
-        late. Then no pattern state could complete before the event, and the result is the first one that cannot
-        complete afterwards.
+        ``before`` and ``after`` are a guard's answers in the order of ``query.states``. If bit tables detect a dead
+        pattern state late, none dies at this event; then the result is the first dead one.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])
@@ -201,7 +201,7 @@ def term_bit(term: int) -> int:
 
 
 class _Alternatives:
-    """The alternatives of the parts of a pattern; those of unbegun and finished parts are cached.
+    """Computes the alternatives of a pattern's parts; caches those of parts that have not begun or are finished.
 
     If ``coarse``, a guard knows only the last iteration of each repetition.
     """
@@ -274,7 +274,7 @@ class _Alternatives:
 
 
 def _joined(alternatives: Iterable[list[Part]]) -> list[Part]:
-    """All combinations of one alternative of each part; a combination is again one alternative."""
+    """All combinations of one alternative of each part; each combination is merged into one alternative."""
     return [
         (frozenset().union(*(keys for keys, _ in parts)), frozenset().union(*(bound for _, bound in parts)))
         for parts in product(*alternatives)

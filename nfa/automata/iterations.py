@@ -13,7 +13,7 @@ MAX_REASONED = 100  # steps, with repetitions written out
 
 
 def count_steps(node: Node) -> int:
-    """Number of steps that a match must have in a part, with repetitions written out."""
+    """Number of required steps of a part, with repetitions written out; the steps of alternatives are added up."""
     match node:
         case Atom():
             return 1
@@ -29,5 +29,5 @@ def is_coarse(event: Node) -> bool:
 
 
 def reasoned(node: Repeat, *, coarse: bool) -> range:
-    """The iterations that a guard knows, from 0."""
+    """The iterations of a repetition that a guard knows, numbered from 0."""
     return range(max(node.min - 1, 0) if coarse else 0, node.min)

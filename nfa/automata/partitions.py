@@ -2,8 +2,8 @@
 
 A partition needs its own atoms and those of the partitions around it, in order. It fails if these atoms cannot be
 completed, or if all alternatives of one of its ORs fail. The number of partitions is linear in the size of the pattern.
-Partitions are judged independently, so the method is sound, but not complete: partitions that only exclude each other
-all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
+Partitions are judged independently. So a partition that fails is really dead, but partitions that exclude each other
+may all count as possible. NOTs are ignored. Source: C-CEP, disjunction (constraint-aware CEP, section 5).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _Way = tuple[tuple[int, bool], ...]
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
     """The partitions of a pattern and their states.
 
-    If judging each partition together with those around it would take more than ``max_states`` states, each is judged
-    alone; a pattern with still more states is refused.
+    Each partition is judged together with the partitions around it, or alone if that takes more than ``max_states``
+    states. A pattern that needs more states even then is refused.
     """
     reader = _Reader.over(pattern, None)
     for has_around in (True, False):
@@ -41,14 +41,17 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The progress of all partitions: bound atoms (all of a finished OR), and partitions that a sibling ruled out."""
+    """The atoms that are bound in any partition, and the partitions that were not chosen at an OR that has begun.
+
+    All alternatives of a finished OR count as bound.
+    """
 
     bound: frozenset[AtomKey]
     closed: frozenset[int]
 
 
 def partition_progress(pattern: Pattern, progress: Progress) -> PartitionProgress:
-    """Translate progress through a pattern's tree into progress of its partitions."""
+    """Translate progress through a pattern's tree into the bound atoms and closed partitions."""
     reader = _Reader.over(pattern, progress)
     return PartitionProgress(frozenset(reader.bound), frozenset(reader.closed))
 
@@ -88,7 +91,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Reader:
-    """One walk through a pattern's tree; partitions are numbered in the order of the walk."""
+    """Collects the partitions of a pattern in one walk through its tree; they are numbered in the order of the walk."""
 
     numbers: dict[int, int]
     coarse: bool
@@ -142,7 +145,7 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """The atoms of each partition, with or without those around it, in the order of the text."""
+        """The term of each partition: its atoms, with or without those of partitions around it, in text order."""
         terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)

@@ -1,8 +1,8 @@
-"""One pattern as an automaton: progress values as states, ways to bind an event as transitions.
+"""One pattern as an automaton: progress values are its states, ways to bind an event its transitions.
 
 A *slot* represents one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
 closed by an event that the gap does not allow. Binding an event reopens the slots after it and leaves those of parallel
-branches unchanged. These effects are computed once, here, so that a run is a few words of bits.
+branches unchanged. All this is computed here in advance, so that a run only needs a few words of bits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROOT = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A transition from state to state that binds one event; ``step`` has the rest of its data.
+    """A transition between two states that binds one event; ``step`` has the details of the binding.
 
     Attributes:
         slot: The gap before the event; -1 if nothing is bound before.
@@ -49,7 +49,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Trailing conditions of a complete match: NOTs, and slots of GREEDY that must not be able to take an element."""
+    """Trailing conditions of a complete match: NOTs, and slots of GREEDY repetitions that no event may extend."""
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]
@@ -83,13 +83,13 @@ class PatternAutomaton:
 
     @property
     def goes_on(self) -> tuple[bool, ...]:
-        """By state, whether it has an outgoing transition."""
+        """For each state, whether it has an outgoing transition."""
         sources = {transition.source for transition in self.transitions}
         return tuple(state in sources for state in range(len(self.states)))
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """By state, the least number of bound events."""
+        """For each state, the least number of events that a partial match in it has bound."""
         depths = [0] * len(self.states)
         for transition in self.transitions:  # sources come in breadth-first order
             if transition.target and not depths[transition.target]:
@@ -161,7 +161,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """The slot of each row: one per atom and gap, or per variant of the gap's NOTs if a state has several."""
+    """The slot of each row: one for each atom and gap; if the gap's NOTs differ within a state, one per variant."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []

@@ -5,12 +5,14 @@ A *progress* is a plain value per node of the tree: ``None`` while nothing below
 - ``True`` for an atom,
 - ``(item, progress)`` for a sequence: the current item; earlier items are finished or skipped,
 - ``(alternative, progress)`` for an OR,
-- ``(entry, progresses)`` for an AND, with the edge by which it was entered,
-- ``(iterations, progress, turn)`` for a repetition: the iterations finished before the current one, counted only as far
-  as states differ; and, if the same gap of two iterations may be pending at once, which of the two it is.
+- ``(entry, progresses)`` for an AND: the edge by which the AND was entered, and the progress of each branch,
+- ``(iterations, progress, turn)`` for a repetition: the number of finished iterations, counted only as far as it makes
+  a difference; the progress of the current iteration; and 0 or 1 in turn by iteration, if the gaps before two
+  iterations may be pending at once, otherwise 0.
 
 So AND is the shuffle of its branches, and a repetition a loop. The edges (the gap conditions between neighbours) follow
-``docs/semantics.md``, edges: prefixes move in to the first bound item, NOTs move out to the gap.
+``docs/semantics.md``, edges: the mode and limit before a part apply to its first bound item, and a NOT at an end of a
+part applies to the gap there.
 """
 
 from __future__ import annotations
@@ -216,7 +218,7 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """Exits that a skipped item adds to the gap."""
+        """Exits that a sequence item without a bound event (skipped, or a NOT) adds to the gap."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)
@@ -327,7 +329,7 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Whether a branch may still begin after the part could end: an AND with an optional branch."""
+        """Whether an optional branch of an AND may begin after the part could already end."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True
@@ -367,12 +369,12 @@ class Outline:
 
 
 def _combined(parts: Iterable[Iterable[Exit]]) -> tuple[Exit, ...]:
-    """The combined exits of several consecutive parts: one alternative of each."""
+    """The exits of several consecutive parts: every combination of one exit of each part."""
     return _least([reduce(Exit.plus, combination, Exit()) for combination in product(*parts)])
 
 
 def _least(exits: Iterable[Exit]) -> tuple[Exit, ...]:
-    """Exits without duplicates, and without exits that demand more than another one."""
+    """The exits without duplicates, and without exits that demand strictly more than another exit."""
     distinct_exits = tuple(dict.fromkeys(exits))
     return tuple(
         candidate

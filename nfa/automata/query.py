@@ -23,8 +23,8 @@ AtomKey = tuple[int, tuple[int, ...], str]
 class Absence:
     """A NOT without condition: no event of ``atom`` lies between the last of some atoms and the first of others.
 
-    ``after`` and ``before`` are the indices of these atoms. Without ``after`` the absence begins with the trace,
-    without ``before`` it lasts until the trace ends.
+    ``after`` and ``before`` are the indices of these two groups of atoms. If ``after`` is empty, the absence begins
+    with the trace; if ``before`` is empty, it lasts until the trace ends.
     """
 
     atom: Atom
@@ -39,7 +39,7 @@ class Term:
     Attributes:
         atoms: Atoms in the order of the text, of one type each; other members refer to an atom by its index here.
         before: ``before[i]`` holds the atoms that must be bound before atom ``i`` (transitively closed).
-        keys: Origin of each atom; not part of equality.
+        keys: For each atom, its place in the pattern; ignored when terms are compared.
         absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
     """
 
@@ -80,10 +80,10 @@ class PatternState:
 class Partition:
     """The atoms of a part of a pattern outside the ORs of the part.
 
-    The partition's term also has the atoms of the parts around it.
+    The partition's term may also have the atoms of the partitions around it; see ``build_partitions``.
 
     Attributes:
-        own: Indices, in the term of the same number, of the atoms that no partition around this one has.
+        own: Indices of the atoms, in the partition's term, that belong to no partition around this one.
         choices: For each OR directly within the partition, the numbers of the partitions that are its alternatives.
     """
 
@@ -96,12 +96,13 @@ class Query:
     """A pattern in the form that guards reason about.
 
     Attributes:
-        terms: The alternatives; with partitions, the atoms of each partition together with those around it.
+        terms: The alternatives; with partitions, one term for each partition.
         states: Every *incomplete* state of every term, the empty one included, ordered by term, number of bound atoms,
             then bound atoms; followed by the complete state of a trailing term, whose atoms are all bound while a
-            forbidden event may still come. For a partition, the states in which an atom of its own is missing. A
-            guard's answers are in this order.
-        partitions: The partitions that replace too many alternatives; the first is the whole pattern. Otherwise empty.
+            forbidden event may still come. For a partition, only states in which an own atom is missing. A guard's
+            answers are in this order.
+        partitions: If there are too many alternatives, the partitions that replace them, the first for the whole
+            pattern; otherwise empty.
     """
 
     pattern: Pattern
@@ -117,9 +118,9 @@ class Query:
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:
-        """Whether the whole pattern can complete, given whether each term can.
+        """Whether the whole pattern can complete; ``is_live`` has for each term whether the term can complete.
 
-        Exact for alternatives. With partitions it may be a false positive: each is judged without its siblings.
+        Exact for alternatives. With partitions the answer may be wrongly true, as each is judged without its siblings.
         """
         if not self.partitions:
             return any(is_live)

@@ -1,4 +1,4 @@
-"""Conversion of syntax trees to query graphs: OR distributes over everything, the rest is a partial order."""
+"""Conversion of syntax trees to query graphs: one term, partially ordered, for each combination of OR alternatives."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """Terms and states of a pattern with checked scopes, or its partitions if there are too many of either.
+    """The query graph of a pattern with checked scopes; with partitions if there are too many terms or states.
 
-    ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. Refused (``too-large``) if the partitions have
-    more states, or the repetitions written out more steps.
+    ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
+    its partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
     """
     pattern = over_events(pattern)
     if count_steps(pattern.event) > max(max_states, MAX_STATES):
@@ -57,7 +57,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The context of a part: atom numbers by identity, the iterations around it, whether only the last are known."""
+    """The context of a part: atom numbers by ``id``, the iterations around it, and whether the pattern is coarse."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -72,8 +72,8 @@ class _Piece:
     """One alternative of a part.
 
     Attributes:
-        first: Atoms of which the first is the part's first event; None if another event may be first.
-        last: Atoms of which the last is the part's last event; None if another event may be last.
+        first: Atoms, the earliest of which is the part's first event; None if another event may be first.
+        last: Atoms, the latest of which is the part's last event; None if another event may be last.
         leading: NOTs in force on the gap before the part.
         trailing: NOTs in force on the gap after the part.
     """
@@ -92,7 +92,7 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """The term of a whole pattern. Outer NOTs are left out if the pattern has a window, as they end with the window."""
+    """The term of a whole pattern. With a window, outer NOTs are left out, because they end with the window."""
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]

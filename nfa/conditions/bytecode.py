@@ -1,7 +1,7 @@
 """Programs for conditions between steps, the event columns that the programs read, and memory to run them.
 
-``nfa.kernels.conditions`` defines the instructions. A program is plain data: it stays valid as long as its columns and
-texts keep their numbers.
+``nfa.kernels.conditions`` defines the instructions. A program is plain data, which stays valid as long as the numbers
+of the columns and texts that it reads do not change.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class CompiledCondition:
 class ConditionCompiler:
     """Writes the programs of several conditions one after another.
 
-    ``columns`` numbers the columns that the conditions read, ``texts`` the texts of their literals. The numbers of the
-    literals must be retained; see ``literal_texts``.
+    ``columns`` numbers the columns that the conditions read, ``texts`` the texts of their literals. These texts must
+    stay in the pool; see ``literal_texts``.
     """
 
     def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
@@ -161,11 +161,11 @@ class ConditionCompiler:
 
     @property
     def literal_texts(self) -> NDArray[np.int64]:
-        """Numbers of the texts in the programs."""
+        """Numbers of the texts that the programs contain, ascending, without duplicates."""
         return np.unique(np.array([self._words[place] for place in self._text_places], np.int64))
 
     def renumber_texts(self, renumbering: NDArray[np.int64]) -> None:
-        """Follow a compaction of the texts, which keeps all texts of programs; fetch ``code`` again afterwards."""
+        """Replace the numbers of texts after the pool was compacted; fetch ``code`` again afterwards."""
         numbers = [int(renumbering[self._words[place]]) for place in self._text_places]
         if DROPPED in numbers:
             raise ValueError("a text that a condition holds was dropped")
@@ -181,7 +181,7 @@ class ConditionCompiler:
         return CompiledCondition(start=start, end=len(self._words), depth=depth)
 
     def _write(self, expression: Expression, scope: ConditionScope | _EventScope) -> int:
-        """Append the instructions of an expression; returns the number of places that they need on the stack."""
+        """Append the instructions of an expression; returns the stack depth that they need."""
         match expression:
             case Literal():
                 return self._write_constant(expression.value)
@@ -291,7 +291,7 @@ class ConditionCompiler:
         return 1 + self._write_body(place, 4, argument, _EventScope(alias, scope.own))
 
     def _write_body(self, place: int, operand: int, argument: Expression, scope: _EventScope) -> int:
-        """Write the program for one event after the instruction at ``place``; its length becomes the operand."""
+        """Append an argument's program for one event, and write its length into the instruction at ``place``."""
         start = len(self._words)
         depth = self._write(argument, scope)
         self._words[place + operand] = (len(self._words) - start) // WIDTH
@@ -345,8 +345,8 @@ class ConditionCompiler:
 def new_stack(depth: int, nodes: int) -> Stack:
     """Memory for programs that need at most ``depth`` places on the stack.
 
-    A further place counts the values that conditions read. ``nodes`` is at least the length of the longest chain, for
-    example the number of all nodes.
+    ``values`` has one more place, which counts the values that conditions read. ``nodes`` is at least the length of the
+    longest chain, for example the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(

@@ -1,7 +1,7 @@
-"""The listening of patterns: to every event of a type, or only to events in some cells of a filter index.
+"""Which events a pattern listens to: every event of a type, or only events in some cells of a filter index.
 
-A pattern's steps of one type are put under a filter if all of them have one in the same dimension. An event for which
-none of the filters holds then concerns no step of the pattern. The filter's comparison need not be tested again.
+A pattern's steps of one type are put under a filter if each of them has a filter in the same dimension. An event for
+which none of these filters holds concerns no step of the pattern. The filter's comparison need not be tested again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TypeCode = int
 class StepsOfType:
     """The steps of a pattern, at least one, that bind or forbid events of a type.
 
-    If ``is_apart``, each step may be under its own constants, because nothing else in the pattern depends on events.
+    If ``is_apart``, each step may listen to its own constants only, as an event that no step takes has no effect.
     """
 
     pattern: int
@@ -125,7 +125,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """The constants under which the index has each step; of bounds, the weakest one for all steps."""
+    """The constants under which the index has each step; for bounds, the weakest bound serves all steps."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -44,7 +44,7 @@ def deadline_of(business: BusinessTime) -> Call:
 
 
 def of_each_event(call: Call) -> Expression:
-    """A duration between the times of two events as a difference of functions of one event; other calls unchanged."""
+    """A business duration between two events, rewritten over functions of one event each; other calls unchanged."""
     if call.name != BUSINESS_DURATION.name or event_of(call) is not None:
         return call
     begin, end, calendar = call.arguments
@@ -123,7 +123,7 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """A function that evaluates deadlines; null for amounts below 1 and deadlines beyond the calendar."""
+    """A function that computes deadlines with ``add``; null for amounts below 1 and deadlines beyond the calendar."""
 
     def deadlines_of(
         hours: BusinessHours, times: Values, amounts: Values
@@ -147,7 +147,7 @@ _OF_CALENDARS: Mapping[str, Callable[..., tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _key_column(values: Values) -> pa.Array:
-    """The values as keys: texts, or whole numbers; others are null."""
+    """The values as keys of a table: texts or whole numbers; null for other values."""
     if values.arrow is not None:
         return values.arrow
     if (values.kinds == INTEGER).all():

@@ -62,7 +62,7 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """The alias of a step in every match (otherwise all aliases), and whether the step may bind several events."""
+    """The alias of a step that every match binds, or else all aliases; each with whether it may bind several events."""
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]
     best = min(sure, key=lambda step: step[1], default=None)
@@ -84,7 +84,7 @@ def _steps(node: Node, *, is_sure: bool, is_group: bool) -> Iterator[tuple[str, 
 
 
 def _changed(node: Node, row: str) -> Node:
-    """A part of the event whose conditions read columns of the row as attributes of the current event."""
+    """A part of the pattern whose conditions read columns of the row as attributes of the current event."""
     match node:
         case Atom():
             return _changed_atom(node, row)

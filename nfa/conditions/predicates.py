@@ -47,7 +47,7 @@ ALWAYS = 0  # row of the condition that is true for every event
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A column of lists, by path."""
+    """A column whose values are lists, given by the path of the attribute."""
 
     path: Path
 
@@ -86,7 +86,7 @@ class PredicateTable:
         return cls(rows)
 
     def row_of(self, atom: Atom) -> int:
-        """Row of one of the steps; ``ALWAYS`` if its condition has no unary part."""
+        """The row of a step's unary condition in the result of ``evaluate``; ``ALWAYS`` if the step has none."""
         unary, _ = split_condition(atom)
         return ALWAYS if unary is None else self.rows[_sorted_types(atom), unary]
 
@@ -203,7 +203,7 @@ def read_path(item: Any, path: Path) -> Any:
 
 
 def source_of(expression: Expression) -> Source | None:
-    """The column of stored values that an attribute, or a function of ``OF_EVENT``, reads; None for others."""
+    """The column of stored values that an attribute or a function of ``OF_EVENT`` reads; None for other expressions."""
     match expression:
         case Attribute():
             return expression.path
@@ -226,7 +226,7 @@ def sources_of(expression: Expression) -> Iterator[Source | Elements]:
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
-    """The column of an expression's value: stored values, or a function of one event; None if there is no column."""
+    """The column from which an expression is read: stored values, or a function of one event; None: no column."""
     source = source_of(expression)
     if (
         source is None
@@ -257,7 +257,7 @@ def leaves_of(expression: Expression) -> Iterator[Leaf]:
 
 
 def evaluate(expression: Expression, columns: Columns, size: int) -> Values:
-    """The values of an expression on ``size`` rows; it has no alias and reads the current event only."""
+    """The values on ``size`` rows of an expression without aliases, which reads the current event only."""
     match expression:
         case Literal():
             return Values.of_constant(expression.value, size)
@@ -290,7 +290,7 @@ def evaluate_with_tables(
     tables: Tables | None,
     times_us: NDArray[np.int64] | None = None,
 ) -> Values:
-    """As ``evaluate``, but lookups read tables at the given times; their values are added to ``columns``."""
+    """As ``evaluate``, but lookups read tables at the given times; the values of lookups are added to ``columns``."""
     for lookup in lookups_of(expression):
         columns[lookup] = looked_up(lookup, tables, lambda key: evaluate(key, columns, size), size, times_us)
     return evaluate(expression, columns, size)

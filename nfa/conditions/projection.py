@@ -41,16 +41,16 @@ def project(
 
 
 def values_in_matches(expression: Expression, matches: Sequence[Bound], tables: Tables | None = None) -> list[Scalar]:
-    """The value of an expression for each of some matches; every reference in it has an alias, and null is None.
+    """The value of an expression for each of some matches, None for null; every reference in it must have an alias.
 
-    A plain reference reads the alias' last event. Aggregates of several aliases, and ``prev``, have no value here.
+    A plain reference reads the alias' last event. Aggregates over several aliases, and ``prev``, are not supported.
     """
     if (scalars := _read(expression, matches, tables)) is not None:
         return scalars
     columns: dict[Leaf, Values] = {}
 
     def change(part: Expression) -> Expression | None:
-        """A column instead of a part that reads bound events."""
+        """Replace a part that reads bound events by a column of its values."""
         if isinstance(part, Call) and isinstance(part.arguments[-1], Each):
             owner = cast(Attribute, part.arguments[0])
             column = over_lists(part, [_raw(event, owner) for event in _newest(owner, matches)])

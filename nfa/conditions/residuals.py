@@ -53,7 +53,7 @@ def is_unary(expression: Expression) -> bool:
 
 
 def event_of(expression: Expression) -> tuple[str | None, ...] | None:
-    """The aliases, at most one, of the single event that an expression reads; None if it reads more than one event."""
+    """The alias of the single event that an expression reads, as a tuple (empty: no event); None for several events."""
     aliases = {attribute.of for attribute in attributes_of(expression)}
     if len(aliases) > 1 or any(call.name == "prev" or call.name in AGGREGATES for call in calls_of(expression)):
         return None

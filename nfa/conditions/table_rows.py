@@ -48,7 +48,7 @@ _MOST_EQUALITIES = 3  # most equalities of one step that the index reads
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Split the keys of row traces: the keys of the events, and the keys and values of their rows as JSON."""
+    """Split the keys of row traces into three columns: keys of the events, keys of their rows, values of their rows."""
     parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
     key, row, values = (pc.list_element(parts, place) for place in range(3))
     return key, row, values
@@ -97,7 +97,7 @@ class TableRows:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: Sequence[str], read: Sequence[str]) -> Self:
-        """The rows of a table; columns that the table lacks are null."""
+        """The rows of a table with the columns ``read``; a column that the table lacks is null."""
         columns = {
             name: rows.column(name) if name in rows.schema.names else pa.nulls(len(rows), pa.string()) for name in read
         }
@@ -124,7 +124,7 @@ class TableRows:
         return np.argsort(self.hashes)
 
     def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The row of each hash; -1 for none."""
+        """The number of the row with each hash; -1 if there is no such row."""
         if not len(self):
             return np.full(len(hashes), -1, np.int64)
         rows = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
@@ -147,7 +147,10 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The rows that events of a type meet at a step, sorted by the combined cell of their values."""
+    """The rows that events of a type meet at a step, sorted by the combined cell of their values.
+
+    ``cells`` are the distinct combined cells; ``ends`` are the ends of their ranges in ``rows``.
+    """
 
     code: int
     slots: tuple[int, ...]
@@ -169,8 +172,9 @@ class RowIndex:
     Args:
         rows: The rows.
         patterns: The patterns' events, as ``over_events`` writes them.
-        row: Alias of the row in all of them.
-        follows: Types, besides those of steps without equalities, whose events concern all open rows; None: all types.
+        row: Alias of the row, the same in all patterns.
+        follows: Types whose events concern all rows with open traces, besides the types of steps without equalities;
+            None: all types.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -339,7 +343,7 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
     """Each step, with the columns by which the index finds the rows of its events.
 
-    The last member, for steps without columns: whether the events concern every row, or only rows with open traces.
+    The last member matters only without columns: whether events concern every row, or only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))
@@ -356,7 +360,7 @@ def _probes(event: Node, row: str) -> Iterator[_Probe]:
 
 
 def _is_test(conjunct: Expression, row: str) -> bool:
-    """Whether a conjunct can be tested before events have columns of the row, and is not answered by the index.
+    """Whether a conjunct is not answered by the index and can be tested before events have columns of the row.
 
     The engine tests every conjunct again.
     """
@@ -372,7 +376,7 @@ def _equalities(atom: Atom, row: str) -> Iterator[tuple[Dimension, str]]:
 
 
 def _equality(conjunct: Expression, row: str) -> Iterator[tuple[Dimension, str]]:
-    """The column of events and the column of the row that a conjunct requires to be equal."""
+    """The column of events and the column of the row whose equality a conjunct demands; nothing for other conjuncts."""
     if isinstance(conjunct, Comparison) and conjunct.operator == "=":
         for column, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
             if _is_column(column, row) and isinstance(column, Attribute) and not _reads_row(other, row):

@@ -52,7 +52,7 @@ _PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A column of values, one per row, of the kind in ``kinds``: ``NULL`` to ``TEXT``.
+    """A column of values: the kind of each row in ``kinds``, from ``NULL`` to ``TEXT``; its value in the kind's array.
 
     ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
     empty texts on other rows. ``arrow`` is the same column of texts in Arrow, if known.
@@ -74,7 +74,7 @@ class Values:
 
     @classmethod
     def of_columns(cls, items: Any) -> Values:
-        """Like ``of``; a tuple already has kinds, integers and floats, and no texts."""
+        """The column of plain JSON values, or of a tuple (kinds, integers, floats) of arrays without texts."""
         if not isinstance(items, tuple):
             return cls.of(items)
         kinds, integers, floats = items
@@ -91,7 +91,7 @@ class Values:
 
     @classmethod
     def of_arrow(cls, column: pa.Array) -> Values:
-        """Column form of a typed Arrow array; types other than bool, int64, float64 and string are read row by row."""
+        """The column of a typed Arrow array; types other than int64, float64 and string are read row by row."""
         size = len(column)
         if size and not column.null_count and pa.types.is_float64(column.type):
             return of_floats(numbers_of(column), np.ones(size, np.bool_))
@@ -191,7 +191,7 @@ class Values:
 
 
 class _ArrowTexts(Values):
-    """A column of texts from Arrow. Python strings are only made when they are read, which lookups never do."""
+    """A column of texts from Arrow. Python strings are made on the first use of ``texts``, which lookups never need."""
 
     def __init__(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64], arrow: pa.Array
@@ -217,7 +217,7 @@ def _no_texts(size: int) -> NDArray[np.object_]:
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """The column of values of one type, which is much faster; None for mixed types and for integers beyond int64."""
+    """The column of items that are all str, int or float, made at once; None for others and integers beyond int64."""
     types = set(map(type, items))
     if types == {str}:
         texts = np.empty(len(items), np.object_)

@@ -26,7 +26,7 @@ class Parameter:
 
     Attributes:
         kind: Kind of its values; values of another kind are null.
-        fault: For a parameter that takes a constant: returns the fault of a constant, or None. None: takes any value.
+        fault: Only for parameters that must be constants: returns why a constant is invalid, or None if it is valid.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Function:
             None: the function is an operator on values that may be null.
         spans_events: Whether, in conditions between steps, its arguments may be of several events
             (``nfa.kernels.conditions`` computes it too).
-        written: The name in texts, if an aggregate has the same name.
+        written: The function's name in pattern text, if ``name`` differs because an aggregate has the same name.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Function:
 
     @property
     def word(self) -> str:
-        """The name in texts."""
+        """The function's name in pattern text."""
         return self.written or self.name
 
     @property
@@ -95,6 +95,6 @@ def of_each(function: Callable[..., Any]) -> Callable[..., Result]:
 
 
 def of_each_distinct(function: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
-    """The values of a function of one text, called once for each distinct text."""
+    """The results of a function for many texts; the function is called once for each distinct text."""
     results = {text: function(text) for text in dict.fromkeys(texts)}
     return [results[text] for text in texts]

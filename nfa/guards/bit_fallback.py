@@ -1,7 +1,8 @@
 """Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, 4.3).
 
-A *row monitor* is a monitor number that represents a guard and a row of liveness instead of a monitor state. Engines
-treat both alike. The slot of a trace has the names seen in its events.
+A *row of liveness* says for each column (a state or trailing NOT of a pattern) whether it is alive. A *row monitor* is
+a monitor number that represents a guard and such a row instead of a monitor state; engines treat both alike. A trace
+under bit tables has a slot with the names seen in its events.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class RowTables(Protocol):
         ...
 
     def kills_between(self, before: int, after: int) -> int:
-        """Number of the list of states that die when a trace moves from one monitor number to another."""
+        """Number of the list of columns that die when a trace moves from one monitor number to another."""
         ...
 
 
@@ -67,9 +68,9 @@ class BitFallback:
     ) -> None:
         """Compile the tables for other patterns, guards or types. Row monitors must be created again; see ``restart``.
 
-        Guards with bit tables are given by version; a version in use must stay. ``layout`` has views, state range and
-        negation range of ``GuardLayout``. By version, ``when_broken`` is the monitor number after a violation, or
-        ``IGNORED``, and ``is_pruning`` whether rows of liveness matter.
+        ``guards`` has the guards with bit tables by version, including all versions in use. ``layout`` has views, state
+        range and negation range of ``GuardLayout``. By version, ``when_broken`` is the monitor number after a
+        violation, or ``IGNORED``, and ``is_pruning`` whether rows of liveness matter.
         """
         old = self._versions
         self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]
@@ -89,7 +90,7 @@ class BitFallback:
             self.add_class(number, event_class)
 
     def restart(self, tables: RowTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces under bit tables, and the new row monitor of each after ``compile``."""
+        """The traces under bit tables, and the row monitor that each of them gets after ``compile``."""
         traces, slots = self.arena.slots()
         monitors = [
             self._monitor(int(self.arena.arrays.guard[slot]), self.arena.live_row(self.program, int(slot)), tables)
@@ -153,7 +154,7 @@ class BitFallback:
         return self.arena.arrays
 
     def resolve(self, status: int, tables: RowTables) -> None:
-        """Supply the data without which ``advance_trace`` stopped."""
+        """Supply what ``advance_trace`` lacked when it stopped: slots, a row monitor, or a list of kills."""
         traces = self.arena.arrays
         counters = traces.counters
         if status == kernel.SLOTS_FULL:
@@ -170,9 +171,9 @@ class BitFallback:
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """The state of a trace under bit tables before each noted visit, by place of the visit (see ``BitNotes``).
+        """For each noted visit of the batch, the state of its trace before the event, by place of the visit.
 
-        ``before`` has the monitor numbers of the visits of the batch.
+        ``before`` has the monitor numbers of the visits of the batch. See ``BitNotes`` for the visits that are noted.
         """
         count = int(self.arena.arrays.counters[NOTED])
         visits = self.notes.visit[:count].tolist()

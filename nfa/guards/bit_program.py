@@ -26,7 +26,7 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """A column of liveness, computed from goals: the bits of ``base``, and in ``choices`` the bits of each living goal.
+    """A column of liveness: the bits of ``base``, and the bits of each goal in ``choices`` that is alive.
 
     A goal is given by its index among the goals of all questions, in order.
     """
@@ -38,7 +38,7 @@ class BitColumn:
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
     """The columns of a pattern's automaton, as in ``GuardView.live_terms``; the first goal has the index ``first``.
 
-    For a state with partitions only one of its begun partitions is tested, so more states may stay alive.
+    For a state with partitions only one of the partitions that it needs is tested, so more states may stay alive.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -61,7 +61,7 @@ def bit_layout(
 ) -> tuple[list[Question], list[BitColumn]]:
     """The questions to the guards, and the columns in the layout of ``GuardLayout``.
 
-    Patterns without a view have all bits in every column.
+    The columns of patterns without a view have all bits set.
     """
     questions: list[Question] = []
     columns = [BitColumn(base=EVERY_TERM)] * int(negation_range[-1])
@@ -81,7 +81,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """The alternative pattern states, of which one must be able to complete; empty if no state needs to complete."""
+    """Pattern states of which at least one must be able to complete; empty if nothing is tested."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:
@@ -97,7 +97,7 @@ def bit_program(
     *,
     is_pruning: Sequence[bool] | None = None,
 ) -> BitProgram:
-    """The arrays of guards for the same questions; a guard that does not prune has all bits in all columns."""
+    """The arrays of guards that get the same questions; if a guard does not prune, its columns have all bits set."""
     prunes = is_pruning or [True] * len(guards)
     rules = [guard.rules for guard in guards]
     words = max([1, *(-(-len(rule_set.requires) // WORD_BITS) for rule_set in rules)])

@@ -55,7 +55,7 @@ class BitArena:
             self._traces = self._traces._replace(slot_of=grown(self._traces.slot_of, traces, NIL))
 
     def fit(self, program: BitProgram) -> None:
-        """Adapt to another program with other columns or more words. The contents of slots stay."""
+        """Adapt the arrays to another program, with other columns or more words; the contents of slots stay."""
         traces, words = self._traces, program.start.shape[2]
         states = traces.states
         if words > states.shape[2]:
@@ -68,7 +68,7 @@ class BitArena:
         )
 
     def enter(self, program: BitProgram, trace: int, guard: int, seen: NDArray[np.uint64]) -> int:
-        """Give a trace a slot with the state that its seen names imply; returns the slot."""
+        """Give a trace a slot, with the state that follows from the names seen in the trace; returns the slot."""
         slot = upkeep.take_slot(self._traces, trace, guard)
         if slot == NIL:
             self.make_room()
@@ -98,7 +98,10 @@ class BitArena:
 
 
 class RowIndex:
-    """The kernel's index of row numbers, and of the lists of kills between two rows. Callers assign the numbers."""
+    """The kernel's hash tables: numbers of rows of liveness, and lists of kills by pair of monitor numbers.
+
+    Callers assign the numbers.
+    """
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)

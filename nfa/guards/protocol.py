@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Events of one type that satisfy a condition on their own attributes; the alias of the step is ignored."""
+    """Events of one type that satisfy a condition on their own attributes, as written in ``step`` (alias ignored)."""
 
     step: Atom
 
@@ -105,7 +105,7 @@ class BitGoal:
 
     Attributes:
         needs: Names that must occur in further events; the goal is dead if one of these names is blocked.
-        implies: Names that the whole trace then has; the goal is dead if no conforming continuation has one of them.
+        implies: Names that the whole trace then has; the goal is dead if one of them is in no conforming continuation.
         conflicts: Sets of names; the goal is dead once all names of a set are certain.
     """
 
@@ -124,7 +124,7 @@ class BitRules:
         excludes: For each name, the names that no conforming continuation has once this name is certain.
         blocks: For each name, the names that cannot come after it.
         clauses: Sets of names that imply another name (its place), or that cannot all occur (None).
-        broken: Sets of names of which never all are certain in a conforming trace.
+        broken: Sets of names that are never all certain in a conforming trace.
     """
 
     start: tuple[int, int, int, int]
@@ -144,7 +144,7 @@ class BitGuard(Protocol):
         ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """The goals of a query, one for each state in order; for a step, its alternative goals."""
+        """For a query, the goal of each of its states, in order; for a step, its goals, one of which must be alive."""
         ...
 
     def names_in(self, event: EventClass) -> int:
@@ -161,7 +161,7 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """The answers of one constraint set about traces."""
+    """What one constraint set says about traces: the moves of a monitor, and the pattern states that are alive."""
 
     @property
     def types(self) -> frozenset[str]:

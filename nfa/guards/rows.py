@@ -1,4 +1,4 @@
-"""Rows of liveness and lists of kills, each stored once, as many monitor states share few of them."""
+"""Rows of liveness and lists of kills; each distinct one is stored once, because many monitor states share it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY_TERM = np.uint32(_EVERY_TERM)
 
 
 class LiveRows:
-    """The distinct rows over all columns; ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
+    """The distinct rows of liveness over all columns; ``ALL_LIVE`` and ``NONE_LIVE`` always exist."""
 
     def __init__(self, columns: int) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -70,7 +70,7 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Number of the list of columns that are alive in one row and dead in another, or (``by_term``) lose a term."""
+        """Number of the list of columns that die from one row to another; ``by_term``: also those that lose a term."""
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

@@ -1,8 +1,8 @@
-"""A guard's answers as tables for the kernels, requested once and kept.
+"""A guard's answers as tables for the kernels; each answer is requested once and kept.
 
 The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
-interned to a number; rows are built when traffic first reaches them. The kernels read the tables without knowing any
-theory.
+interned to a number; its row is built when an event first reaches the state. The kernels read the tables without
+knowing any theory.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class GuardTables:
     """Interned monitor states and their rows, for guards by version.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its guard's policy allows continues under ``bits``; without bit tables unguarded, counted in ``refused``.
+    its guard's policy allows continues under ``bits``; without bit tables, unguarded and counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard], bits: BitFallback | None = None) -> None:
@@ -132,7 +132,7 @@ class GuardTables:
         return number
 
     def compile(self, layout: GuardLayout) -> None:
-        """Discard the rows of the previous patterns and types; numbers of monitor states stay."""
+        """Lay out the tables for other patterns and types; rows are built again, numbers of monitor states stay."""
         self._layout = layout
         while len(self.states) > RESERVED and self.states[-1] is None:  # row monitors are created again
             self.states.pop()
@@ -167,7 +167,7 @@ class GuardTables:
     def follow(self, other: GuardTables) -> None:
         """Take over the monitor states of other tables, under the same numbers.
 
-        In the states of traces under bit tables every pattern can complete.
+        For traces under bit tables, whose rows are not taken over, every pattern counts as able to complete.
         """
         for state in other.states[len(self.states) :]:
             self.states.append(state)
@@ -184,11 +184,11 @@ class GuardTables:
         return kills
 
     def restart_bits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Traces under bit tables, and the new monitor number of each after ``compile``."""
+        """The traces under bit tables, and the monitor number that each of them gets after ``compile``."""
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard for a monitor state's successor on a class of events, and for the states that die there."""
+        """Ask the guard which monitor state follows on a class of events; store it with the columns that die there."""
         interned = self.states[monitor]
         if interned is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")
@@ -207,7 +207,7 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Number of the next state; ``BITS`` beyond the cap; the reserved state if the trace deviates."""
+        """Number of the next state; ``BITS`` or ``UNGUARDED`` beyond the cap; a reserved number after a violation."""
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states
@@ -240,7 +240,7 @@ class GuardTables:
         return number
 
     def type_of(self, code: int) -> str:
-        """The event type of a code; ``OTHER`` for those that neither a guard nor a pattern names."""
+        """The event type of a code; ``OTHER`` for the code of all types that neither a guard nor a pattern names."""
         return self._classes[code].type
 
     def event_class(self, column: int) -> EventClass:

@@ -1,1 +1,1 @@
-"""Kernels: free functions over arrays."""
+"""The matcher's kernels: compiled functions over arrays."""

@@ -55,7 +55,7 @@ N_COUNTERS = 7
 
 
 class BitProgram(NamedTuple):
-    """Guards and columns as arrays; ``x_from[i] : x_from[i + 1]`` are the rows of x that belong to i."""
+    """Guards and columns of liveness as arrays; ``x_from[i] : x_from[i + 1]`` are the rows of x that belong to i."""
 
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
     name_from: NDArray[np.int32]  # by guard
@@ -103,7 +103,7 @@ class BitLinks(NamedTuple):
 
 
 class BitNotes(NamedTuple):
-    """Names seen in traces before the events of a batch that terminated a pattern or broke a constraint."""
+    """For events of a batch that ended a pattern or broke a constraint, the names seen in their traces before."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
@@ -138,14 +138,14 @@ def meets(first: Words, second: Words) -> bool:
 
 @inlined
 def add(target: Words, more: Words) -> None:
-    """Unite a set with another."""
+    """Add the members of one set to another set, ``target``."""
     for word in range(target.shape[0]):
         target[word] |= more[word]
 
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether some name is in no conforming continuation: excluded, or blocked and not seen."""
+    """Whether one of the names is in no conforming continuation: excluded, or blocked and not seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -154,7 +154,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Add names as seen, with the consequences of each name alone."""
+    """Mark names as seen in a trace, and add what follows from each name alone."""
     first = program.name_from[guard]
     for word in range(names.shape[0]):
         new = names[word] & ~state[SEEN, word]
@@ -171,7 +171,7 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 
 @inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
-    """Apply one clause; true if the state changes."""
+    """Apply one clause to the state of a trace; returns whether the state changes."""
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
     for word in range(body.shape[0]):
@@ -209,7 +209,7 @@ def settle(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> None:
 
 @inlined
 def is_broken(program: BitProgram, guard: Int, state: NDArray[np.uint64]) -> bool:
-    """Whether the tables show that no conforming trace begins like this."""
+    """Whether the tables show that no conforming trace has this state."""
     if is_gone(state, state[CERTAIN]):
         return True
     for row in range(program.broken_from[guard], program.broken_from[guard + 1]):
@@ -230,9 +230,9 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @routine
 def update(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words, after: NDArray[np.uint64]) -> bool:
-    """Write the state after an event that has ``names`` into ``after``; true if the trace deviates by the event.
+    """Write the state after an event with the names ``names`` into ``after``; returns whether the trace deviates.
 
-    In that case ``after`` is invalid. The two states are different arrays.
+    If the trace deviates, ``after`` is invalid. ``state`` and ``after`` must be different arrays.
     """
     if meets(names, state[BLOCKED]):
         return True
@@ -259,7 +259,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
 
 @routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write the live bits of each column into ``row``."""
+    """Write a row of liveness: the live bits of each column in this state of a trace."""
     first = guard * row.shape[0]
     for column in range(row.shape[0]):
         live = program.base[guard, column]
@@ -272,7 +272,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 
 @inlined
 def hash_row(row: NDArray[np.uint32]) -> np.uint64:
-    """A hash of a row, shared by the wrapper and the index."""
+    """A hash of a row of liveness."""
     mixed = LOW
     for column in range(row.shape[0]):
         mixed = ((mixed ^ np.uint64(row[column])) & LOW) * SPREAD
@@ -284,7 +284,7 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
     """Number of the row of ``live`` that equals ``row``; NIL if the index has none.
 
-    ``index`` is an open-addressing hash table of row numbers plus one: a power of two, and never full.
+    ``index`` is an open-addressing hash table of row numbers plus one; its size is a power of two; it is never full.
     """
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(row) & mask
@@ -303,7 +303,7 @@ def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np
 
 @routine
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Add a row of ``live`` that is not in the index."""
+    """Add the row ``number`` of ``live`` to the index, which does not have it yet."""
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(live[number]) & mask
     while index[np.int64(slot)] != 0:
@@ -313,14 +313,14 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @inlined
 def home_of(before: Int, after: Int) -> np.uint64:
-    """The home position of two rows in the index of pairs."""
+    """The home position of a pair of monitor numbers in the index of lists of kills."""
     mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
-    """The value for two rows, or NIL. ``index`` has rows (before + 1, after, value)."""
+    """The value for two monitor numbers, or NIL. ``index`` has rows (before + 1, after, value)."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -332,7 +332,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
 
 @routine
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Add a value for two rows that have no value yet."""
+    """Add a value for two monitor numbers that have no value yet."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -384,7 +384,7 @@ def weigh(program: BitProgram, traces: BitTraces, slot: Int, names: Words) -> In
 
 @inlined
 def settle_in(traces: BitTraces, slot: Int) -> None:
-    """Make ``after`` the state of a trace."""
+    """Copy ``traces.after`` into the slot as the new state of its trace."""
     for row in range(N_SETS):
         for word in range(traces.after.shape[1]):
             traces.states[slot, row, word] = traces.after[row, word]
@@ -392,7 +392,7 @@ def settle_in(traces: BitTraces, slot: Int) -> None:
 
 @inlined
 def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
-    """Note the names seen in a trace so far."""
+    """Store for a visit the names seen in its trace before the event."""
     place = traces.counters[NOTED]
     notes.visit[place] = visit
     for word in range(notes.seen.shape[1]):

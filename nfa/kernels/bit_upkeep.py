@@ -31,17 +31,17 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @kernel
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write the live bits of each column into ``row``."""
+    """Write a row of liveness: the live bits of each column in this state of a trace."""
     bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
 
 
 @kernel
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Add a row of ``live`` that is not in the index."""
+    """Add the row ``number`` of ``live`` to the index, which does not have it yet."""
     bit_tables.index_row(borrowed(index), borrowed(live), number)
 
 
 @kernel
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Add a value for two rows that have no value yet."""
+    """Add a value for two monitor numbers that have no value yet."""
     bit_tables.index_pair(borrowed(index), before, after, value)

@@ -5,8 +5,8 @@ count instructions. Values are pairs of a kind and 64 bits: a boolean or an inte
 number of an interned text. Logic is three-valued. ``nfa.conditions.bytecode`` writes programs. Semantics:
 ``docs/semantics.md``, conditions.
 
-This module allocates nothing and retains no array, so the kernels are compiled without reference counts, which made a
-condition about ten times as slow.
+This module allocates nothing and retains no array, so the kernels are compiled without reference counts; these would
+make a condition about ten times as slow.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ def evaluate_condition(
     current: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Run the program from the word ``start`` to the word before ``end``, over a run.
+    """Run the program from the word ``start`` to the word before ``end`` on the events of a run.
 
     ``head`` is the newest node of the run, ``current`` the row of the event that is about to be bound; each may be NIL.
-    ``own_begins`` is ``step_begins`` of the transition that would bind the event, 0 without one. Returns ``TRUE``,
+    ``own_begins`` is ``step_begins`` of the transition that would bind the event; 0 if there is none. Returns ``TRUE``,
     ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the first place of the stack has the
     value's kind and bits.
     """
@@ -176,7 +176,10 @@ def newest(
     repetition: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Row of the newest event bound to one of the atoms in this iteration of a repetition (NIL: ever), or NIL."""
+    """Row of the newest event bound to one of the atoms, or NIL.
+
+    Only events of the current iteration of ``repetition`` count; if it is NIL, all bound events.
+    """
     own_bit = np.uint64(0)
     if repetition != NIL:
         own_bit = np.uint64(1) << np.uint64(repetition)
@@ -231,7 +234,7 @@ def aggregate(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Fold the program at ``body`` over the events of an aggregate, oldest first, and write the value to ``top``."""
+    """Compute an aggregate: run the program at ``body`` on each event, oldest first; write the result to ``top``."""
     function = code[body - 4]
     end = body + WIDTH * code[body - 1]
     last = np.int64(-1) if code[body - 2] != 0 and current != NIL else np.int64(0)
@@ -274,7 +277,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Fold the value above ``top`` into the value at ``top``; false if the function does not accept it."""
+    """Add the value above ``top`` to the aggregate at ``top``; false if the aggregate cannot take such a value."""
     item = top + 1
     if function == COUNT:
         return True
@@ -308,7 +311,7 @@ def run_on_event(
     offsets: Words,
     data: Bytes,
 ) -> None:
-    """Run a program that reads one event, and write its value to ``base``."""
+    """Run a program that reads one event, and write the result to the place ``base`` of the stack."""
     place: Int = np.int64(start)
     top: Int = np.int64(base - 1)
     while place < end:
@@ -324,7 +327,7 @@ def run_on_event(
 def load(
     kinds: Kinds, values: Words, top: Int, event_kinds: Kinds, event_values: Words, event: Int, column: Int
 ) -> None:
-    """Push a column of an event onto the stack; null without an event."""
+    """Push the value of an event's column onto the stack; null if the event is NIL."""
     if event == NIL:
         kinds[top] = NULL
     else:
@@ -336,7 +339,7 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """Run one instruction that reads no event; returns the places of the next instruction and of the top."""
+    """Run one instruction that reads no event; returns the places of the next instruction and of the stack's top."""
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -369,7 +372,7 @@ def operate(
 
 @inlined
 def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
-    """The places of the next instruction and of the top after a jump instruction."""
+    """Run a jump instruction; returns the places of the next instruction and of the stack's top."""
     target = place + WIDTH * (code[place + 1] + 1)
     if code[place] == JUMP_UNLESS_NULL:
         if kinds[top] != NULL:
@@ -383,7 +386,7 @@ def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tupl
 
 @inlined
 def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
-    """Apply an operator to the topmost value."""
+    """Apply an operator with one operand to the topmost value."""
     if operation == IS_NULL:
         put_truth(kinds, values, top, TRUE if kinds[top] == NULL else FALSE)
     elif operation == NOT:
@@ -399,7 +402,7 @@ def change(operation: Int, kinds: Kinds, values: Words, floats: Floats, top: Int
 def combine(
     operation: Int, sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Apply an operator to the values at ``top`` and above, and write the result to ``top``."""
+    """Apply an operator to the values at ``top`` and ``top + 1``; the result replaces the first."""
     if operation == COMPARE:
         put_truth(kinds, values, top, compared(sign, kinds, values, floats, top, top + 1, offsets, data))
     elif operation == CALCULATE:
@@ -419,7 +422,7 @@ def combine(
 def apply(
     function: Int, count: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Apply a function to the values from ``top`` on, and write the result to ``top``."""
+    """Apply a function to ``count`` values from ``top`` on, and write the result to ``top``."""
     if function == CHOOSE:
         copy(kinds, values, top + 1 if truth_at(kinds, values, top) == TRUE else top + 2, top)
         return
@@ -448,7 +451,7 @@ def compared(
     offsets: Words,
     data: Bytes,
 ) -> Int:
-    """Whether a comparison of two places of the stack is true, false or unknown."""
+    """Whether a comparison of the values at two places of the stack is true, false or unknown."""
     order = ordering(kinds, values, floats, left, right, offsets, data)
     if order == INCOMPARABLE or (kinds[left] == BOOLEAN and sign > UNEQUAL):
         return UNKNOWN
@@ -468,7 +471,7 @@ def compared(
 
 @inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """-1, 0 or 1 for two places of the stack, booleans as 0 and 1; ``INCOMPARABLE`` for different kinds."""
+    """Compare two places of the stack (false is 0, true is 1): -1, 0, 1; ``INCOMPARABLE`` for null or other kinds."""
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
         if kinds[left] != kinds[right] or kinds[left] == NULL:
             return np.int64(INCOMPARABLE)
@@ -484,7 +487,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
 
 @inlined
 def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """-1, 0 or 1 for the order of two texts, which are given by number."""
+    """Compare two texts, given by number: -1, 0 or 1."""
     if left == right:
         return np.int64(0)
     at, other = offsets[left], offsets[right]
@@ -499,7 +502,7 @@ def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: By
 
 @inlined
 def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) -> None:
-    """Apply an arithmetic operator to the values at ``top`` and above, and write the result to ``top``."""
+    """Apply an arithmetic operator to the values at ``top`` and ``top + 1``; the result replaces the first."""
     for place in (top, top + 1):
         if kinds[place] != INTEGER and kinds[place] != FLOAT:
             kinds[top] = NULL
@@ -521,7 +524,7 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Replace the topmost value by whether it equals one of the constants after an IN."""
+    """Evaluate IN: replace the topmost value by the truth of its equality with one of the constants."""
     truth = FALSE
     for index in range(code[place + 1]):
         constant = place + WIDTH * (index + 1)
@@ -546,14 +549,14 @@ def truth_at(kinds: Kinds, values: Words, place: Int) -> Int:
 
 @inlined
 def put_truth(kinds: Kinds, values: Words, place: Int, truth: Int) -> None:
-    """Write a truth value."""
+    """Write a truth value to a place of the stack; ``UNKNOWN`` becomes null."""
     kinds[place] = NULL if truth == UNKNOWN else BOOLEAN
     values[place] = truth
 
 
 @inlined
 def number_at(kinds: Kinds, values: Words, floats: Floats, place: Int) -> float:
-    """The number of either kind at a place of the stack, as float64."""
+    """The number at a place of the stack, integer or float, as float64."""
     return float(values[place]) if kinds[place] == INTEGER else float(floats[place])
 
 
@@ -566,6 +569,6 @@ def put_number(kinds: Kinds, floats: Floats, place: Int, number: float) -> None:
 
 @inlined
 def copy(kinds: Kinds, values: Words, place: Int, target: Int) -> None:
-    """Copy a place of the stack."""
+    """Copy the value at a place of the stack to another place."""
     kinds[target] = kinds[place]
     values[target] = values[place]

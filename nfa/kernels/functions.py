@@ -20,7 +20,7 @@ MOST_EXPONENT = 710.0  # of e, beyond which the power exceeds float64; rounded u
 
 @inlined
 def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
-    """The value of a function of ``count`` numbers from place ``first`` on; a value that is not finite means null."""
+    """The result of a function of ``count`` numbers from place ``first`` on; a result that is not finite means null."""
     x = float(numbers[first])
     if function >= LEAST:
         for place in range(first + 1, first + count):

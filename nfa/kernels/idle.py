@@ -77,7 +77,7 @@ def remove(s: IdleState, slot: Int) -> None:
 
 @inlined
 def is_sooner(s: IdleState, first: Int, second: Int) -> bool:
-    """Whether one entry of the heap precedes another."""
+    """Whether one entry of the heap is due before another."""
     if s.heap_due[first] != s.heap_due[second]:
         return bool(s.heap_due[first] < s.heap_due[second])
     return bool(s.heap_key[first] < s.heap_key[second])
@@ -103,7 +103,7 @@ def push(s: IdleState, due: Int, key: np.uint64) -> None:
 
 @routine
 def pop(s: IdleState) -> None:
-    """Remove the soonest entry."""
+    """Remove the heap's entry that is due first."""
     s.counters[HEAPED] -= 1
     size = s.counters[HEAPED]
     s.heap_due[0], s.heap_key[0] = s.heap_due[size], s.heap_key[size]
@@ -122,7 +122,7 @@ def pop(s: IdleState) -> None:
 
 @routine
 def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces that are due by a time; see ``expire``."""
+    """End the traces whose due time is at most ``now``; see ``expire``."""
     while s.counters[HEAPED] > 0 and s.heap_due[0] <= now:
         if ends.filled[0] == ends.rows.shape[0]:
             return False
@@ -145,7 +145,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
 
 @kernel
 def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces that are due by a time, before a row; false if ``ends`` is full."""
+    """End the traces whose due time is at most ``now``, before the row ``row``; false if ``ends`` is full."""
     return end_due(borrowed(s), borrowed(ends), timeout, now, row)
 
 
@@ -160,7 +160,7 @@ def advance(
     newest: Int,
     first: Int,
 ) -> tuple[Int, Int]:
-    """Process rows from ``first`` on; there must be room for a new trace and a due time per row.
+    """Process the rows of a batch from ``first`` on; there must be room for a new trace and a due time per row.
 
     Returns the number of rows, or the row at which to resume once ``ends`` has room; and the newest time.
     """
@@ -197,7 +197,7 @@ def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued
 
 @kernel
 def forget(s: IdleState, keys: NDArray[np.uint64]) -> None:
-    """Remove the keys that are present."""
+    """Remove the traces with the given keys; keys without a trace are ignored."""
     s, keys = borrowed(s), borrowed(keys)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])

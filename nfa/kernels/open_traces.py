@@ -37,7 +37,7 @@ def note(
     mark: Int,
     opened: NDArray[np.int32],
 ) -> Int:
-    """Note the visits of a batch: their rows, traces and ends.
+    """Update times and counts of traces by the visits of a batch; ``visits`` are rows, trace numbers and ends.
 
     Rows of the type ``mark`` are not events; ``names`` numbers the types of all rows, whether known to patterns or not.
     ``opened`` receives the visits with the first known event of their trace; returns their number.

@@ -1,7 +1,7 @@
 """The trace kernel: finds the trace number and monitor state of each key of a batch, before any engine runs.
 
-The index is open addressing with a key and its trace side by side, so that a look-up costs one cache line. Rows that no
-pattern or guard needs are skipped without a look-up; the others are prefetched a block at a time, so that the cache
+The index uses open addressing, with a key and its trace side by side, so that a look-up costs one cache line. Rows that
+no pattern or guard needs are skipped without a look-up; the others are prefetched a block at a time, so that the cache
 misses of a large index overlap. Source of the monitor automaton: C-CEP (constraint-aware CEP, section 4.2).
 """
 
@@ -69,7 +69,7 @@ FINDS = 8  # those in some cells of the filter index
 
 
 class Wants(NamedTuple):
-    """Which rows need their trace: by type, by predicate, by cell of the filter index."""
+    """Which rows need their trace, by event type, by predicate, and by cell of the filter index."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
@@ -82,8 +82,8 @@ class Wants(NamedTuple):
 class Guards(NamedTuple):
     """The guard's answers so far, as tables over monitor states.
 
-    A column of ``live`` is a state of some pattern. After all states there is a column for each trailing NOT: whether
-    the event of the NOT can still come.
+    A column of ``live`` is a state of some pattern. After the columns of all states there is one for each trailing NOT:
+    whether the event of the NOT can still come.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
@@ -169,7 +169,7 @@ def wants_row(
 
 @inlined
 def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
-    """Like ``wants_row``, by the cells of an event."""
+    """Like ``wants_row``, but by the predicates of the event's cells."""
     is_wanted, is_opening = False, False
     for slot in range(columns.cells.shape[0]):
         cell = columns.cells[slot, row]
@@ -186,7 +186,7 @@ def finds_row(wants: Wants, columns: Columns, row: Int) -> tuple[bool, bool]:
 def pick_rows(
     of_type: NDArray[np.uint8], types: NDArray[np.int32], picked: NDArray[np.int32], first: Int, last: Int
 ) -> Int:
-    """List the rows of types whose events are looked up; returns the number of rows."""
+    """List the rows whose type may need a look-up of the trace; returns the number of these rows."""
     count = 0
     for row in range(first, last):
         picked[count] = row
@@ -241,19 +241,22 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """The ``known`` trace number plus one of a slot; if it is 0, a trace is opened; 0 if numbers are exhausted."""
+    """The number plus one of a slot's trace: ``known``, or that of a new trace if ``known`` is 0.
+
+    Returns 0 if trace numbers are exhausted.
+    """
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
 @inlined
 def monitor_of(value: np.uint64, start: np.int32) -> np.int32:
-    """Monitor state of the trace at a slot; ``start`` for a new trace."""
+    """Monitor state in the value of a trace's slot; ``start`` if the slot is empty."""
     return start if value == np.uint64(0) else np.int32(value >> HOME_BITS)
 
 
 @inlined
 def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np.uint64, is_over: np.bool_) -> None:
-    """Remove an ended trace from the index; its number stays in use until later."""
+    """Remove a trace from the index if it is over; its number is freed later."""
     if is_over:
         remove_slot(slots, slot)
         counters[TRACES] -= 1
@@ -261,7 +264,7 @@ def close_ended(slots: NDArray[np.uint64], counters: NDArray[np.int64], slot: np
 
 @inlined
 def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
-    """Count the events that are older than an event before them."""
+    """Count the events that are older than the newest event before them."""
     newest, late = counters[NEWEST], np.int64(0)
     for row in range(times.shape[0]):
         late += times[row] < newest
@@ -328,7 +331,7 @@ def write_visit(
 
 @apart
 def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Advance traces as ``advance_batch`` does, over tables that are already borrowed."""
+    """As ``advance_batch``, for tables that the caller has borrowed."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest
@@ -378,7 +381,7 @@ def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
 
 @kernel
 def advance_batch(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """Look up the needed rows from ``first_row`` on, open and close traces, and move their monitors.
+    """Look up the traces of the rows from ``first_row`` on, open and close traces, and move their monitors.
 
     Returns (status, row): ``DONE`` and the number of rows, or the reason for stopping and the row at which to resume.
     """

@@ -26,10 +26,10 @@ _Progress: TypeAlias = tuple[int, Furthest]
 
 
 class CaseReading:
-    """Answers one query about the traces of ``main``, the lane of the correlation key, and ``others``, of finer keys.
+    """Answers one query about open traces, from the lane of the correlation key (``main``) and those of finer keys.
 
-    Draining versions of patterns do not count. The work is a pass over all open traces and partial matches, by arrays,
-    and the details of at most ``limit`` traces.
+    Draining versions of patterns do not count. The work is one pass over the arrays of all open traces and partial
+    matches, and the details of at most ``limit`` traces.
     """
 
     def __init__(self, main: LaneView, others: Sequence[LaneView], patterns: Mapping[str, RunningPattern]) -> None:
@@ -109,7 +109,7 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The entries of the given traces, by trace and pattern; several if finer traces have partial matches."""
+        """The entries of the given traces, by trace and pattern; a pattern with finer keys may have many per trace."""
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -125,7 +125,7 @@ class CaseReading:
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
-        """By trace and pattern, the number of partial matches, and the furthest of ``_MOST_FINER`` finer traces."""
+        """By (trace, pattern), the number of partial matches and the furthest one of ``_MOST_FINER`` finer traces."""
         compared: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:

@@ -20,8 +20,8 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    The version runs as before, but results are only emitted if their first event came before the border, a sequence
-    number in the lane of its keys. Early terminations are not emitted: they concern whole traces, which the next
+    The version runs as before, but a result is only emitted if its first event has a sequence number below ``border``,
+    in the lane of the version's keys. Early terminations are not emitted: they concern whole traces, which the next
     version sees, too. After ``until_us`` no partial match can complete; None without WITHIN.
     """
 
@@ -30,7 +30,7 @@ class Draining:
     until_us: int | None
 
     def is_done(self, time_us: int) -> bool:
-        """Whether the version can give no more results at a time."""
+        """Whether the version can give no more results once ``time_us`` is reached."""
         return self.until_us is not None and time_us > self.until_us
 
 
@@ -44,7 +44,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """The output without results of draining versions that began after their borders."""
+    """The output without early terminations of draining versions, and without results that began past their border."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

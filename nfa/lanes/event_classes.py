@@ -19,7 +19,7 @@ from nfa.traces.table import Visits
 
 @dataclass(frozen=True, slots=True)
 class SymbolsOfType:
-    """The symbols of guards for the events of a type: names in ascending order, and the rows of their conditions."""
+    """The guards' symbols for events of a type: names in ascending order, and the rows of their conditions."""
 
     type: str
     code: int
@@ -70,11 +70,11 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """Number the monitor states in reports; states of traces under bit tables get extra numbers.
+    """The numbers of the monitor states in reports, and their states; states under bit tables get extra numbers.
 
-    ``ended`` are indices of visits that ended something, ``broken`` of visits by which a trace deviated. Returns the
-    numbers before the events of ``ended`` and then of ``broken``, the numbers after the events of ``ended``, and the
-    state of each number.
+    ``ended`` are indices of visits that ended something, ``broken`` of visits at which a trace deviated. Returns the
+    numbers before the events of ``ended`` and ``broken`` as one array, the numbers after the events of ``ended``, and
+    the state of each number.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

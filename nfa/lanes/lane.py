@@ -97,7 +97,7 @@ class Lane:
     def set_idle_timeout(self, timeout_us: int | None) -> None:
         """Set the idle timeout, for open traces too; None: idle traces do not end.
 
-        Without a previous timeout, the time of an open trace starts at the newest time of the lane.
+        Without a previous timeout, an open trace counts as idle since the newest time of the lane.
         """
         before = self._state.idle
         self._state.idle = None if timeout_us is None else IdleTraces(timeout_us)
@@ -122,7 +122,7 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the result of ``dump``, with the patterns at that time, into a lane that has processed nothing.
+        """Restore the state that ``dump`` returned, in a lane without events; ``patterns`` are those at the dump.
 
         ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
         come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
@@ -167,7 +167,7 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """Wants for all events of open traces, if the traces follow the monitors of another lane."""
+        """One ``Want`` per type, for all events of open traces, if the traces follow the monitors of another lane."""
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -199,7 +199,7 @@ class Lane:
         )
 
     def process_finer(self, batch: EventBatch, keys: Sequence[Path]) -> list[LaneOutput]:
-        """Match the rows of a batch that have all further keys of the lane; all rows advance time.
+        """Match the rows of a batch that have all finer keys of the lane; every row of the batch advances time.
 
         The end of a correlation key's trace ends all finer traces of the key.
         """
@@ -228,7 +228,7 @@ class Lane:
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
-        """Match a batch, whose hashed keys are those of the lane, in the order of rows."""
+        """Match the rows of a batch in order; their hashed keys must be those of the lane."""
         state = self._state
         if state.idle is None or not len(batch):
             return self._advance(batch, batch.is_ended)
@@ -236,7 +236,7 @@ class Lane:
         return self._advance(*(_with_ends(batch, ended) if len(ended) else (batch, batch.is_ended)))
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark, before which all events have been seen, and emit the results."""
+        """Advance time to the watermark, before which all events were seen, and emit the results that time decides."""
         state, outputs = self._state, []
         if state.idle is not None and len(ended := state.idle.pass_time(watermark_us)):
             outputs.append(self._end(ended))
@@ -253,10 +253,10 @@ class Lane:
         return self._end_at(keys, time_us)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the traces of other correlation keys, as if none of their events had come; nothing is reported.
+        """Forget traces whose correlation key is not kept, as if none of their events had come; nothing is reported.
 
-        These traces end like any trace, so that no engine retains anything for them. The lane's time stays. ``is_kept``
-        chooses hashed keys; without ``has_counts``, counters restart from 0.
+        These traces end like any trace, so that no engine retains anything for them. The lane's time does not change.
+        ``is_kept`` chooses hashed keys; without ``has_counts``, counters restart from 0.
         """
         is_home = is_kept(self._state.finer.pairs[:, 0])
         if self._is_finer:
@@ -267,12 +267,12 @@ class Lane:
             self._state.forget_counts()
 
     def _keep_pairs(self, is_kept: NDArray[np.bool_]) -> None:
-        """Forget finer traces, as if none of their events had come; ``is_kept`` is a mask of ``FinerTraces.pairs``."""
+        """Forget finer traces outside ``is_kept``, a mask of ``FinerTraces.pairs``, as if they had had no events."""
         gone = self._state.finer.pairs[~is_kept, 1]
         self._forget(lambda keys: np.isin(keys, gone), is_kept)
 
     def _forget(self, is_gone: KeyChoice, is_kept: NDArray[np.bool_]) -> None:
-        """Forget traces by hashed key, and pairs of finer traces; the counters stay."""
+        """Forget traces whose hashed keys ``is_gone`` chooses, and finer pairs not in ``is_kept``; counters stay."""
         state = self._state
         counts, matched, sequence = dict(state.counts), state.shared.counts, state.sequence
         if state.idle is not None:
@@ -287,7 +287,10 @@ class Lane:
     def _idle_finer(
         self, idle: IdleTraces, batch: EventBatch, finer: EventBatch, rows: NDArray[np.intp]
     ) -> EndedTraces:
-        """The finer traces whose idle timeout passes before some rows; all rows of the batch advance time."""
+        """The finer traces that end by idle timeout, each with the finer row before which it ends.
+
+        All rows of the batch advance time.
+        """
         others = np.setdiff1d(np.arange(len(batch)), rows)  # they only advance time
         order = np.argsort(np.concatenate([rows, others]), kind="stable")
         keys = np.concatenate([finer.key_hashes, np.zeros(len(others), np.uint64)])[order]
@@ -324,10 +327,10 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match rows; a row may only end its trace without being an event.
+        """Match rows, of which those in ``is_end`` end their traces and need not be events.
 
         ``passed_us`` is the newest time at each row, including events of other lanes; None: no other lanes. ``places``
-        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: all are such ends.
+        are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: no row has an index.
         """
         state, first = self._state, self._state.sequence
         columns = self._columns(batch)

@@ -25,19 +25,19 @@ _Engines: TypeAlias = Sequence[tuple[RunningPattern, bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Patterns compiled together.
+    """The patterns of a lane, compiled together.
 
     Attributes:
         patterns: The patterns; the index is the pattern's number in all tables.
         is_shared: By pattern, whether the shared-node engine runs it.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
             other type. ``TRACE_END`` is always included.
-        listening: The steps that only listen to events with some constants.
+        listening: The filter index, and the steps that listen only to events with some constants.
         predicates: The distinct unary conditions of steps and of guards' symbols, without those that the index of
             ``listening`` implies.
         transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
-        state_range: (patterns + 1,), columns of a guard's tables for each pattern's states.
-        negation_range: (patterns + 1,), the following columns for each pattern's trailing NOTs.
+        state_range: (patterns + 1,), the first column of each pattern's states in a guard's tables, then the end.
+        negation_range: (patterns + 1,), the same for each pattern's trailing NOTs, in columns after all states.
     """
 
     patterns: tuple[RunningPattern, ...]
@@ -83,7 +83,7 @@ class Layout:
 
 
 def is_run_by_shared_engine(pattern: Pattern, *, is_log_ordered: bool) -> bool:
-    """Whether the shared-node engine runs a pattern, because its partial matches need no memory of their own."""
+    """Whether the shared-node engine runs a pattern: events are ordered as in the log, and the pattern is shareable."""
     return is_log_ordered and is_shareable(build_automaton(pattern))
 
 
@@ -94,7 +94,7 @@ def lay_out(
     *,
     is_log_ordered: bool,
 ) -> Layout:
-    """Number types and states across patterns, in the order of the patterns; the types of guards are relevant, too."""
+    """Compile patterns together: number types and states in the order of the patterns. Types of guards are included."""
     all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -129,7 +129,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps by type, for patterns on which only events taken by a step have an effect."""
+    """The steps by type, for each pattern that is not affected by events which no step takes."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

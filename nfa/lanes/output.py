@@ -29,7 +29,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """Results of one batch; ``runs`` has the results of the rows, then the results of passing time.
+    """The engines' results for one batch; ``runs`` has the results of the rows, then the results of passing time.
 
     ``clocks`` are the newest times up to each row, of all traces.
     """
@@ -65,7 +65,7 @@ class LaneReport:
         return _guarded(output, state, visits, np.concatenate([shared.endings, endings]), self._state_range)
 
     def of_time(self, state: LaneState, run: RunOutput) -> LaneOutput:
-        """The output of passing time, without a batch."""
+        """The output when time passes without a batch."""
         return self._output(state, self._table_of(run.matches), [run], None)[1]
 
     def _output(
@@ -97,8 +97,8 @@ class LaneReport:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Mark the matches of deviating traces, and those among them that eviction would have lost.
 
-        A match that time alone decides is decided before the first later event, whichever event carries this time. So
-        the match does not belong to a deviating trace if the trace deviates by this event or a later one.
+        A match that time alone decides counts as decided before the first later event of any trace. So the match is not
+        marked if its own trace deviates by this event or a later one.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):
@@ -129,7 +129,7 @@ class LaneReport:
     def _judge(
         self, state: LaneState, matches: MatchTable, deviating: NDArray[np.intp], is_lost: NDArray[np.bool_]
     ) -> None:
-        """Mark the matches of deviating traces that eviction would have lost, by the shadow ledger."""
+        """Mark in ``is_lost``, by the shadow ledger, the matches of deviating traces that eviction would have lost."""
         if not len(state.shadow):
             return
         starts = matches.starts
@@ -148,7 +148,7 @@ class LaneReport:
     def _of_runs(
         self, state: LaneState, runs: Sequence[RunOutput]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], MatchTable]:
-        """Count the early terminations, losses and timeouts of the run engine, under the lane's pattern numbers."""
+        """Count the run engine's early terminations, losses and timeouts, and convert them to the lane's numbers."""
         if all(run is NOTHING for run in runs):
             return np.zeros((0, 5), np.int64), np.zeros((0, 6), np.int64), NO_MATCHES
         endings = np.concatenate([np.zeros((0, 5), np.int64), *(run.endings for run in runs)])
@@ -172,7 +172,7 @@ class LaneReport:
 
 
 def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
-    """Index of each atom's alias among those of its pattern, (patterns, atoms)."""
+    """The index of each atom's alias among the aliases of its pattern, (patterns, atoms)."""
     rows = [[automaton.aliases.index(atom.alias) for atom in automaton.atoms] for automaton in automata]
     width = max(map(len, rows), default=1)
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], np.int32).reshape(-1, width)
@@ -181,13 +181,13 @@ def _aliases_of(automata: Sequence[PatternAutomaton]) -> NDArray[np.int32]:
 def _guarded(
     output: LaneOutput, state: LaneState, visits: Visits, endings: NDArray[np.int64], state_range: NDArray[np.int32]
 ) -> LaneOutput:
-    """The output of a batch with the guard's results; must be called before its traces are released.
+    """Add the guard's results to the output of a batch; must be called before the batch's traces are released.
 
     ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
     in the tables. ``state_range`` has the first of these columns by pattern.
 
-    Where traces follow the monitors of another lane, the other lane reports deviations, and only partial matches end: a
-    pattern without partial matches in such a trace is not reported.
+    Where traces follow the monitors of another lane, that lane reports the deviations, and a pattern without partial
+    matches in a trace is not reported as terminated early.
     """
     guards, table = state.guards, state.table
     if not guards.guards:
@@ -222,7 +222,7 @@ def _classes(
 ) -> tuple[NDArray[np.int64], dict[int, EventClass]]:
     """The numbers of the events' classes at some visits, and the class of each number.
 
-    Where traces follow another lane's monitors, patterns may name types that this lane does not distinguish.
+    Where traces follow another lane's monitors, patterns may name types that the other lane does not distinguish.
     """
     columns = visits.columns_of(places).astype(np.int64)
     if state.home is None:

@@ -2,8 +2,8 @@
 
 An event is matched in the traces of the rows that it concerns (``RowIndex``), with the columns of the row as further
 attributes. So one automaton serves all rows, and the trace of a partial match determines its row. A guard judges the
-whole transaction: the traces of rows take the monitor states of the correlation key's trace, and an event that rules
-out matches, or breaks a constraint, is in the traces of all open rows.
+whole transaction: the traces of rows take the monitor states of the correlation key's trace. An event that rules out
+matches or breaks a constraint is shown to the traces of all open rows.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RowLane(Lane):
     def read_tables(self, tables: Tables) -> None:
         """Replace the rows of the table, and drop the partial matches of rows that no longer exist.
 
-        A row counts as another row if a column that patterns read has another value.
+        A row whose value changed in a column that patterns read counts as another row.
         """
         versions = tables.versions.get(self._read.table, ())
         if versions is not self._versions:
@@ -71,7 +71,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the table's current version; in runs over past events, each version begins at a time."""
+        """Read the rows of the table version in force; in runs over past events, each version has a begin time."""
         opened = next(iter(self._versions), None)
         for candidate in self._versions[1:]:
             opened = (
@@ -133,7 +133,7 @@ class RowLane(Lane):
         return visits
 
     def pass_time(self, watermark_us: int) -> list[LaneOutput]:
-        """Advance time to the watermark; versions of the table that begin before it take effect at their times."""
+        """Advance time to the watermark; table versions that begin up to then take effect at their times."""
         outputs: list[LaneOutput] = []
         while (due_us := self._due_us) is not None and due_us <= watermark_us:
             outputs += super().pass_time(due_us)
@@ -149,7 +149,7 @@ class RowLane(Lane):
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """Each event once for each row that it concerns, with the columns of the row."""
+        """Each event, repeated for every table row that it concerns, with the columns of this row."""
         reader = BatchColumns(batch)
         concerned = self._concerned(batch, reader)
         homes = batch.key_hashes[concerned.events]
@@ -192,7 +192,7 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Whether the table is within the bounds of a pattern, which two simultaneous requests may exceed together."""
+        """Whether the table is within the bounds of a pattern; two simultaneous requests may together exceed them."""
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:
@@ -224,6 +224,6 @@ class RowLane(Lane):
 
 
 def _rows_of(pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The hash of the row for each pair of hashed correlation key and trace."""
+    """The hash of the table row for each pair (hashed correlation key, hashed key of the row's trace)."""
     hashes: NDArray[np.uint64] = pairs[:, 1] ^ (pairs[:, 0] * _FACTOR)
     return hashes

@@ -51,7 +51,7 @@ class ShadowLedger:
         return len(self._moves)
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
-        """Record the moves of a batch; for traces under bit tables only moves that would end something."""
+        """Record the monitor moves of a batch; for traces under bit tables only moves that end some pattern state."""
         if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
             return
         is_move = (visits.before != visits.after) & (guards.tables.policy[visits.before] == SHADOW)
@@ -108,7 +108,7 @@ class ShadowLedger:
         return not states
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> tuple[dict[str, NDArray[Any]], list[Interned]]:
-        """Plain arrays, and the states that they number, in the order of moves; ``traces`` has new trace numbers."""
+        """The moves as plain arrays, and the monitor states by number; ``traces`` has the new number of each trace."""
         before, after = self._moves["before"], self._moves["after"]
         used, first = np.unique(np.column_stack([before, after]), return_index=True)
         is_state = used != _DEVIATED

@@ -36,7 +36,7 @@ _UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Over
 
 @dataclass(slots=True, kw_only=True)
 class Header:
-    """The saved values besides the arrays; ``dump`` fills ``lanes`` with their keys and ``SavedLane.members``."""
+    """The saved values except arrays; ``dump`` fills ``lanes`` with each lane's keys and ``SavedLane.members``."""
 
     end_events: list[str]
     match_limit: int
@@ -131,7 +131,7 @@ def _wrong_content(error: Exception) -> StateFormatError:
 
 
 def _refuse_fractions(members: object) -> None:
-    """Reject fractions: all saved numbers are whole, and for floats kernels would be compiled again."""
+    """Reject fractions: all saved numbers are whole, and a float would make kernels compile again."""
     waiting = [members]
     while waiting:
         member = waiting.pop()

@@ -65,7 +65,7 @@ class LaneOptions:
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """The saved values of a lane besides its arrays; monitor states are values, as their numbers are not stable.
+    """The saved values of a lane except arrays; monitor states are saved as values, as their numbers are not stable.
 
     Attributes:
         monitors: Monitor states by number, from ``RESERVED`` on.
@@ -85,7 +85,7 @@ class SavedMembers:
 class SavedLane:
     """A lane's state as plain values: JSON values as in ``SavedMembers``, and one-dimensional arrays by name.
 
-    The prefix of an array's name names its owner among the parts of the state.
+    The prefix of an array's name shows which part of the state has the array.
     """
 
     members: Mapping[str, Any]
@@ -99,12 +99,12 @@ class LaneState:
     Attributes:
         guard_version: The guard that new traces follow; None: none.
         shadow: Moves of the monitors of guards in shadow mode.
-        idle: The newest event of each trace, if there is an idle timeout.
+        idle: The time of each trace's newest event; None without an idle timeout.
         open: Keys and times of the open traces; None if the lane does not see every event.
         sequence: Number of rows so far, which is the sequence number of the next row.
-        counts: Counters that the parts do not have themselves.
+        counts: The counters that no other member of the state keeps.
         home: The state of the lane whose monitors the traces follow; None: the traces have monitors themselves.
-        moves: The moves of monitors at the events of the latest batch, for lanes that follow them.
+        moves: The monitor moves at the events of the latest batch, for lanes that follow these monitors.
         entering: Traces of saved state, with the monitor states in which they must enter the bit tables.
     """
 

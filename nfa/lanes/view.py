@@ -30,8 +30,8 @@ _MOST_WAITED_FOR = 10
 class ListedTraces:
     """The open traces of a lane, in any order: arrays of equal length, with hashed correlation keys.
 
-    ``events`` are negative if unknown; ``last`` numbers the type of the newest event; the key of an unnamed trace is
-    unknown.
+    ``events`` is negative if the number of events is unknown; ``last`` is the number of the newest event's type; the
+    key of an unnamed trace is unknown.
     """
 
     keys: NDArray[np.uint64]
@@ -49,8 +49,8 @@ class ListedTraces:
 class HeldMatches:
     """Partial matches by trace and pattern: arrays of equal length; ``homes`` are hashed correlation keys.
 
-    ``engines`` has the engine that retains each; ``states`` are the furthest states of the automata, ``nodes`` the
-    engine's nodes of the newest events in these states.
+    ``engines`` are the engines that retain the partial matches, ``states`` the furthest states of the automata,
+    ``nodes`` the engine's nodes of the newest events in these states.
     """
 
     homes: NDArray[np.uint64]

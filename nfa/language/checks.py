@@ -22,8 +22,8 @@ from streams import name_fault
 def checked(draft: UnresolvedPattern) -> Pattern:
     """The pattern of a draft with its references resolved.
 
-    Raises ``PatternRefused`` with any code except those of ``build_drafts``, and ``needs-end``, which depends on the
-    stream (``nfa.language.stream_checks``).
+    Raises ``PatternRefused`` with any code except those of ``build_drafts``, and except ``needs-end``, which depends on
+    the stream (``nfa.language.stream_checks``).
     """
     event, row = draft.pattern.event, None if draft.pattern.rows is None else draft.pattern.rows.alias
     _check_size(event)

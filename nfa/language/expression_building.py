@@ -40,7 +40,7 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 
 
 def build_expression(tree: Branch) -> Expression:
-    """The expression of a tree; attributes have their whole path and no step.
+    """The expression of a tree; its attributes have their whole path and no step yet.
 
     Numbers beyond float64, and durations that are not a positive whole number of microseconds, are refused.
     """
@@ -97,12 +97,12 @@ def position_of(tree: Branch) -> Position:
 
 
 def trees_of(tree: Branch) -> list[Branch]:
-    """The children that are trees."""
+    """The children of a tree that are trees themselves."""
     return [child for child in tree.children if isinstance(child, Tree)]
 
 
 def tokens_of(tree: Branch) -> list[Token]:
-    """The children that are tokens."""
+    """The children of a tree that are tokens."""
     return [child for child in tree.children if isinstance(child, Token)]
 
 

@@ -51,7 +51,7 @@ class Grammar:
     advise: Callable[[str, int, set[str], str], tuple[str, int, str]]
 
     def tree(self, text: str, start: str) -> Branch:
-        """Parse a text by one of the rules."""
+        """Parse a text by the grammar rule ``start``."""
         check_text(text)
         try:
             return self._parser.parse(text, start=start)
@@ -94,7 +94,7 @@ def kept_parser(grammar: str, options: Mapping[str, Any]) -> lark.Lark:
 
 
 def _read(place: Path) -> bytes:
-    """The tables in a file; empty if the file is damaged or being written.
+    """The parser tables in a file; empty if the file is damaged or being written.
 
     Raises OSError if the file cannot be read, KeptFolderRefused if it may be from another user.
     """

@@ -44,7 +44,7 @@ _UNARY: Mapping[type[Expression], str] = {Not: "not", Negative: "neg", IsNull: "
 
 
 class Form:
-    """The JSON form of a class: its ``op``, and the member for each field of the class.
+    """The JSON form of a syntax class: its ``op``, and the member of the document for each field.
 
     ``names`` lists the fields, separated by spaces: ``field``, or ``field:member`` if the member has another name.
     """

@@ -1,7 +1,7 @@
 """Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
 
-A document of valid form is converted to text, which is parsed, so both forms pass the same checks. Refusals by these
-checks count lines and columns in that text, which becomes the pattern's ``text``.
+A document of valid form is converted to pattern text and parsed, so both forms pass the same checks. Refusals by these
+checks count lines and columns in this text, which becomes the pattern's ``text``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class JsonPlace:
         return {name: self.at(name) for name in self.value}
 
     def at(self, name: str) -> JsonPlace:
-        """A present field of an object."""
+        """The value of an object's field, which must be present."""
         return JsonPlace(cast("dict[str, object]", self.value)[name], f"{self.path}/{name}")
 
     def entries(self, least: int = 1) -> list[JsonPlace]:
@@ -109,7 +109,7 @@ class JsonPlace:
         return [JsonPlace(value, f"{self.path}/{number}") for number, value in enumerate(self.value)]
 
     def name(self) -> str:
-        """A name that can be written in back quotes."""
+        """The value as a name that can be written in back quotes; other values are refused."""
         if not isinstance(self.value, str) or not is_writable(self.value):
             self.expect("a name: a text that is not empty and holds no back quote")
         return self.value

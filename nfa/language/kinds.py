@@ -1,4 +1,4 @@
-"""The kinds of values that expressions have for any events, and the refusal of arguments of unfitting kinds."""
+"""The kinds of values that expressions have whatever the events, and the refusal of arguments of unfitting kinds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OF_CALLS: Mapping[str, Kind] = {
 
 
 def kind_of(expression: Expression) -> Kind:
-    """The kind of an expression's value unless it is null; ``any`` if the kind depends on the events."""
+    """The kind of an expression's values that are not null; ``any`` if the kind depends on the events."""
     match expression:
         case Each():
             return kind_of(expression.inner)
@@ -70,7 +70,7 @@ def kind_of(expression: Expression) -> Kind:
 
 
 def check_kinds(expression: Expression) -> None:
-    """Refuse calls of functions, and operators on results of functions, whose arguments cannot have a fitting kind."""
+    """Refuse arguments of functions, and results of functions under an operator, that cannot have a fitting kind."""
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])
@@ -97,7 +97,7 @@ def check_kinds(expression: Expression) -> None:
 
 
 def check_events(condition: Expression, alias: str | None) -> None:
-    """Refuse functions with arguments of several events in a condition between steps, unless they support them."""
+    """Between steps, refuse functions with arguments of several events, except functions that span several events."""
     calls = calls_of(condition if alias is None else without_alias(condition, alias))
     for call in (inner for outer in calls for inner in calls_of(of_each_event(outer))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:

@@ -42,7 +42,7 @@ def parse_tree(text: str, start: str = "start") -> Branch:
 
 
 def _advise(text: str, place: int, acceptable: set[str], expected: str) -> tuple[str, int, str]:
-    """The word that cannot be read, the number of characters from its start to the place, and the advice."""
+    """The word that cannot be read, the number of characters from its start to ``place``, and the advice."""
     word, back = _word_at(text, place)
     hint = _quoted_name(text, place, acceptable) or _hint(word)
     hint = hint or _hint_at(text, place, is_name="NAME" in acceptable)
@@ -79,7 +79,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """The word at a place, and the distance from its start: the first half of an operator like ``==`` may be valid."""
+    """The word at a place, and the place's offset in the word: 1 after the valid first half of an operator (``==``)."""
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
             return pair, place - start
@@ -88,7 +88,7 @@ def _word_at(text: str, place: int) -> tuple[str, int]:
 
 
 def parse_condition_tree(text: str) -> Branch:
-    """Parse a condition alone. Refusals have positions in the text with brackets; see ``moved``."""
+    """Parse a condition alone, in added brackets. Refusals count positions with the brackets; see ``moved``."""
     return parse_tree(f"{_OPENING}{text}\n]", "condition")
 
 

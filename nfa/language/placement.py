@@ -23,7 +23,7 @@ from nfa.syntax import (
 
 
 def check_placement(node: Node) -> None:
-    """Refuse constructs that have no meaning at their place."""
+    """Refuse NOT, gap prefixes, GREEDY and quantifiers at places where they have no meaning."""
     match node:
         case Sequence():
             _check_sequence(node)
@@ -41,7 +41,7 @@ def check_placement(node: Node) -> None:
 
 
 def check_window(pattern: Pattern) -> None:
-    """Refuse a NOT before the first step where the clause WITHIN is in business time."""
+    """Refuse a NOT before the first step if the pattern's WITHIN is in business time."""
     leading = next(_leading_items(pattern.event), None) if pattern.within_business is not None else None
     if leading is not None:
         raise PatternRefused(
@@ -53,12 +53,12 @@ def check_window(pattern: Pattern) -> None:
 
 
 def trailing_items(node: Node) -> Iterator[Item]:
-    """The NOTs that may be trailing, in any order: a match may bind nothing of the part after them."""
+    """The NOTs that may be trailing, because a match may bind no event of the parts after them; in any order."""
     return (item for item in _at_edge(node, is_last=True) if isinstance(item, Item))
 
 
 def trailing_greedy(node: Node) -> Iterator[Repeat]:
-    """The GREEDY repetitions that may be trailing, in any order: a match may bind nothing of the part after them."""
+    """The GREEDY repetitions that may be trailing, because a match may bind no event of the parts after them."""
     return (repeat for repeat in _at_edge(node, is_last=True) if isinstance(repeat, Repeat))
 
 

@@ -1,4 +1,4 @@
-"""Single steps such as ``Quote [price > 1000]``: conditions on one event without others."""
+"""Single steps such as ``Quote [price > 1000]``: a type with a condition that reads only the event itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """The expression with attributes of the current event; a bare alias becomes ``alias``."""
+    """The expression with attributes of the current event; a bare alias, or a path that begins so, gets ``alias``."""
 
     def with_alias(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)

@@ -286,7 +286,7 @@ def _bounds(tree: Branch) -> tuple[int, int | None]:
 
 
 def _bounded(digits: str, most: int) -> int:
-    """A whole number, or ``most`` plus one for all larger numbers."""
+    """The value of some digits, or ``most`` plus one if it is above ``most``."""
     return min(int(digits), most + 1) if len(digits) < 20 else most + 1
 
 

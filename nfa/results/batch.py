@@ -86,8 +86,8 @@ class Timeout:
 class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
-    ``guard_version`` names the guard that terminated the pattern, ``event`` is the event's class, as the guard received
-    it; ``state`` is the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row of the partial
+    ``guard_version`` names the guard that terminated the pattern, ``event`` is the class of the event that the guard
+    received, ``state`` the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row of the partial
     matches.
     """
 
@@ -109,9 +109,9 @@ class Ending:
 class Deviation:
     """The first event of a trace that its guard did not allow.
 
-    Afterwards the trace is not pruned, or no longer matched, by the guard's policy. ``event`` is the event's class, as
-    the guard received it. ``released`` is the number of bound events of the trace that had been dropped because of the
-    guard: matches that need one of them are lost.
+    By the guard's policy, the trace is afterwards matched without pruning, or no longer matched. ``event`` is the
+    event's class, as the guard received it. ``released`` is the number of bound events of the trace that had been
+    dropped because of the guard: matches that need one of them are lost.
     """
 
     key: str
@@ -129,8 +129,8 @@ class EndingColumns:
     """Early terminations as columns, for writing many at once.
 
     ``kinds`` has the first (trace, pattern) pair of each kind: pairs of a kind have the same pattern, event type,
-    states and event class, and so the same reason. The pattern can no longer match after the event ``event_id``; empty
-    if time terminated it. ``rows`` are as in ``MatchColumns``.
+    states and event class, and so the same reason. After the event ``event_id`` the pattern can no longer match;
+    ``event_id`` is empty if time terminated the pattern. ``rows`` are as in ``MatchColumns``.
     """
 
     kinds: Sequence[Ending]
@@ -160,7 +160,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Losses beyond a limit at one event; they are counted here and not reported elsewhere.
+    """Matches and partial matches lost beyond a limit at one event; they are counted here and not reported elsewhere.
 
     Attributes:
         event_id: Id of the event; empty if passing time completed the matches.
@@ -251,7 +251,7 @@ class LaneOutput:
             suspends the pattern or 0.
         tables: The tables that lookups in RETURN read; None: no tables.
         first_row: Index of the batch's first event in the matcher's input.
-        suspended: Patterns that meet no events for other reasons than their work.
+        suspended: Suspensions of patterns for other reasons than their work.
         rows: Offset of each event of the batch from ``first_row``, if the batch lacks some events of the input.
     """
 
@@ -277,7 +277,7 @@ class LaneOutput:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no result of any kind."""
+        """Whether the output has no results of any kind."""
         tables: tuple[Sized, ...] = (self.matches, self.corrections, self.timeouts)
         rows: tuple[Sized, ...] = (self.ending_rows, self.deviation_rows, self.lost_rows)
         return not self.suspended and not any(map(len, (*tables, *rows)))
@@ -403,7 +403,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """The early terminations before the ``newest`` ones: the first of each kind, and the number of its kind."""
+        """Of the early terminations before the ``newest`` ones, the first of each kind, and their number by kind."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -435,7 +435,7 @@ class LaneOutput:
             )
 
     def _row_keys(self, rows: pa.Array) -> pa.Array | None:
-        """The keys, as JSON, of the rows of FOR EACH ROW at some rows of the batch; None: patterns have no rows."""
+        """The JSON keys of the table rows (FOR EACH ROW) of some rows of the batch; None: no pattern has the clause."""
         names = self.batch.attributes.get(ROW)
         return None if names is None else row_keys(names.take(rows))
 
@@ -458,7 +458,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """The first pattern state of an automaton state that died with the event."""
+        """The first pattern state of an automaton state that could complete before an event and cannot after it."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -515,7 +515,7 @@ class MatchOutput:
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """The early terminations that ``endings(newest)`` omits: the first of each kind, and the number of its kind.
+        """Of the early terminations that ``endings(newest)`` omits, the first of each kind, and their number by kind.
 
         Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
         """

@@ -40,14 +40,14 @@ class StoredEvents:
         return StoredEvents(sequences=self.sequences[rows], times_us=self.times_us[rows], columns=columns)
 
     def find(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows of sequence numbers, all of which must be present."""
+        """The rows of the events with some sequence numbers, all of which must be present."""
         return np.searchsorted(self.sequences, sequences)
 
 
 def events_of_batch(
     batch: EventBatch, rows: NDArray[np.intp], first_sequence: int, *, keeps_data: bool
 ) -> StoredEvents:
-    """The events of the given rows, ascending, of a batch."""
+    """The events of a batch at the given rows, which are ascending."""
     columns = batch.columns.select(list(FIELDS if keeps_data else FIELDS[:2])).take(column_of(rows))
     arrays = columns.columns
     if ROW in batch.attributes:
@@ -79,7 +79,7 @@ def shown_columns(columns: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class EventStore:
-    """The stored events, sorted by sequence number; forgotten rows are dropped once they outnumber the bound ones."""
+    """The stored events, sorted by sequence number; unbound events are dropped once they outnumber the bound ones."""
 
     def __init__(self, events: StoredEvents | None = None) -> None:
         self._parts = [events or no_events()]
@@ -89,7 +89,7 @@ class EventStore:
 
     @property
     def parts(self) -> tuple[StoredEvents, ...]:
-        """All rows in consecutive parts, which later additions do not change."""
+        """All events in consecutive parts, which later additions do not change."""
         return tuple(self._parts)
 
     @property
@@ -99,7 +99,7 @@ class EventStore:
         return self._parts[0]
 
     def append(self, events: StoredEvents) -> None:
-        """Add rows whose sequence numbers are above all present ones."""
+        """Add events whose sequence numbers are above those of all stored events."""
         if len(self._parts) == _MOST_PARTS:
             self._parts = [self.events]
         if len(events):
@@ -109,7 +109,7 @@ class EventStore:
         return len(self) > 2 * held + _SLACK
 
     def compact(self, held: NDArray[np.int64]) -> None:
-        """Drop every row that is not among ``held`` (ascending, all present)."""
+        """Drop every event whose sequence number is not in ``held`` (ascending, all present)."""
         self._parts = [select_events(self._parts, held)]
 
 
@@ -123,7 +123,7 @@ def select_events(parts: Sequence[StoredEvents], sequences: NDArray[np.int64]) -
 
 
 def joined(parts: Sequence[StoredEvents]) -> StoredEvents:
-    """The rows of all parts in one table."""
+    """The events of all parts in one table."""
     parts = [part for part in parts if len(part)] or [no_events()]
     if len(parts) == 1:
         return parts[0]
@@ -152,7 +152,7 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
 
 
 def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
-    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if they do not match."""
+    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if arrays do not fit."""
     sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
     if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
         raise ValueError("bound events are not listed in ascending order")

@@ -63,7 +63,7 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Matches of the run engine under the lane's pattern numbers: ``numbers`` by the engine's own numbers.
+    """Matches of the run engine under the lane's pattern numbers, which ``numbers`` has by the engine's numbers.
 
     ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
     """
@@ -99,7 +99,7 @@ def without_repeats(table: MatchTable, patterns: Sequence[int]) -> MatchTable:
 
 
 def joined(tables: Sequence[MatchTable]) -> MatchTable:
-    """The rows of several tables as one table."""
+    """The matches of several tables as one table."""
     tables = [table for table in tables if len(table)] or [NO_MATCHES]
     if len(tables) == 1:
         return tables[0]

@@ -20,7 +20,7 @@ class CaseQuery:
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
             constraint.
-        older_than_us: Only traces whose first event is older than this, by the newest time.
+        older_than_us: Only traces whose first event came longer than this before the newest time.
         waits_for: Only traces in which the furthest partial match of a pattern waits for this type.
         limit: The most traces to select; those with the oldest first event are selected.
     """

@@ -114,7 +114,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of the given types, then the number of a row without a type; new types get the next numbers."""
+        """The numbers of the given types, then 0 for rows without a type; new types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 

@@ -41,7 +41,7 @@ class Account:
 
 
 def saved(accounts: Sequence[Account]) -> dict[str, NDArray[np.int64]]:
-    """Accounts by pattern number: an array of three numbers each, and if any has work, another array of two each."""
+    """The accounts as arrays by pattern number: three numbers per account, and two more if any account has work."""
     rows = [(account.owed, account.since, account.is_suspended) for account in accounts]
     arrays = {"run_accounts": np.array(rows, np.int64).reshape(-1)}
     if any(account.work for account in accounts):

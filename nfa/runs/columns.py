@@ -38,7 +38,7 @@ class RunInput:
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Indices of the visits to which patterns listen, that end something, or that break a constraint."""
+        """Indices of the visits to which a pattern listens, that end a pattern state or trace, or break constraints."""
         visits = self.visits
         program = compiled.program
         is_listened = (np.diff(program.listen_from) > 0)[self.types[visits.rows]]

@@ -122,11 +122,11 @@ class RunEngine:
         return viewing.chain(self._state, node)
 
     def window_end(self, pattern: int, node: int) -> int | None:
-        """The end of the window of a node of ``held_pairs``, for a pattern in business time; None: no end."""
+        """The end of the business-time window of the chain up to a node of ``held_pairs``; None: no end."""
         return viewing.window_end(self._state, self._compiled, pattern, node)
 
     def latest_window_end(self, pattern: int, newest_us: int) -> int | None:
-        """The end of the last window of a pattern's runs, at least the newest time; None: no end."""
+        """The time at which the last window of a pattern's runs ends, or the newest time if later; None: no end."""
         return viewing.latest_window_end(self._state, self._compiled, pattern, newest_us)
 
     def configure(
@@ -138,8 +138,8 @@ class RunEngine:
     ) -> None:
         """Replace the running patterns; open traces keep their runs of patterns that stay.
 
-        One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard``
-        are the events to which patterns listen; None: all events of their types.
+        The type code after those in ``codes`` represents every other type; ``predicates`` has the unary conditions of
+        all steps. ``heard`` are the events to which patterns listen; None: all events of their types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -161,7 +161,7 @@ class RunEngine:
         return [Want(type_code=code, predicate=0, opens=True, cell=cell) for cell, code in sorted(places)]
 
     def process(self, run_input: RunInput, id_of: Callable[[int], str]) -> RunOutput:
-        """Advance all runs by the visits of a batch; ``id_of`` is the id of an event of this or an earlier batch."""
+        """Advance all runs by the visits of a batch; ``id_of`` finds the id of an event by its sequence number."""
         collected, visits = Collected(), run_input.visits
         if not self._compiled.automata or not len(visits):
             return collected.output
@@ -344,7 +344,7 @@ class RunEngine:
                 close_pair(self._state, pair)
 
     def _charge(self, sequence: int) -> int | None:
-        """Charge the pattern of a pair that was given up at an event; returns its number if this suspends it."""
+        """Charge a pattern that was given up in a trace at an event; returns its number if it is now suspended."""
         pattern = int(self._state.pair_pattern[self._state.counters[tables.STOP_PAIR]])
         self._note_work()
         account, budget = self._accounts[pattern], self._budgets[pattern]
@@ -360,8 +360,8 @@ class RunEngine:
     def _suspend(self, pattern: int, clocks_us: NDArray[np.int64], collected: Collected) -> None:
         """Suspend a pattern, which then meets no more events, and free its runs.
 
-        Matches that time had decided before are emitted, as if time had passed in between. ``clocks_us`` has the newest
-        time at each earlier event for which time has not yet passed.
+        Matches that were due before the present event are emitted first, as if time had passed. ``clocks_us`` has the
+        newest time at each earlier event of the batch.
         """
         self._apply_budgets()
         if len(clocks_us):

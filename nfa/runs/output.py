@@ -35,7 +35,7 @@ class RunOutput:
 
 @dataclass(slots=True)
 class Collected:
-    """Results of a call so far, in order."""
+    """The results that one call of the engine has collected so far, in order."""
 
     parts: list[MatchTable] = field(default_factory=list)
     corrections: list[MatchTable] = field(default_factory=list)

@@ -26,7 +26,7 @@ class Key:
 
 
 def is_plain(transitions: Sequence[Transition]) -> bool:
-    """Whether events have no effect on the gaps of runs in a state with these outgoing steps."""
+    """Whether events do not change the gaps of runs in a state with these outgoing steps."""
     return bool(transitions) and all(
         transition.slot >= 0
         and transition.edge.mode == "any"
@@ -49,7 +49,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """The equalities that a condition requires: current attribute by (attribute, atoms) of an earlier event."""
+    """The equalities that a condition requires: by (attribute, atoms) of an earlier event, the current attribute."""
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":

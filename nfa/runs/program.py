@@ -42,9 +42,9 @@ _RULES = {
 class CompiledRuns:
     """Patterns compiled for the run kernel.
 
-    ``symbols`` are (types, predicate row). The code of a condition lies between words of ``starts`` and ``ends``, and
-    reads ``columns`` of events. ``width`` is the most transitions of any state, times the most alternative ends of a
-    match; ``leads`` is the most leading NOTs of any pattern.
+    ``symbols`` are (types, predicate row). The code of condition n lies between the words ``starts[n]`` and
+    ``ends[n]``, and reads ``columns`` of events. ``width`` is the most transitions of any state, times the most
+    alternative ends of a match; ``leads`` is the most leading NOTs of any pattern.
     """
 
     automata: tuple[PatternAutomaton, ...]
@@ -91,7 +91,7 @@ class RunPattern:
 class RunListening:
     """The events to which the engine's patterns listen.
 
-    ``listening`` uses the lane's pattern numbers; ``numbers`` has these by the engine's own pattern numbers.
+    ``listening`` uses the lane's pattern numbers; ``numbers`` maps the engine's own pattern numbers to them.
     """
 
     listening: Listening = field(default_factory=Listening)
@@ -112,7 +112,7 @@ class RunListening:
 def listeners(
     automata: Sequence[PatternAutomaton], codes: Mapping[str, int], heard: RunListening
 ) -> list[tuple[int, int, int]]:
-    """All listeners as (cell, type code, pattern), ascending."""
+    """The patterns that listen to events, as (cell, type code, pattern), ascending."""
     entries = []
     for number, automaton in enumerate(automata):
         types = listened_types(automaton)
@@ -122,7 +122,7 @@ def listeners(
 
 
 def is_ordered(automaton: PatternAutomaton, *, is_simultaneous: bool) -> bool:
-    """Whether matches are ranked before they are emitted, or wait for events of equal time that may refute them."""
+    """Whether matches of a pattern are ranked before emission, or wait for simultaneous events that may refute them."""
     pattern = automaton.pattern
     if pattern.after.rule != "none" or pattern.limit is not None or pattern.timeouts:
         return True
@@ -171,8 +171,8 @@ def compile_runs(
 ) -> CompiledRuns:
     """Compile patterns, in the order of their numbers; texts of literals are interned in ``texts``.
 
-    One more type code represents every other type; ``predicates`` has the unary conditions of all steps. ``heard`` are
-    the events to which patterns listen; None: all events of their types.
+    The type code after those in ``codes`` represents every other type; ``predicates`` has the unary conditions of all
+    steps. ``heard`` are the events to which patterns listen; None: all events of their types.
     """
     heard = heard or RunListening()
     leaves = ColumnTable()
@@ -219,7 +219,7 @@ _FLAGS = frozenset("is_simultaneous is_suspended accepts parks watch_strict has_
 
 @dataclass
 class _Writer:
-    """Collects the rows of all tables."""
+    """Collects the rows of all tables of the run kernel."""
 
     predicates: PredicateTable
     compiler: ConditionCompiler
@@ -283,7 +283,7 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add whether runs in a state are parked, and under which value; its steps must be the latest rows."""
+        """Add whether runs in a state are parked, and under which value; the state's steps must be the last rows."""
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -333,7 +333,7 @@ class _Writer:
     def program(
         self, listeners: Sequence[tuple[int, int, int]], names: Sequence[str | None], heard: RunListening
     ) -> RunProgram:
-        """The finished tables.
+        """The finished tables of the run kernel.
 
         ``listeners`` are (cell, type code, pattern), ascending. ``names`` has the types by code; None: any other type.
         ``heard`` has the index of the cells.
@@ -478,7 +478,7 @@ def _array(name: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def takes_every_type(pattern_types: tuple[str, ...]) -> bool:
-    """Whether a step takes every type."""
+    """Whether a step with the types ``pattern_types`` takes events of every type."""
     return pattern_types == (ANY_TYPE,)
 
 

@@ -64,7 +64,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """The runs of a pair that have no future, except decided runs."""
+        """The runs of a pair that can lead to no match: muted or expired ones, or all if the pair is finished."""
         state = self.state
         if state.pair_finished[pair]:
             return set(runs)
@@ -76,7 +76,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """The runs among ``runs`` that are decided before a time, or at this time by their deadline."""
+        """The runs that are decided before a time, or at it: by their deadline or, with ``is_last``, in any way."""
         state, decided = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -218,7 +218,7 @@ class Ranked:
 
     @property
     def identity(self) -> frozenset[tuple[str, tuple[Rank, ...]]]:
-        """The bindings; matches with equal bindings are the same match."""
+        """The bindings of the match: matches with equal bindings are the same match."""
         return frozenset(self.bindings.items())
 
 

@@ -138,7 +138,7 @@ def _by_depth(state: RunState) -> NDArray[np.int64]:
 
 
 def _numbers(used: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """New numbers by old ones; ``NIL`` stays ``NIL``."""
+    """The new numbers of used elements by their old numbers; ``NIL`` stays ``NIL``."""
     numbers = np.full(size + 1, NIL, np.int32)
     numbers[used] = np.arange(len(used), dtype=np.int32)
     return numbers

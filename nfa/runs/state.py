@@ -99,7 +99,7 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """The state with fresh buckets, one for each run that has room, filled with the parked runs."""
+    """The state with fresh buckets, at least one for each place of a run, filled with the parked runs."""
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)
@@ -107,7 +107,7 @@ def with_buckets(state: RunState, program: RunProgram) -> RunState:
 
 
 def used_bytes(state: RunState) -> int:
-    """Bytes in use, without free room."""
+    """Bytes of the runs' memory in use, without free room."""
     used = [(int(state.counters[arena.used]), arena.fields) for arena in ARENAS.values()]
     return sum(number * sum(getattr(state, name)[:1].nbytes for name in fields) for number, fields in used if number)
 
@@ -120,7 +120,7 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """The state with room for ``needed`` more elements in one of ``ARENAS``, which come first in its free list."""
+    """The state with room for ``needed`` more elements in one of ``ARENAS``; new ones come first in its free list."""
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)

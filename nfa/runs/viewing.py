@@ -35,7 +35,7 @@ def window_end(state: RunState, compiled: CompiledRuns, pattern: int, node: int)
 
 
 def latest_window_end(state: RunState, compiled: CompiledRuns, pattern: int, newest_us: int) -> int | None:
-    """The end of the last window of a pattern's runs, at least the newest time; None: no end."""
+    """The time at which the last window of a pattern's runs ends, or the newest time if later; None: no end."""
     first, end = compiled.program.state_from[pattern : pattern + 2]
     is_own = (state.run_kind != NIL) & (state.run_state >= first) & (state.run_state < end)
     latest = int(state.run_end[is_own].max(initial=newest_us))

@@ -64,7 +64,7 @@ class SharedTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPattern:
-    """A pattern in the form of this engine.
+    """A pattern in the form of the shared-node engine.
 
     Attributes:
         terms: For each state, as bits, the alternatives of the pattern that a partial match in the state can complete.
@@ -102,7 +102,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStats:
-    """Counts so far.
+    """Counts of the shared-node engine so far.
 
     Attributes:
         held: Number of (pair, event) where the pair binds the event; includes expired ones until they are released.
@@ -141,7 +141,7 @@ class SharedEngine:
     ) -> None:
         """Replace the running patterns; None is a pattern of another engine.
 
-        ``sources`` has for each pattern its previous number, with the same states, or ``NIL``: it starts empty.
+        ``sources`` has for each pattern its previous number, with the same states, or ``NIL`` if the pattern is new.
         ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states; ``types`` the
         number of type codes. ``index`` is the filter index with the cells of transitions; None: no cells.
         """
@@ -338,7 +338,7 @@ class SharedEngine:
             self._output = output._replace(memo=np.zeros((len(state.nodes), 3), np.int64))
 
     def _findings(self, times_us: NDArray[np.int64]) -> Findings:
-        """The contents of the buffers. Well-filled buffers are handed over and replaced, as copying would cost more."""
+        """A batch's results from the output buffers. Well-filled buffers are handed over, as copying costs more."""
         output = self._output
         matches, bound, endings, dropped = output.filled[:4].tolist()
         columns = {name: getattr(output, name)[:matches] for name in _OF_MATCHES}
@@ -422,7 +422,7 @@ def _program_of(
 
 
 def _largest_group(program: Program) -> int:
-    """Most transitions of one type, cell and pattern."""
+    """The largest number of transitions with the same type, cell and pattern."""
     places = np.arange(len(program.group_end))
     return int((program.group_end - places).max(initial=1))
 

@@ -24,7 +24,7 @@ def held_pairs(program: Program, state: SharedState, output: Output, now_us: int
 
 
 def newest_chain(state: SharedState, node: int, within_us: int, now_us: int) -> list[tuple[int, int]]:
-    """The events of the newest unexpired partial match of a stack, oldest first, as (alias number, sequence number)."""
+    """The events of the newest unexpired partial match at a node, oldest first, as (alias number, sequence number)."""
     events: list[tuple[int, int]] = []
     while node != NIL:
         below, before = state.links[node, [kernel.BELOW, kernel.BEFORE]].tolist()

@@ -97,7 +97,7 @@ class Conditions:
 
     @property
     def depth(self) -> int:
-        """An upper bound of the number of values on the stack."""
+        """An upper bound of the number of values on the stack of a kernel program."""
         return len(self.code) + 2
 
 

@@ -25,7 +25,7 @@ _WITH_NULLS = ("array_agg", "max_by", "min_by")  # aggregates that take nulls as
 
 @dataclass(frozen=True)
 class Output:
-    """The rows of the output.
+    """The output rows of a clause, and the measures over them.
 
     Attributes:
         rows: The row of the table that each output row shows.
@@ -69,7 +69,7 @@ class Output:
         return self._values(expression.content, targets)
 
     def _targets(self, place: Place) -> NDArray[np.int64]:
-        """For each output row, the row of a place; -1: no such row."""
+        """For each output row, the table row to which ``place`` refers; -1: no such row."""
         firsts, ends = self.firsts[self.records], self._ends(is_final=place.is_final)
         if place.labels is None:
             lines = firsts + place.offset if place.is_first else ends - 1 - place.offset
@@ -85,7 +85,7 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The number of lines with one of the labels before each line, and the lines with these labels."""
+        """For each line, the number of earlier lines with one of the labels; and the lines with these labels."""
         mask = self._label_mask(labels)
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
@@ -95,13 +95,13 @@ class Output:
         return is_chosen[self.matches.labels]
 
     def _moved(self, rows: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """The rows at a distance in the same partition; -1 if there is no such row."""
+        """For each of ``rows``, the row at a distance in the same partition; -1 if there is no such row."""
         if not self.table.size:
             return rows
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """The values of an expression over one row (``rows``) for each output row."""
+        """For each output row, the value of an expression over one row of the table, whose number is in ``rows``."""
         indices = pa.array(rows, mask=rows < 0)
 
         def read(leaf: Expression) -> Any:
@@ -219,7 +219,7 @@ _LISTED: Mapping[str, Callable[..., Any]] = {
 
 
 def _typed(values: NDArray[Any], is_null: NDArray[np.bool_], kind: Any) -> Any:
-    """Numbers of a kernel in the type of their column; other whole numbers are int64, other numbers float64."""
+    """A kernel's numbers as dates, times or durations if ``kind`` is one of these; otherwise int64 or float64."""
     column = pa.array(values, mask=is_null)
     if pa.types.is_date(kind):
         return column.view(pa.timestamp("us")).cast(kind)

@@ -22,7 +22,7 @@ from nfa.syntax import Position
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: its evaluation over columns, and its number of operands (``most`` None: no upper bound)."""
+    """A function of queries: its evaluation over columns and its number of operands (``most`` None: no upper bound)."""
 
     column: Callable[..., Any]
     least: int
@@ -41,7 +41,7 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two operands in comparable types: next to times with a zone, other times are in UTC, and dates are midnights."""
+    """Two operands in comparable types: a date beside a time is its midnight; a time beside one with a zone is UTC."""
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)
@@ -66,7 +66,7 @@ def _subtract(left: Any, right: Any) -> Any:
 
 
 def _beside(operand: Any, other: Any) -> Any:
-    """The operand; a date next to an interval becomes its midnight."""
+    """The operand, or its midnight if the operand is a date next to an interval."""
     return _as_timestamp(operand) if pa.types.is_duration(other.type) else operand
 
 
@@ -285,7 +285,7 @@ def column_of(expression: Expression, read: Reader, size: int) -> Any:
 
 
 def value_of(expression: Expression, read: Reader) -> Any:
-    """As ``column_of``, but the value of constants is a scalar."""
+    """The values of an expression as in ``column_of``, but a constant stays a scalar."""
     match expression:
         case Constant():
             return pa.scalar(expression.value)

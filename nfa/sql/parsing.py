@@ -59,7 +59,7 @@ def parse_named(text: str) -> tuple[str, Clause]:
 
 
 def _advise(text: str, place: int, _: set[str], expected: str) -> tuple[str, int, str]:
-    """The word that cannot be read, the number of characters from its start to the place, and the advice."""
+    """The word that cannot be read, the number of characters from its start to ``place``, and the advice."""
     back = int(text[max(0, place - 1) : place + 1] == "==")  # the first half of == was accepted
     match = _WORD.match(text, place - back)
     word = match.group() if match else ""

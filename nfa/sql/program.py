@@ -1,6 +1,6 @@
 """Programs of row patterns, which the kernel runs.
 
-An iteration that takes no row leaves a loop without an upper bound: the search continues after the loop. Bounded
+In a loop without an upper bound, an iteration that takes no row ends the loop: the search continues after it. Bounded
 repetitions are written out.
 """
 
@@ -25,7 +25,7 @@ class Program:
 
     @property
     def branches(self) -> int:
-        """The number of branches."""
+        """The number of branches in the program."""
         return int(self.splits.max(initial=-1)) + 1
 
 

@@ -201,7 +201,7 @@ class _Scope:
         return At(content, Place(labels), call.position)
 
     def _of_one_variable(self, expression: Expression, call: Call) -> tuple[frozenset[int] | None, Expression]:
-        """The labels of an expression over one row, which all its names must share, and the resolved expression."""
+        """The labels that all names of an expression over one row must share, and the resolved expression."""
         label_sets: list[frozenset[int] | None] = []
 
         def plain(part: Expression) -> Expression:
@@ -257,7 +257,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """The place without labels if it is the current row: the last row of the label whose condition is resolved."""
+        """A place, without labels if it is the current row: the last row of the label whose condition is resolved."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)

@@ -1,7 +1,7 @@
 """Patterns of streams written as SQL: only clauses with the same meaning over an unbounded stream.
 
-These clauses match sequences of a fixed number of rows. Each first row then has at most one match, so no preference is
-needed, and matches end in the order in which they begin. Everything else is refused by name.
+These clauses match sequences of a fixed number of rows. So at most one match begins at a row, no preference is needed,
+and matches end in the order in which they begin. Everything else is refused by name.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _refuse(construct: str, reason: str, position: Position = NOWHERE) -> NoRetu
 
 
 def _check(clause: Clause) -> None:
-    """Refuse the parts of a clause that have no meaning in a stream, except its pattern and expressions."""
+    """Refuse parts of a clause that have no meaning in a stream; its pattern and expressions are not checked here."""
     if clause.rows != "one":
         _refuse("ALL ROWS PER MATCH", "a match is one alert; write ONE ROW PER MATCH", clause.position)
     if clause.skip.rule not in ("past_last_row", "to_next_row"):

@@ -21,7 +21,7 @@ SkipRule: TypeAlias = OneOf["past_last_row", "to_next_row", "to_first", "to_last
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant."""
+    """A constant value in an expression of a query."""
 
     value: Value
 
@@ -128,7 +128,7 @@ Expression: TypeAlias = Constant | Name | Call | Operation | Column | LabelOfRow
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A row with a label."""
+    """A row to which the pattern gives a label."""
 
     label: int
 
@@ -238,7 +238,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A query; ``outputs`` None: all columns."""
+    """A query with ``MATCH_RECOGNIZE``; ``outputs`` are its columns, None: all columns."""
 
     table: str
     alias: str | None

@@ -52,7 +52,7 @@ class FinerTraces:
         return np.sort(self._pairs[np.isin(self._pairs[:, 0], homes), 1])
 
     def ended(self, rows: NDArray[np.intp], homes: NDArray[np.uint64], times_us: NDArray[np.int64]) -> EndedTraces:
-        """The finer traces that end with the traces of the given hashed correlation keys, whose rows must ascend."""
+        """The finer traces that end with the traces of the given hashed correlation keys; ``rows`` must ascend."""
         pairs = self._pairs[np.lexsort((self._pairs[:, 1], self._pairs[:, 0]))]
         first = np.searchsorted(pairs[:, 0], homes, "left")
         sizes = np.searchsorted(pairs[:, 0], homes, "right") - first
@@ -64,7 +64,7 @@ class FinerTraces:
         self.load(self._pairs[np.isin(self._pairs[:, 1], keys)])
 
     def load(self, pairs: NDArray[np.uint64]) -> None:
-        """Replace all pairs."""
+        """Replace all pairs of correlation key and finer key."""
         self._pairs, self._known = pairs, np.sort(pairs[:, 1])
         self._sweep_at = max(_LEAST_SWEEP, 2 * len(pairs))
 

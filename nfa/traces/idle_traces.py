@@ -36,8 +36,8 @@ class EndedTraces:
 class IdleTraces:
     """The time of the newest event of each open trace.
 
-    A trace ends ``timeout_us`` of event time after its newest event, before the first row of any trace with which time
-    has come that far. So batch boundaries make no difference.
+    A trace ends once event time is ``timeout_us`` past its newest event: before the first row, of any trace, with such
+    a time. So batch boundaries make no difference.
     """
 
     def __init__(self, timeout_us: int) -> None:
@@ -51,9 +51,9 @@ class IdleTraces:
     def advance(
         self, keys: NDArray[np.uint64], times_us: NDArray[np.int64], is_last: NDArray[np.bool_], newest_us: int
     ) -> EndedTraces:
-        """Process the rows of a batch, by hashed keys; rows with ``is_last`` end their trace themselves.
+        """The traces that end by the idle timeout as the rows of a batch advance time.
 
-        ``newest_us`` is the newest time before the batch.
+        A row with ``is_last`` ends its own trace. ``newest_us`` is the newest time before the batch.
         """
         self._make_room(len(keys))
         self._ends.filled[0] = 0

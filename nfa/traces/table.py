@@ -93,7 +93,7 @@ class Visits:
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
         """These visits with the monitor states of other traces.
 
-        ``places`` has the index in ``moves`` of each row; at a row with ``NIL``, a trace stays in its state.
+        ``places`` has the index in ``moves`` of each row; a row with ``NIL`` does not change the state of its trace.
         """
         indices = places[self.rows]
         before, after, kill, column = (
@@ -131,7 +131,7 @@ class Moves:
 
     @classmethod
     def of(cls, visits: Visits, is_event: NDArray[np.bool_]) -> Moves:
-        """The moves of visits; events without a visit are unguarded, and nothing is killed."""
+        """The monitor moves at visits; events without a visit are unguarded, and the lists of kills are empty."""
         event_visits = np.flatnonzero(is_event[visits.rows])
         places = (np.cumsum(is_event) - 1)[visits.rows[event_visits]]
         size = int(is_event.sum()) + 1
@@ -143,7 +143,7 @@ class Moves:
 
     @property
     def matters(self) -> NDArray[np.bool_]:
-        """A mask of the events at which something can no longer complete, or by which a trace deviates."""
+        """A mask of the events after which some pattern can no longer complete, or by which a trace deviates."""
         is_broken = (self.before != self.after) & (self.after < kernel.RESERVED)
         is_relevant: NDArray[np.bool_] = (self.kill != kernel.NOTHING_ENDS) | is_broken
         return is_relevant
@@ -183,7 +183,7 @@ class TraceTable:
         end_mark: int | None = None,
         index: FilterIndex | None = None,
     ) -> None:
-        """Set which rows need their trace.
+        """Set the rows of batches whose traces are looked up.
 
         ``types`` is the number of type codes, including the code for every other type; ``wants`` are the steps of all
         patterns of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under
@@ -318,7 +318,7 @@ class TraceTable:
         index[used, 1] = (index[used, 1] & _LOW) | (monitors << _HIGH)
 
     def note_deviant(self, visits: Visits) -> None:
-        """Note the traces that deviate by some visits, in which they follow the monitors of other traces."""
+        """Set the monitor states of traces that follow other traces' monitors and deviate at some visits."""
         traces = visits.traces[is_deviant(visits.after)]
         if len(traces):
             is_open = ~np.isin(traces, visits.traces[visits.ends])
@@ -418,7 +418,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Double the arrays that are full: the index, or the numbers, as closed traces still have theirs."""
+        """Double the full arrays: the index of keys, or those by trace number, as closed traces keep their numbers."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:

@@ -1,6 +1,7 @@
-"""Conditions of MATCH_RECOGNIZE that read other rows of the match: a stack interpreter with integers and floats apart.
+"""A stack interpreter for conditions of MATCH_RECOGNIZE that read other rows of the match.
 
-Booleans, ranks of texts, and times in microseconds are integers. Logic is three-valued.
+Integers and floats are in separate arrays. Booleans, ranks of texts, and times in microseconds are integers. Logic is
+three-valued.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ from streams.kernels.compiling import inlined, routine
 
 @inlined
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
-    """Update the data that conditions read up to a row with a label; ``begin`` is the first row of the attempt."""
+    """Store what conditions read at a row with a label: first and last rows of each set of labels, and aggregates.
+
+    ``base`` is the first row of the partition, ``begin`` the first row of the attempt.
+    """
     place = row - base
     for label_set in range(plan.members.shape[0]):
         is_member = plan.members[label_set, label] != 0
@@ -85,7 +89,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Copy the value of an aggregate at the previous place of the match to a place."""
+    """Start the value of an aggregate at a row from its value at the previous row; from zero at the first row."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -178,7 +182,7 @@ def push(
 def push_leaf(
     plan: Plan, rows: Rows, search: Search, leaf: Int, top: Int, row: Int, base: Int, begin: Int, end: Int
 ) -> None:
-    """Push the value of a column at a row of the match."""
+    """Push the value of a column at the row that a leaf reads; null if there is no such row."""
     target = target_of(plan, search, leaf, row, base, begin)
     if target != NIL:
         target += plan.leaves[leaf, PHYSICAL]
@@ -220,7 +224,7 @@ def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin:
 
 @inlined
 def push_aggregate(plan: Plan, search: Search, aggregate: Int, top: Int, place: Int) -> None:
-    """Push the value of an aggregate at a row."""
+    """Push the value that an aggregate has at a row."""
     function = plan.aggregates[aggregate, FUNCTION]
     count = search.counts[aggregate, place]
     if function == COUNT:
@@ -238,7 +242,7 @@ def push_aggregate(plan: Plan, search: Search, aggregate: Int, top: Int, place: 
 
 @inlined
 def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator of one operand."""
+    """Apply an operator with one operand to the topmost value."""
     if operation == TO_FLOAT:
         search.floats[top] = float(search.integers[top])
     elif operation == NOT:
@@ -254,7 +258,7 @@ def change(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def combine(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Apply an operator of two operands: null if one is null, except for IS DISTINCT FROM."""
+    """Apply an operator to the two topmost values; null if one of them is null, except for IS DISTINCT FROM."""
     is_known = search.known[top] != 0 and search.known[top + 1] != 0
     if operation == DISTINCT:
         are_alike = search.known[top] == search.known[top + 1]
@@ -320,7 +324,7 @@ def calculated(operation: Int, left: float, right: float) -> float:
 
 @inlined
 def divide(search: Search, operation: Int, lane: Int, top: Int) -> None:
-    """Divide; integers are divided towards zero, and a zero divisor gives null."""
+    """Apply division or remainder; integer division truncates towards zero, and a zero divisor gives null."""
     if lane == FLOATS:
         number, by = search.floats[top], search.floats[top + 1]
         if by == 0.0:
@@ -341,7 +345,7 @@ def divide(search: Search, operation: Int, lane: Int, top: Int) -> None:
 
 @inlined
 def decide(search: Search, operation: Int, top: Int) -> None:
-    """Apply AND, OR, or the choice of the first of two values that is not null."""
+    """Apply AND, OR or COALESCE to the two topmost values."""
     if operation == KNOWN_ONE:
         if search.known[top] == 0:
             copy(search, top + 1, top)
@@ -357,7 +361,7 @@ def decide(search: Search, operation: Int, top: Int) -> None:
 
 @inlined
 def choose(search: Search, top: Int) -> None:
-    """Replace three values by the second if the first is true, otherwise by the third."""
+    """Replace the three topmost values by the second of them if the first is true, otherwise by the third."""
     is_met = search.known[top] != 0 and search.integers[top] != 0
     copy(search, top + 1 if is_met else top + 2, top)
 

@@ -1,7 +1,8 @@
 """The search for row patterns: backtracking over a program, in the order of preference.
 
-If no condition reads the rows of the match, an attempt that reaches a branch at a row for the second time is cut off:
-the first time has failed, or is still being tried. Then an attempt costs at most the number of branches for each row.
+If no condition reads the rows of the match, a branch is followed at most once per row: when the search reaches it again
+at the same row, the first try has failed or is still running. So an attempt costs at most the number of branches for
+each row.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: In
 
 @inlined
 def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
-    """Whether the search has reached a branch at a row before; notes the branch and row."""
+    """Whether the search has already reached a branch at a row; marks the branch as reached there."""
     split = plan.splits[place]
     if plan.settings[HAS_MEMORY] == 0:
         return False
@@ -96,7 +97,7 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Resume at the newest branch; returns the second instruction (NIL: none is left), the row, and the stack size."""
+    """Return to the newest branch with an untried alternative: its instruction (NIL: none), row, and stack size."""
     while top > 0:
         top -= 1
         place, value = search.stack[top, 0], search.stack[top, 1]
@@ -108,7 +109,7 @@ def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64
 
 @inlined
 def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int) -> Int:
-    """The instruction after one that takes no row and is not a branch; NIL if an anchor does not hold here."""
+    """The next instruction after a jump, a check for empty iterations or an anchor; NIL if the anchor fails here."""
     operation, first, second = plan.program[place, 0], plan.program[place, 1], plan.program[place, 2]
     if operation == JUMP:
         return np.int64(first)
@@ -119,7 +120,7 @@ def moved(plan: Plan, search: Search, place: Int, row: Int, base: Int, end: Int)
 
 @routine
 def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: Int) -> Int:
-    """Search for the preferred match that begins at a row; its length, or the reason why there is none."""
+    """Search for the preferred match that begins at a row; returns its length, or a negative code if none was found."""
     place, row, top = np.int64(0), np.int64(begin), np.int64(0)
     steps, most = search.state[STEPS], plan.settings[MOST_STEPS]
     result = np.int64(_NO_MATCH)
@@ -158,7 +159,7 @@ def attempt(plan: Plan, rows: Rows, search: Search, base: Int, begin: Int, end: 
 
 @inlined
 def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int, base: Int) -> bool:
-    """Write a result; false if there is no room."""
+    """Append a match or an unmatched row to the results; false if there is no room."""
     record, line = search.state[RECORDS], search.state[LINES]
     if record >= matches.records.shape[0] or line + length > matches.labels.shape[0]:
         return False
@@ -173,7 +174,7 @@ def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int,
 
 @inlined
 def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> Int:
-    """The row at which the search continues after a match that is not empty; NIL if the match has no such row."""
+    """The row at which the search continues after a match with rows; NIL if the match has no row to skip to."""
     rule = plan.settings[SKIP_RULE]
     if rule == PAST_LAST_ROW:
         return row + length
@@ -192,7 +193,7 @@ def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> In
 def advance(
     plan: Plan, rows: Rows, search: Search, matches: RowMatches, base: Int, end: Int, row: Int
 ) -> tuple[Int, Int]:
-    """Search from a row on and write the results; returns (status, next row)."""
+    """Search for a match that begins at a row, and write the result; returns (status, row to continue at)."""
     steps = search.state[STEPS]
     length = attempt(plan, rows, search, base, row, end)
     if length <= _STACK_FULL:
@@ -227,7 +228,7 @@ def advance(
 
 @kernel
 def find_matches(plan: Plan, rows: Rows, search: Search, matches: RowMatches) -> Int:
-    """Search all partitions from the position in ``search.state``; the status is ``DONE``, or why it stopped."""
+    """Search all partitions from the position in ``search.state`` on; returns ``DONE``, or why the search stopped."""
     lent_plan, lent_rows, lent, lent_matches = borrowed(plan), borrowed(rows), borrowed(search), borrowed(matches)
     state = search.state
     while state[PARTITION] < rows.bounds.shape[0] - 1:

@@ -1,4 +1,4 @@
-"""Aggregates over the rows of one match after another, for measures."""
+"""Running aggregates over the rows of each match, for measures; all matches are in one array."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def fold_integers(
 ) -> None:
     """Replace each line's value by the aggregate of the chosen lines of its match up to this line.
 
-    ``counts`` are the numbers of these lines, ``firsts`` the first line of each line's match. Sums wrap beyond 64 bits.
+    ``counts`` receives the number of chosen lines so far, ``firsts`` has the first line of each line's match. Sums wrap
+    beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
@@ -44,7 +45,7 @@ def fold_floats(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Like ``fold_integers`` for floats, from left to right."""
+    """Like ``fold_integers`` for floats; values are added in the order of lines."""
     for line in range(values.shape[0]):
         is_first = line == firsts[line]
         before = 0.0 if is_first else values[line - 1]

@@ -14,8 +14,8 @@ def group_rows(
 ) -> None:
     """Write the rows partition by partition into ``grouped``, in the order of ``rows`` within each partition.
 
-    ``codes`` are the partition numbers by row. ``ends`` holds the first place of each partition, and afterwards the
-    place after its last row.
+    ``codes`` are the partition numbers by row. For each partition ``ends`` holds the place of its first row, and
+    afterwards the place after its last row.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

@@ -1,7 +1,7 @@
 """Tables and constants of the kernels that search for row patterns.
 
-Rows are numbered in the order of the search: partition by partition, sorted. ``NIL`` is -1 and means none. A column has
-one row more than the table, with null values, which represents a missing row.
+Rows are numbered in the order of the search: partition by partition, sorted. ``NIL`` is -1 and means none. Columns have
+one more row than the table; its values are null, and it is read in place of a row that does not exist.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ DONE, FOUND_FULL, STACK_FULL, TOO_MANY_STEPS, SKIPS_TO_START, SKIPS_NOWHERE = ra
 
 
 class Plan(NamedTuple):
-    """The compiled clause."""
+    """A compiled MATCH_RECOGNIZE clause."""
 
     program: NDArray[np.int32]  # (instructions, 3)
     splits: NDArray[np.int32]  # (instructions,) number of a SPLIT among all SPLITs, else NIL
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The columns that the search reads; ``bounds`` are the first row of each partition, and the number of rows."""
+    """The columns that the search reads; ``bounds`` has the first row of each partition, then the number of rows."""
 
     bounds: NDArray[np.int64]
     truth: NDArray[np.uint8]  # (columns of truth, rows)
@@ -99,8 +99,8 @@ class Rows(NamedTuple):
 class Search(NamedTuple):
     """The state of the search.
 
-    Arrays of rows are as long as the longest partition. Each describes the rows of the current attempt up to a row, so
-    that backtracking needs no undoing.
+    Arrays by row are as long as the longest partition. An entry describes the current attempt up to its row, so that
+    backtracking need not restore earlier entries.
     """
 
     state: NDArray[np.int64]  # (PLACES,)

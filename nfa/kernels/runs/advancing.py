@@ -2,10 +2,10 @@
 
 A run is a chain of bound nodes (shared with the runs that have the same beginning), the automaton's state, and words of
 bits for closed pending gaps. Between two neighbours of a match the language only has conditions on the events in the
-gap, so an event closes gaps and is never read again. Bits that an event sets hold for events *after* it: under ``ties:
-simultaneous`` these are events of a later time, so the bits wait in a second word until the order advances. Units are
-those of ``nfa.kernels.runs.tables``. Sources: gap conditions, ``docs/semantics.md``; runs with shared prefixes, Flink's
-SharedBuffer and SASE+ (Agrawal et al., SIGMOD 2008).
+gap, so an event closes gaps and is never read again. Bits that an event sets only count for events *after* it. Under
+``ties: simultaneous`` these are events of a later time; so the bits wait in a second word until the order advances.
+Units are those of ``nfa.kernels.runs.tables``. Sources: gap conditions, ``docs/semantics.md``; runs with shared
+prefixes, Flink's SharedBuffer and SASE+ (Agrawal et al., SIGMOD 2008).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Write the start of a new run: that of the run which the current event extends, or the event itself (NIL)."""
+    """Write the start of a new run: that of ``run``, which it extends, unless this is NIL or starts after the event."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
@@ -140,7 +140,7 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Handle a chain in an accepting state: emit it, or keep it until its trailing conditions are decided."""
+    """Handle a chain in an accepting state: emit a match, or keep it until its trailing conditions are decided."""
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -218,7 +218,7 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Whether the window of the current event has already ended, because the event is far out of order."""
+    """Whether the window that the current event would begin has already ended, as the event is far out of order."""
     return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
@@ -239,7 +239,10 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Note that a GREEDY repetition could take the event; returns its slot, or nothing if more is bound since."""
+    """Note that a GREEDY repetition could take the event; returns its slot, to bar steps that leave the repetition.
+
+    Returns 0 if an event of another time was bound after the gap began.
+    """
     node = first_behind(p, s, s.run_node[run], p.slot[step])
     if node == NIL:
         s.run_bits[run, GREEDY + 1] |= p.slot[step]
@@ -291,7 +294,7 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatc
 
 @routine
 def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
-    """Whether an event of a time and order could take some step."""
+    """Whether a run could still take some step with an event of this time and order."""
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
@@ -335,7 +338,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Let a waiting or decided run meet the current event; false if nothing of the run must be retained."""
+    """Let a waiting or decided run meet the current event; false if the run can be released."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -353,7 +356,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: Ru
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Let a decided match meet the current event, which may retract it; false if nothing of it must be retained."""
+    """Let a decided match meet the current event, which may retract the match; false if the run can be released."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
@@ -396,7 +399,7 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """The time of the latest event before the current one that a leading NOT of a first step takes."""
+    """The time of the latest event before the current one that the leading NOTs of a first step take."""
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:
@@ -421,10 +424,11 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 
 @routine
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
-    """Whether a match that the current event begins could complete, or may begin anyway.
+    """Whether the guard lets the current event begin a match of a pattern.
 
-    If the event breaks a constraint, the monitor state after it decides, as the trace is no longer pruned. If a guard
-    only drops whole patterns, matches begin as long as any partial match could complete, or if a match was emitted.
+    A match may begin if it could complete in the monitor state before the event, or after it if the event breaks a
+    constraint (the trace is then no longer pruned). If the guard only drops whole patterns, matches also begin while
+    any partial match of the pair could complete, and after a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates
@@ -463,7 +467,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunM
 
 @routine
 def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Move the fresh runs to a pair's list of runs, or park them."""
+    """Park the fresh runs whose state allows it; put the others in the pair's list of runs."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]

@@ -100,7 +100,7 @@ def leave_bucket(s: RunState, run: Int) -> None:
 
 @routine
 def leave(s: RunState, run: Int) -> None:
-    """Remove a parked run from both lists; its ``run_next`` stays."""
+    """Remove a parked run from its pair's list and its bucket; ``run_next`` of the run stays."""
     leave_bucket(s, run)
     following, before, pair = s.run_next[run], s.run_before[run], s.run_pair[run]
     if following != NIL:
@@ -196,7 +196,7 @@ def release_node(s: RunState, node: Int) -> None:
 
 @routine
 def free_run(s: RunState, run: Int) -> None:
-    """Release a run that is in none of the lists."""
+    """Release a run that is in no list."""
     release_node(s, s.run_node[run])
     s.run_kind[run] = NIL
     s.run_next[run] = s.counters[RUN_FREE]

@@ -1,4 +1,4 @@
-"""The passing of time for a (trace, pattern) pair: its due time, and what is dropped or decided then."""
+"""The passing of time for a (trace, pattern) pair: when the pair is due, and what is dropped or decided then."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Forget events of leading NOTs that no window reaches any more, renew the due time, and close a void pair."""
+    """Drop the times of leading NOTs that no window reaches any more, renew the due time, and close a void pair."""
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
         if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
@@ -98,7 +98,7 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Note that a pair, for which it matters, has emitted results; ``filled`` is the number before the event."""
+    """Note that a pair has emitted results, if a guard's policy asks for it; ``filled`` is their number before."""
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 
@@ -140,7 +140,7 @@ def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) ->
 def pass_time(
     p: RunProgram, s: RunState, out: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
-    """Let the watermark reach due pairs, from ``first`` on.
+    """Let time pass up to the watermark for due pairs, from place ``first`` on.
 
     Returns (status, place): ``DONE``; ``NO_ROOM`` at a pair; or ``FLUSH`` at a pair whose matches must be ranked.
     """

@@ -1,4 +1,4 @@
-"""The gaps of a run: which gaps are open, which ones an event closes, and where a gap began."""
+"""The gaps of a run: which of them are open, which are closed by an event, and where a gap began."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READ_FOR_ONE = 64  # amount read by conditions (``conditions.WORK``) that counts
 
 @routine
 def holds(c: Conditions, condition: Int, head: Int, event: Int, begins: np.uint64) -> bool:
-    """Whether a condition is true for the current event after a chain; the condition NIL is always true."""
+    """Whether a condition is true for the current event after a chain of events; the condition NIL is always true."""
     if condition == NIL:
         return True
     start, end = c.starts[condition], c.ends[condition]
@@ -60,7 +60,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """The oldest node after the one that reopened a slot; NIL if nothing was bound since then."""
+    """The oldest node bound after the node that reopened a slot; NIL if nothing was bound since."""
     node, behind = head, np.int64(NIL)
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         behind = np.int64(node)
@@ -92,7 +92,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Whether an event, by its order, is after the beginning of a gap; false only for equal times."""
+    """Whether an event of an order comes after the beginning of a gap; false only if both have the same time."""
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -101,7 +101,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Whether a step at a time respects the limit of its gap and the spans of the parts that it continues."""
+    """Whether a step at this time would respect the limit of its gap and the spans of the parts that it continues."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -163,7 +163,7 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 
 @routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
-    """Whether a STRICT NOT bars a step: it takes an event of this time that directly follows the gap's beginning."""
+    """Whether a STRICT NOT in a step's gap forbids the step: it takes the current event or one of the same time."""
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
         return False
@@ -178,7 +178,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a STRICT NOT takes the current event directly after a gap that the run passed at the same time."""
+    """Whether a STRICT NOT takes the current event and so forbids a step that the run took at the same time."""
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
         parent, step = s.node_parent[node], s.node_step[node]
@@ -194,7 +194,7 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 
 @routine
 def settle(s: RunState, run: Int) -> None:
-    """From a new order on, let the gaps count as closed that earlier events have closed."""
+    """Once the order has advanced, apply the bits that earlier events have set for a run, such as closed gaps."""
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
         for column in range(0, VETO, 2):
@@ -206,7 +206,7 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
-    """Mark the gaps of STRICT NOTs whose beginning the current event follows, directly or later."""
+    """Mark the gaps of STRICT NOTs that the current event follows: events of later times no longer count for them."""
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]
@@ -218,7 +218,7 @@ def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
 def close_gaps(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, slots: np.uint64, ignored: np.uint64
 ) -> None:
-    """Close the NOT gaps and UNTIL groups that the current event ends for a run.
+    """Close the gaps and UNTIL repetitions of a run that the current event ends.
 
     ``slots`` are the slots whose gap began before the event, ``ignored`` the repetitions that do not contain the event.
     """

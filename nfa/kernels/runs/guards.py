@@ -1,4 +1,4 @@
-"""Effects of a guard: ended partial matches, certain waiting matches, failed traces.
+"""Effects of a guard: partial matches end, waiting matches become certain, traces fail.
 
 Sources: the monitor automaton of C-CEP, its reaction to violations, early certainty (constraint-aware CEP, sections
 4.2, 4.4, 4.6 and 6.3).
@@ -77,7 +77,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that are dead by a row of ``live``; ``NIL``: all runs that a guard can end."""
+    """Drop the runs of a pair that are dead in a row of ``live``; with ``NIL``, all runs that a guard can end."""
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -159,7 +159,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 @routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
-    """Update the waiting matches of a pair by what the guard excludes after the current event."""
+    """Recompute what the waiting matches of a pair wait for, in the monitor state after the current event."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
     run = s.pair_runs[pair]
@@ -182,7 +182,7 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair:
 
 @routine
 def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
-    """Let time pass up to the current event for a pair, before the event or instead of it.
+    """Let time pass for a pair up to the current event, whether or not the pair then meets the event.
 
     Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
     """
@@ -202,8 +202,8 @@ def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
 def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
     """Let time pass for the pairs of the trace, before an event that is out of order.
 
-    Otherwise an old event could change decisions that were already made where a batch ended earlier. Returns as
-    ``catch_up``. A repeated call for the same event, after patterns have met it, changes nothing.
+    Otherwise the result would depend on where batches end, as an old event could change decisions already made at the
+    end of a batch. Returns as ``catch_up``. A repeated call, after patterns have met the event, changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -222,7 +222,7 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
     """Process a list of kills: first NOTs whose event can no longer come, then dead states.
 
-    ``counters[KILLED]`` is the progress.
+    If the call must be repeated, it resumes at ``counters[KILLED]``.
     """
     gates, n_columns = x.gates, p.pattern_at.shape[0]
     first, size = gates.kill_from[number], gates.kill_from[number + 1] - gates.kill_from[number]
@@ -252,7 +252,7 @@ def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended,
 
 @routine
 def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
-    """Undo early certainty in a trace that is no longer pruned, because the current event broke a constraint."""
+    """Let matches wait again in a trace that is no longer pruned, because the current event broke a constraint."""
     pair = s.trace_pairs[s.now[TRACE]]
     while pair != NIL:
         following = s.pair_next[pair]
@@ -263,9 +263,9 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
 
 @routine
 def fail_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
-    """Give up a trace, because the current event broke a constraint.
+    """Drop everything of a trace, because the current event broke a constraint.
 
-    Emits the matches decided earlier; returns ``FAIL`` for each pair whose matches the caller must rank.
+    First emits the matches that are already decided; returns ``FAIL`` for each pair whose matches must be ranked.
     """
     while s.trace_pairs[s.now[TRACE]] != NIL:
         pair = s.trace_pairs[s.now[TRACE]]

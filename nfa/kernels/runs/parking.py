@@ -2,8 +2,8 @@
 
 A state is *plain* if events have no effect on its gaps: every step from it is under ANY, without NOT, limit, UNTIL or
 GREEDY. A run in a plain state only waits for an event that takes a step. If all steps from the state require that an
-attribute of the event equals one of an earlier event, the run waits under that value as well: a hash finds the partners
-of an equality.
+attribute of the event equals an attribute of an earlier event, the run waits under this value as well, so that an event
+finds by hash the runs with the same value.
 
 The parked runs of a pair are a list of their own, newest first. Those with the same state and value are in one *bucket*
 of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave at once.
@@ -25,7 +25,7 @@ HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
 
 @routine
 def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
-    """A hash extended by another word; no product overflows."""
+    """A hash extended by another word; the products do not overflow."""
     word ^= more
     high = (word >> HALF) * SPREAD
     word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)
@@ -43,7 +43,7 @@ def hash_of_value(kind: Int, bits: Int) -> np.uint64:
 
 @routine
 def home_of(pair: Int, state: Int, value: np.uint64) -> np.uint64:
-    """The bucket of a pair's runs in a state that wait under a value."""
+    """The hash of the bucket in which runs of a pair wait in a state under a value."""
     return mixed(mixed(value, np.uint64(pair) + ONE), np.uint64(state))
 
 
@@ -69,7 +69,7 @@ def key_of(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def park(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Park a run that is in none of the lists, at the front."""
+    """Park a run that is in no list, at the front of its pair's parked runs and of its bucket."""
     first = s.pair_parked[pair]
     s.run_next[run], s.run_before[run] = first, NIL
     if first != NIL:
@@ -128,7 +128,7 @@ def unpark(s: RunState, pair: Int) -> None:
 
 @routine
 def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the runs in a pair's list whose states park, in order."""
+    """Park the runs in a pair's list whose state allows it; their order stays."""
     parked, before = np.int64(NIL), np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:

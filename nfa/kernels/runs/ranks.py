@@ -1,4 +1,4 @@
-"""Ranking at the event that completes matches: their order, the matches that each kept match excludes, the limit.
+"""Ranking of matches at the event that completes them: their order, which of them a kept match excludes, the limit.
 
 Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
 event completes are ranked here and emitted with the event. Decisions that wait for time to pass are ranked outside the
@@ -92,7 +92,7 @@ def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
-    """Compare two matches that one event completed, by their order of emission: -1, 0 or 1; 0 for equal bindings."""
+    """Compare two matches that one event completed by their order of emission: -1, 0 (equal bindings) or 1."""
     if s.run_start[run] != s.run_start[other]:
         return np.int64(-1) if s.run_start[run] < s.run_start[other] else np.int64(1)
     if s.run_first[run] != s.run_first[other]:
@@ -172,7 +172,7 @@ def cut(s: RunState, first: Int, size: Int) -> tuple[np.int64, np.int64]:
 
 @routine
 def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
-    """Sequence number of the event that SKIP TO FIRST or LAST skips to; ``NIL`` if its alias is unbound."""
+    """Sequence number of the event that SKIP TO FIRST or LAST skips to; ``NIL`` if the rule's alias is unbound."""
     pattern, target = s.now[PATTERN], np.int64(NIL)
     node = s.run_node[kept]
     while node != NIL:
@@ -186,7 +186,7 @@ def skip_target(p: RunProgram, s: RunState, kept: Int) -> Int:
 
 @routine
 def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) -> bool:
-    """Whether a kept match rules out another, possibly partial match; ``target`` is the kept one's ``skip_target``."""
+    """Whether a kept match rules out another run, complete or not; ``target`` is ``skip_target`` of the kept match."""
     rule, first = p.rule[s.now[PATTERN]], s.run_first[other]
     if rule == ONCE_PER_KEY:
         return True
@@ -199,7 +199,7 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """Mark the runs of the pair, and the matches after a kept match, that the after-match rule excludes."""
+    """Exclude, by the after-match rule of a kept match, runs of the pair and matches from ``following`` on."""
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
     run = np.int64(following)
@@ -242,7 +242,7 @@ def mute_twins(p: RunProgram, s: RunState, pair: Int, kept: Int) -> None:
 
 @routine
 def put_away(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
-    """Release a ranked match, or retain it for the search for timeouts."""
+    """Release a ranked match, or retain it if the search for timeouts still needs it."""
     if run == NIL:
         return
     if (p.flags[s.now[PATTERN]] & TIMEOUTS) == 0:

@@ -101,8 +101,8 @@ def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool
 def finish_pair(p: RunProgram, s: RunState, out: RunMatches, pair: Int, ended: Int, last: Int) -> None:
     """Decide the waiting matches of a trace that has ended.
 
-    ``ended`` is the time of the end event, which decides everything. ``LATEST``: the input has ended, and conditions
-    without a deadline are decided at ``last``, the time of the trace's last event.
+    ``ended`` is the time of the end event, which decides all conditions. If it is ``LATEST``, the input has ended:
+    conditions without a deadline are decided at ``last``, the time of the trace's last event.
     """
     s.now[PATTERN], s.now[TRACE] = s.pair_pattern[pair], s.pair_trace[pair]
     s.now[WRITTEN] = 0
@@ -177,10 +177,10 @@ def meet_pair(
 
 @routine
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
-    """Park runs of a pair whose states park, and regularly release expired parked runs.
+    """Park runs of a pair whose state allows it, and regularly release expired parked runs.
 
-    The events since the last scan pay for the next one. If room for runs is short, expired runs are released at every
-    event, so that they never use the room.
+    A scan is due once enough events have come since the last one to pay for it. If room for runs is short, expired runs
+    are released at every event, so that they never use the room.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -193,7 +193,7 @@ def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> 
 
 @routine
 def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
-    """The work that a pattern may still take in all traces, given the allowance for the stream's events so far."""
+    """The work that a pattern may still take in all traces, including the allowance for the stream's events so far."""
     allowance, work = p.allowance[pattern], p.worked[pattern]
     events = x.sequences[s.now[ROW]] - p.worked_at[pattern]
     if allowance > 0 and events > work // allowance:
@@ -203,7 +203,7 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
-    """Drop the matches that the current event has completed; the list is incomplete, as not every run met the event."""
+    """Drop the matches that the current event completed, as the limit of work kept it from meeting every run."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = out.node[place]
@@ -226,8 +226,8 @@ def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
 def count_work(p: RunProgram, s: RunState, x: RunBatch, pair: Int) -> Int:
     """Add the work of the current event, less an event's allowance, to the pair's work and to the pattern's total.
 
-    Beyond either limit the pair is given up. Returns the work for which the pair is given up, or 0. Runs that time has
-    already decided or ended are not counted, so the counts depend on the events alone.
+    Beyond either limit the pair is given up. Returns the work for which the pair is given up, or 0. Runs that had ended
+    or were decided by time before the event are not counted, so the counts depend on the events alone.
     """
     pattern = s.pair_pattern[pair]
     work = max(s.pair_work[pair] + s.now[STEPS] - p.allowance[pattern], np.int64(0))
@@ -297,7 +297,7 @@ def run_pair(
 def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, limits: Limits
 ) -> Int:
-    """Let all listening patterns meet the current event; ``counters[LISTENER]`` is the progress."""
+    """Let all listening patterns meet the current event; a repeated call resumes at ``counters[LISTENER]``."""
     row, met = s.now[ROW], np.int64(0)
     for part in range(-1, x.cells.shape[0]):
         code = x.types[row] if part < 0 else x.cells[part, row]

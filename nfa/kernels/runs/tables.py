@@ -261,7 +261,7 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Pairs that a guard ended, and losses; ``filled`` has both numbers.
+    """Pairs that a guard ended (``rows``), and losses (``lost``); ``filled`` has the numbers of both.
 
     A row of a pair has visit, pattern, monitor before and after, and state. A row of a loss has visit, pattern,
     matches, runs, the work for which the pair was given up, and why this suspends the pattern (0: it does not).

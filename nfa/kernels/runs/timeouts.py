@@ -1,12 +1,13 @@
 """Timeouts: partial matches that were alive until WITHIN ended them, and that no other partial match extends.
 
 A partial match extends another if every alias of the other begins with the same events. A partial match whose window
-has passed is a *candidate*. A chain that extends it binds its newest event, and up to that event the chain begins with
-all its bindings, because chains are in the order in which events came. So a candidate waits in a bucket under its
-newest event and the events of that event's alias. The chains of all runs of the pair are walked once, and a node finds
-the candidates that it rules out by hash. The work grows with the number of nodes of the pair, not with the number of
-pairs of its runs. Candidates are in buckets only during this search; runs of these patterns are never parked.
-Semantics: ``docs/semantics.md``, timeouts; the slow version is ``tests.references.patterns.partials``.
+has passed is a *candidate*. A chain that extends a candidate contains the candidate's newest event, and its part up to
+this event has all bindings of the candidate, because chains are in the order in which events came. So a candidate is
+put in a bucket under its newest event and the events of that event's alias. The chains of all runs of the pair are
+walked once; at each node, a hash finds the candidates that the chain up to the node rules out. The work grows with the
+number of nodes of the pair, not with the square of the number of its runs. Candidates are in buckets only during this
+search; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts; the slow version is
+``tests.references.patterns.partials``.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
 
 @routine
 def key_of_list(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """Hash of a node's alias with the events that the chain up to the node binds to this alias."""
+    """Hash of a node's alias and of the events that the chain up to the node binds to this alias."""
     alias = alias_of(p, s, node)
     key = mixed(ONE, alias)
     while node != NIL:
@@ -82,7 +83,7 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 
 @routine
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
-    """Rule out candidates that a chain extends; ``goes_on``: also equal ones, as the chain continues or is a match."""
+    """Rule out the candidates that the chain up to a node extends; with ``goes_on``, also those equal to the chain."""
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
     while run != NIL:
@@ -111,7 +112,7 @@ def rule_out_along(p: RunProgram, s: RunState, pair: Int, run: Int) -> None:
 
 @routine
 def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
-    """Whether an active run could take a step just before its window ended; the run becomes spent."""
+    """Whether an active run could take a step just before its window ended; marks the run as spent."""
     last = s.run_end[run] - 1
     order = last if p.is_simultaneous[0] else LATEST
     if s.run_bits_order[run] < order:
@@ -124,7 +125,7 @@ def was_alive(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def take_candidates(p: RunProgram, s: RunState, pair: Int, time: Int) -> np.int64:
-    """Move the candidates of a pair to a separate list and into buckets."""
+    """Move the candidates of a pair to a separate list and into buckets; returns the first of the list."""
     first = np.int64(NIL)
     before, run = np.int64(NIL), s.pair_runs[pair]
     while run != NIL:
@@ -184,7 +185,7 @@ def drop_spent(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @apart
 def time_out(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Report the timeouts of a pair up to a time before which all events have been seen; there must be room."""
+    """Report the timeouts of a pair up to ``time``, before which all events have been seen; there must be room."""
     s.counters[MARK] += 1
     first = take_candidates(p, s, pair, time)
     if first != NIL:

@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel, routine
 
 @routine
 def is_open(s: RunState, run: Int, now: Int) -> bool:
-    """Whether a run is a partial match, or a match with an undecided trailing NOT."""
+    """Whether a run is a partial match, or a complete match whose trailing conditions are undecided."""
     if s.run_muted[run]:
         return False
     if s.run_kind[run] == PENDING:
@@ -23,7 +23,7 @@ def is_open(s: RunState, run: Int, now: Int) -> bool:
 
 @routine
 def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> bool:
-    """Whether a run has more progress than another, or equal progress with newer events."""
+    """Whether a run has made more progress than another, or the same progress with newer events."""
     depth, than = depths[s.run_state[run]], depths[s.run_state[other]]
     if depth != than:
         return bool(depth > than)

@@ -48,7 +48,7 @@ from streams.kernels.compiling import routine
 
 @routine
 def may_complete(x: RunBatch, monitor: Int, column: Int) -> bool:
-    """Whether, in a monitor state, the state or event of a column of the guard's tables is still possible."""
+    """Whether a column of the guard's tables (a state, or the event of a NOT) is alive in a monitor state."""
     return bool(x.gates.live[x.gates.gate[monitor], column] != 0)
 
 
@@ -89,14 +89,14 @@ def latest_time(s: RunState, node: Int) -> np.int64:
 
 @routine
 def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
-    """The deadline that a trailing NOT's own WITHIN has after a chain; ``LATEST``: none."""
+    """The deadline that a trailing NOT's own WITHIN sets after a chain; ``LATEST`` if the NOT has none."""
     within = p.trail_within[trail]
     return np.int64(LATEST if within == LATEST else latest_time(s, node) + within)
 
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """The time when the last trailing condition of a match is decided; ``at_end`` for conditions without a deadline."""
+    """The time when the last trailing condition of a match is decided; ``at_end`` for those without a deadline."""
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
     if greedy != NOTHING:
@@ -110,7 +110,7 @@ def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: In
 
 @routine
 def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.uint64) -> Int:
-    """Like ``deadline``, without NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
+    """Like ``deadline``, but ignores NOTs whose event can no longer come; ``EARLIEST`` if no condition is left."""
     whole = s.run_end[run]
     latest = np.int64(EARLIEST if greedy == NOTHING else whole)
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
@@ -124,7 +124,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """The trailing GREEDY repetitions of a complete match that no event under STRICT has decided."""
+    """The slots of a complete match's trailing GREEDY repetitions that no event under STRICT has decided."""
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
     closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -135,7 +135,7 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
-    """Emit or rank a complete match that no longer waits; false if nothing of the match must be retained.
+    """Emit a complete match that no longer waits, or mark it for ranking; false if the run can be released.
 
     A match that is emitted before its deadline is retained until then.
     """
@@ -153,9 +153,10 @@ def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
 
 @routine
 def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
-    """Shorten the wait of a match by events that can no longer come; returns whether the match is retained.
+    """Renew a waiting match's deadline without NOTs whose event can no longer come; decide the match if it is due.
 
-    A match that STRICT decided at this very time still waits for other events of the same time.
+    Returns whether the run is retained. A match that STRICT decided at this very time still waits for other events of
+    the same time.
     """
     if s.run_lead[run] != EARLIEST:
         return True
@@ -190,7 +191,7 @@ def is_in_reach(s: RunState, run: Int) -> bool:
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a trailing NOT of a complete run takes the current event, which is in its reach."""
+    """Whether a trailing NOT of a complete run takes the current event, which must be in reach of the run."""
     head = s.run_node[run]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):

@@ -21,7 +21,7 @@ def window_end(p: RunProgram, s: RunState, pattern: Int, event: Int) -> np.int64
 
 @routine
 def latest_end(p: RunProgram, s: RunState, pattern: Int, node: Int) -> np.int64:
-    """The latest end among the windows that the events of a chain begin."""
+    """The latest end of the windows that the events of a chain would begin."""
     latest = np.int64(EARLIEST)
     while node != NIL:
         latest = max(latest, window_end(p, s, pattern, np.int64(s.node_event[node])))

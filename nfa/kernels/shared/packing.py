@@ -1,4 +1,4 @@
-"""Packing of shared-node state for saving, without free room, and unpacking: dense numbers, every link checked."""
+"""Packing of shared-node state for saving, and unpacking: numbers without gaps, no free room, every link checked."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill blocks from packed state, note their places in ``pairs``, count references; returns the fault or SOUND."""
+    """Fill blocks from packed state, write their places to ``pairs``, count references; returns a fault or SOUND."""
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
     heads, nodes = packed.heads, packed.words.shape[0]
@@ -175,7 +175,7 @@ def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], n
 
 @kernel
 def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: Int, most_tied: Int) -> Int:
-    """Fill nodes from packed state and count references; links lead to earlier events. Returns the fault or SOUND."""
+    """Fill nodes from packed state, check their links and count references; returns the fault or SOUND."""
     state, packed = borrowed(state), borrowed(packed)
     links, nodes, counters = state.links, state.nodes, state.counters
     packed_links, words = packed.links, packed.words
@@ -203,7 +203,10 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the bound events: cycles of siblings. ``seen`` is scratch by node. Returns the fault or SOUND."""
+    """Count the bound events; the nodes of each one form a cycle of siblings. Returns the fault or SOUND.
+
+    ``seen`` is scratch by node.
+    """
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters
     for node in range(seen.shape[0]):

@@ -195,7 +195,7 @@ def release(state: SharedState, head: Int) -> None:
 
 @apart
 def trim_pair(state: SharedState, pair: Int, states: Int, now: Int) -> None:
-    """Empty the expired stacks of a timed pair."""
+    """Empty the expired stacks of a pair whose pattern has a window."""
     blocks, nodes = state.blocks, state.nodes
     for place in range(pair + HEADER, pair + HEADER + states - 1):
         head = blocks[place]

@@ -27,7 +27,7 @@ from streams.kernels.compiling import apart, inlined
 
 @apart
 def count_paths(state: SharedState, output: Output, head: Int, now: Int, within: Int) -> np.int64:
-    """Number of unexpired partial matches that a timed stack represents; each node is visited once."""
+    """Number of unexpired partial matches that a stack represents under WITHIN; each node is visited once."""
     links, nodes, times, memo = state.links, state.nodes, state.times, output.memo
     output.filled[4] += 1
     stamp = output.filled[4]
@@ -57,7 +57,7 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 
 @inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Write the events of one match: the first, those of the path after it, and the last. Level ``NIL``: only the last.
+    """Write the bound events of a match: ``first``, ``level`` events of the path, ``last``; only ``last`` for ``NIL``.
 
     Returns (status, end): ``end`` is the beginning of the next match.
     """
@@ -91,7 +91,7 @@ def write_single(output: Output, event: Int) -> tuple[Int, Int]:
 
 @inlined
 def is_within(state: SharedState, before: Int, latest: Int, earliest: Int, within: Int) -> bool:
-    """Whether events from ``earliest`` to ``latest`` fit in the window with some start in the stack ``before``."""
+    """Whether events from ``earliest`` to ``latest`` and some partial match in the stack ``before`` fit the window."""
     return bool(latest < earliest + within and (before == NIL or state.nodes[before, MEASURE] > latest))
 
 
@@ -148,7 +148,7 @@ def complete(
 ) -> tuple[Int, Int, Int]:
     """Write the matches that one transition into an accepting state completes, as lists of bound events.
 
-    Returns (status, written, dropped).
+    Returns (status, number of matches written, number beyond the limit).
     """
     if head == NIL:
         if budget == 0:

@@ -127,7 +127,7 @@ class Tables(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Results of the kernel, and scratch."""
+    """Results of the shared-node kernel, and scratch memory."""
 
     match_row: NDArray[np.int32]
     match_trace: NDArray[np.int32]

@@ -65,7 +65,7 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release the dead states of one pattern, which ``kills`` lists from ``place`` on and before ``end``.
+    """Release the dead states of one pattern: those that ``kills`` lists between ``place`` and ``end``.
 
     Returns the place of the next pattern, and the furthest dead state that was occupied or is the start state.
     """
@@ -101,7 +101,7 @@ def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, poli
 
 @inlined
 def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Like ``release_dead``, without releasing anything."""
+    """The result of ``release_dead``, but nothing is released."""
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
@@ -115,7 +115,7 @@ def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, l
 
 @inlined
 def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
-    """Release the stacks without a live alternative."""
+    """Release the stacks of a pair for states none of whose alternatives is alive."""
     blocks, terms = lent.state.blocks, lent.program.state_terms
     for number in range(1, states):
         head = blocks[pair + HEADER + number - 1]
@@ -183,9 +183,10 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """The measure of a node over two stacks: the number of ways, or the time when the last of them expires.
+    """The measure of a new node: the number of partial matches in its stack, or the time when the last one expires.
 
-    Also returns the stack below the node, which is released if it has expired.
+    The node lies on the stack ``below`` and extends the stack ``before``. Also returns ``below``; if it has expired, it
+    is released and NIL is returned instead.
     """
     nodes = state.nodes
     if within == 0:
@@ -204,7 +205,10 @@ def measure_of(
 def push(
     state: SharedState, lent: SharedState, below: Int, before: Int, event: Int, now: Int, clock: Int, within: Int
 ) -> np.int32:
-    """Bind an event with a node for every combination in ``before``; the node takes over the stacks' references."""
+    """Push a node that binds an event to every partial match in ``before`` onto the stack ``below``.
+
+    The node takes over the caller's references to both stacks.
+    """
     nodes, links, counters = state.nodes, state.links, state.counters
     measure, below = measure_of(state, lent, below, before, now, clock, within)
     node: np.int32 = state.free[counters[NODES]]
@@ -221,7 +225,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """The status for an array that lacks room for a group of transitions; DONE if no array does."""
+    """The status for an array that lacks room for a group of transitions; DONE if there is room."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -234,7 +238,7 @@ def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int
 
 @inlined
 def leave_sources(matching: Matching, n_taken: Int, pair: Int) -> None:
-    """Under NEXT, empty the states whose partial matches an event extends; the caller takes over their references."""
+    """Under NEXT, empty the stacks whose partial matches an event extends; the caller takes over their references."""
     blocks, sources, transitions = matching.state.blocks, matching.program.source, matching.output.taken
     for place in range(n_taken):
         if transitions[place, 1] != NIL:
@@ -254,7 +258,7 @@ def bind(
     event: Int,
     row: Int,
 ) -> None:
-    """Bind an event by some transitions, which extend partial matches; under NEXT these leave their source states."""
+    """Bind an event by some transitions to the partial matches in their source states; under NEXT these are emptied."""
     program, state, transitions, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
@@ -314,7 +318,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 @inlined
 def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
-    """Write the event, trace and pattern of the matches from ``first`` on."""
+    """Write the row, trace and pattern of the matches from record ``first`` on."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
 
@@ -334,7 +338,7 @@ def source_of(
 
 @inlined
 def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
-    """Whether a match may begin, and the alternatives, as bits, for which events are still bound."""
+    """Whether a match may begin, and the alternatives, as bits, whose partial matches may still be extended."""
     tables = matching.tables
     policy = tables.policy[monitor]
     if policy != BY_QUERY:
@@ -345,7 +349,7 @@ def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: In
 
 @inlined
 def note_match(matching: Matching, monitor: Int, pair: Int, terms: np.uint32) -> None:
-    """Under BY_QUERY, mark the alternatives that have matched: they are never dropped."""
+    """Under BY_QUERY, mark alternatives as matched, so that their partial matches are never dropped."""
     if pair != NIL and matching.tables.policy[monitor] == BY_QUERY:
         matching.state.blocks[pair + MATCHED] |= np.int32(terms)
 
@@ -441,7 +445,7 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The range of transitions for an event: by its type for part -1, by its cells for other parts; ranges ascend."""
+    """The transitions that listen to an event: by its type for part -1, by its cells for other parts; ranges ascend."""
     program = matching.program
     if part < 0:
         return program.listen[event_type], program.listen[event_type + 1]
@@ -514,8 +518,8 @@ def match_visits(
 
     Returns (status, visit, transition): ``DONE``, or the missing room and where to resume. Stops *before* a group of
     transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is room for ``BLOCK``
-    visits. The tables are borrowed twice: ``matching`` is dissolved into machine registers, because all its readers are
-    inlined; ``lent`` stays in memory for the routines that are called.
+    visits. The tables are borrowed twice: the compiler keeps ``matching`` in registers, because only inlined functions
+    read it; ``lent`` stays in memory for the functions that are called.
     """
     matching, lent, picked = borrowed(arrays), borrowed(arrays), borrowed(picked)
     program, visited = matching.program, matching.visited
