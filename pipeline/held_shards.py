@@ -11,15 +11,15 @@ matched the shard;
 their rows discarded: the log is the change log of the state.
 
 A part of a state may be in files (``pipeline.spilled``). If a file that a state names is missing or damaged, the state
-is rebuilt from an older one, or from the whole log. If neither is left, the operator that needs the file is suspended,
-and the shard continues.
+is rebuilt from an older one, or from the whole log. If no older state exists and the log is incomplete, the operator
+that needs the file is suspended, and the shard continues.
 
 A snapshot is written once the entries matched since the last one are so large that reading them again would cost about
 as much as the state: at least ``snapshot_bytes``, and at least the state's own size. So snapshots cost at most a
 constant factor, however many traces are open, and so does recovery.
 
-Continuous tasks copy a state between two steps; a thread computes the checksum and writes the file. A crash before the
-file is complete only lets the next process begin from an older state.
+Continuous tasks copy a state between two steps; a thread computes the checksum and writes the file. If the process
+crashes before the file is complete, the next process begins from an older state.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """A copy of a state to be stored; ``after`` is the position at which the step that led to this state began."""
+    """A copy of a state to be stored; ``after`` is the position at which the last step before the copy began."""
 
     shard: int
     after: str
@@ -106,7 +106,7 @@ class HeldShards:
 
     Args:
         options: Where states are stored, and how shards run.
-        is_aside: Let a thread store states; otherwise they are stored at the end of a step, before its result is used.
+        is_aside: Store states in another thread; otherwise at the end of a step, before the result of the step is used.
     """
 
     def __init__(self, options: HeldOptions, *, is_aside: bool = False) -> None:
@@ -132,7 +132,7 @@ class HeldShards:
     def advance(
         self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None
     ) -> list[RowBlock]:
-        """Rows of a micro-batch's part of one shard, as ``step`` returns them, with a ``report`` at the end."""
+        """The rows of ``step`` for a shard's part of a micro-batch, followed by the row of ``report``."""
         return [*self.step(shard, after, entries, stops), self.report(shard)]
 
     def step(self, shard: int, after: str, entries: Sequence[StoredEntry], stops: int | None = None) -> list[RowBlock]:
@@ -172,7 +172,7 @@ class HeldShards:
         return rows
 
     def report(self, shard: int) -> RowBlock:
-        """A row of the kind ``stats`` on the steps of a shard since its last report, of which there was at least one.
+        """A row of the kind ``stats`` on a shard's steps since its last report; at least one step was made.
 
         A report costs about as much as matching an event, so a caller with small steps requests one about once a
         second, and one when it stops.
@@ -182,13 +182,14 @@ class HeldShards:
         return stats_row(held.state, self._work.pop(shard), held.size_bytes, costs)
 
     def answer(self, shard: int, after: str, stream: str, question: Ask) -> dict[str, Any]:
-        """The answer of a shard's state at a position to a question, as ``ShardState.answer``."""
+        """The answer of a shard's state, at a position, to a question; see ``ShardState.answer``."""
         return self._held_at(shard, after).state.answer(stream, question)
 
     def load(self, shard: int, epoch: int | None = None) -> None:
-        """Load a shard's state at the end of its results, as its next micro-batch would; else ``LogDamaged``.
+        """Load a shard's state at the position up to which its results are written.
 
-        ``epoch``: the epoch of the lease under which this process advances the shard; None: there are no leases.
+        ``LogDamaged`` if snapshots or entries that the state needs are gone. ``epoch``: the epoch of the lease under
+        which this process advances the shard; None: there are no leases.
         """
         self._records.lease(shard, epoch)
         written = written_up_to(self._server, self._options, shard)
@@ -212,11 +213,11 @@ class HeldShards:
         self._quarantine.forget(shard)
 
     def settle(self) -> None:
-        """Wait until a state that is being stored is complete; the next step raises the error of a failed write."""
+        """Wait until no state is being stored; if a write failed, the next step raises its error."""
         wait(() if self._storing is None else (self._storing,))
 
     def state_at(self, shard: int, position: str) -> ShardState:
-        """The state of a shard at a position, which this object does not retain."""
+        """The state of a shard at a position; the caller may change it, because this object forgets it."""
         state = self._held_at(shard, position).state
         del self._held[shard]
         return state
@@ -302,7 +303,7 @@ class HeldShards:
         return held
 
     def _is_usable(self, shard: int, state: ShardState, first: str, last: str) -> bool:
-        """Whether a retained state is between two positions and includes all stops that were placed before it."""
+        """Whether a retained state is between two positions, and has all stops that were placed before its position."""
         if not _is_between(first, state.position, last):
             return False
         with suppress(StateLost):
@@ -311,9 +312,9 @@ class HeldShards:
         return False
 
     def _handed_over(self, shard: int, after: str, until: str) -> _Held | None:
-        """The newest handed over state between two positions.
+        """The newest handed over state between two positions; None: there is no usable one.
 
-        A state whose entry is missing in the log is older than a loss of data in Redis, and is not used.
+        If the log lacks the entry at a state's position, Redis has lost data since, and the state is not used.
         """
         handed_over = () if self._handover is None else self._handover.positions(shard)
         usable = [
@@ -363,7 +364,7 @@ class HeldShards:
             return self._older(shard, position) or self._without_files(shard, body)
 
     def _older(self, shard: int, position: str) -> _Held | None:
-        """The newest state before a snapshot that has all of its files: another snapshot, or the empty state."""
+        """The newest usable state before a snapshot: an older snapshot with all its files, or the empty state."""
         for older in reversed(self._index.positions(shard)):
             body = self._snapshots.read(shard, older) if position_order(older) < position_order(position) else None
             if body is not None:
@@ -375,7 +376,7 @@ class HeldShards:
         return _Held(self._empty(shard))
 
     def _without_files(self, shard: int, body: bytes) -> _Held:
-        """A saved state without the operators whose files are gone."""
+        """The state of a snapshot; its operators whose files are gone are stopped."""
         log.error("operators-stop-as-files-are-gone", shard=shard)
         kinds = self._spilled.kinds(shard, may_be_lost=True)
         return _Held(ShardState.load(body, kinds, self._tables), size_bytes=len(body))
@@ -392,10 +393,10 @@ class HeldShards:
         return state
 
     def _keep(self, shard: int, after: str, grown: int, spent_s: float) -> None:
-        """Hand the state over to the shard's next process, and save a snapshot if due.
+        """Hand the state over to the shard's next process, and save a snapshot, each if it is due.
 
         A handover is due after half a second of matching plus a multiple of the time that the last handover took; a
-        snapshot, when matching the entries since the last one would cost about as much as reading the state.
+        snapshot, when matching the entries since the last snapshot would cost about as much as reading the state.
         """
         held = self._held[shard]
         held.unsaved_bytes += grown
@@ -427,7 +428,7 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Store a copy of a state; if the state names files, before the step ends, which removes other files."""
+        """Store a copy of a state; if the state has files, before the step ends, and then remove unneeded files."""
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)
@@ -440,11 +441,10 @@ class HeldShards:
             self._spilled.sweep(shard, {*self._index.positions(shard), *handed_over}, names)
 
     def _write(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Write a snapshot if it is due, and leave the state for other processes.
+        """Write a snapshot if it is due, and hand the state over to other processes.
 
-        The newest handed over state from before the step is kept for a retry.
-        A process that has taken the shard meanwhile hands over its own state, and removes all other files, also
-        unfinished ones.
+        The newest handed over state from before the step is kept for a retry. If another process has taken the shard
+        meanwhile, it hands over its own state, and removes all other files, unfinished ones included.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:
@@ -471,5 +471,5 @@ def _cost(entries: Sequence[StoredEntry]) -> int:
 
 @lru_cache(maxsize=1)
 def held_shards(options: HeldOptions) -> HeldShards:
-    """The held shards of this process; a call with other options begins without states."""
+    """The held shards of this process; if the options differ from those of the last call, it has no states yet."""
     return HeldShards(options)

@@ -37,7 +37,7 @@ class JobOptions:
             rebuild states from snapshots and the log.
         kinds: The kinds of operators that shards run.
         trigger_interval_s: Least time between the starts of two micro-batches; 0: begin as soon as entries arrive.
-        is_bounded: Stop at the end that the log has at the start.
+        is_bounded: Stop after the last entry that the log has at the start.
     """
 
     log: EventLogOptions

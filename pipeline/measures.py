@@ -52,7 +52,7 @@ class Work:
 
 
 class Costs:
-    """The costs of a state's hosts, reported about once a second; a report includes half of the one before."""
+    """The costs of a state's hosts, reported about once a second; older costs count half as much with each report."""
 
     def __init__(self, state: ShardState) -> None:
         state.meter(Metering(time.thread_time_ns))

@@ -63,13 +63,13 @@ class BatchProgress:
     watermark_lag_s: Mapping[str, float]
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form: an object of the attributes."""
+        """All attributes as a JSON object."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkTime:
-    """The driver's view of a micro-batch: bodies of ``stats`` rows, and the matched events (None: unknown)."""
+    """What the driver knows of a micro-batch: bodies of ``stats`` rows, the sink's time, and the matched events."""
 
     reports: Sequence[Mapping[str, Any]]
     rows: Mapping[str, int]
@@ -78,7 +78,7 @@ class SinkTime:
 
 
 class BatchMeter:
-    """A sink around another; reports each micro-batch after its commit, in the thread that runs the query."""
+    """Wraps a sink to report each micro-batch after its commit, in the thread that runs the query."""
 
     def __init__(self, sink: _Sink, report: BatchReport) -> None:
         self._sink = sink
@@ -98,7 +98,7 @@ class BatchMeter:
             del self._sink_times[next(iter(self._sink_times))]
 
     def _new_events(self, sink_time: SinkTime) -> int | None:
-        """The events that these shards have matched since their last report; None if one reports for the first time."""
+        """The events that shards have matched since their last reports; None if a shard reports for the first time."""
         new: int | None = 0
         for report in sink_time.reports:
             events = _streams_total(report, "events") or 0
@@ -108,7 +108,7 @@ class BatchMeter:
         return new
 
     def take(self, epoch_id: int) -> SinkTime:
-        """The statistics of a batch that the sink has written."""
+        """Remove and return the statistics of a batch that the sink has written."""
         return self._sink_times.pop(epoch_id)
 
     def committed(self, spark_progress: str) -> None:

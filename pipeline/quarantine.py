@@ -35,9 +35,9 @@ class Quarantine:
         self._counted: dict[int, str] = {}  # by shard: the start of the micro-batch whose attempt is counted
 
     def begin(self, shard: int, after: str, *, continues: bool) -> bool:
-        """Begin a shard's micro-batch; returns whether many attempts failed, so that entries are watched one by one.
+        """Begin a micro-batch of a shard; true if too many attempts failed, so that each entry must be watched.
 
-        ``continues``: this process has finished the micro-batch that ends at ``after``, and no attempt has failed.
+        ``continues``: this process has finished the micro-batch that ends at ``after``; no attempt has failed since.
         """
         if continues:
             return False
@@ -59,7 +59,7 @@ class Quarantine:
         return self._count(_field(shard, "", entry.position)) > _TRIES
 
     def unwatch(self, shard: int, entry: StoredEntry) -> None:
-        """Note that the entry is finished."""
+        """Note that matching the entry has succeeded; its attempts are not counted any more."""
         self._server.hdel(_TRIES_KEY, _field(shard, "", entry.position))
 
     def set_aside(self, shard: int, after: str, entry: StoredEntry, reason: str) -> None:

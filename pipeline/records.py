@@ -1,7 +1,8 @@
 """Records about a shard beside its log: its stops, their places, and its quarantined entries.
 
 Every process that matches the shard's entries again obeys the same records. So a record is only added while the results
-that it concerns are not written; by the holder of the shard's lease (continuous tasks), or any process (micro-batches).
+that it concerns are not written: with continuous tasks by the holder of the shard's lease, with micro-batches by any
+process.
 """
 
 from __future__ import annotations
@@ -66,16 +67,16 @@ class ShardRecords:
         return records
 
     def lease(self, shard: int, epoch: int | None) -> None:
-        """Add further records of a shard only while the lease has this epoch; None: there are no leases."""
+        """Set the lease's epoch: a shard's records are added only while the lease has it; None: there are no leases."""
         if epoch is None:
             self._epochs.pop(shard, None)
         else:
             self._epochs[shard] = epoch
 
     def add(self, key: str, shard: int, after: str, facts: Mapping[str, str]) -> RecordsOfShard:
-        """Add records, each once, unless results of entries after a position are written, or the lease is lost.
+        """Add records about entries after a position, each once; without effect if results after it are written.
 
-        Returns the records after that.
+        Also without effect if the lease is lost. Returns all records of the shard.
         """
         script_inputs: dict[str, ScriptInput] = {
             "records": key.format(shard=shard),

@@ -3,7 +3,8 @@
 The files are beside the snapshots, in a folder for each shard, because every process or machine that continues from a
 saved state must reach the files that the state names. Before a state is stored as a snapshot or handed over, a list of
 the files that it names is written. Files that are neither in such a list nor named by the current state are removed.
-Another process may still hold an older state in memory; if it misses a file, it continues from a stored state.
+Another process may still hold an older state in memory; if this state misses a file, the process continues from a
+stored state.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LIST = ".list"
 
 
 class SpilledStates:
-    """The files of the shards of one layout of a log."""
+    """The files in which shards of one layout of a log keep parts of their states."""
 
     def __init__(self, options: EventLogOptions, kinds: Iterable[Kind]) -> None:
         self._folder = spill_folder(options)
@@ -31,7 +32,7 @@ class SpilledStates:
         self._files: dict[int, SpilledFiles] = {}
 
     def kinds(self, shard: int, *, may_be_lost: bool = False) -> Mapping[str, Kind]:
-        """The kinds by name, with the files of a shard.
+        """The kinds of operators by name, with the folder of a shard for their files.
 
         ``may_be_lost``: a missing file stops only the operators that need the file, instead of the shard.
         """
@@ -40,9 +41,9 @@ class SpilledStates:
         return {kind.name: kind.spilling_to(files) for kind in self._kinds}
 
     def keep(self, shard: int, position: str, names: Collection[str], *, is_durable: bool) -> None:
-        """List the files of a state before it is stored at a position; ``StateLost`` if one is gone.
+        """List the files of a state before it is stored at a position.
 
-        ``is_durable``: the state is stored as a snapshot.
+        ``is_durable``: the state is stored as a snapshot, so files are synced to disk; ``StateLost`` if one is gone.
         """
         if self._folder is None or not names:
             return
@@ -76,7 +77,7 @@ class SpilledStates:
     def take_over(
         self, shard: int, before: SpilledStates, from_shard: int, position: str, names: Collection[str]
     ) -> None:
-        """Take over files from a shard ``from_shard`` of another layout, of whose state this shard's state was a part.
+        """Take over files from ``from_shard`` of the layout ``before``, whose state included this shard's.
 
         The new state, which names the files, is about to be stored at the position.
         """
@@ -94,7 +95,7 @@ class SpilledStates:
         self.keep(shard, position, names, is_durable=True)
 
     def remove(self) -> None:
-        """Remove all files."""
+        """Remove all files of the layout."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

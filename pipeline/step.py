@@ -44,10 +44,9 @@ _MOST_ROWS, _MOST_BYTES = 10_000, 4_000_000  # in a batch that is passed to Spar
 
 
 def load_states(session: SparkSession, options: HeldOptions) -> None:
-    """Let the processes that will match load the state of each shard; the service is ready after that.
+    """Have the processes that will match load the state of each shard; after that the service is ready.
 
-    The options are those of the following query.
-    ``QueryFailed`` has the reason if a state cannot be loaded.
+    The options are those of the following query. ``QueryFailed`` with the reason if a state cannot be loaded.
     """
     tasks = max(1, min(options.log.tasks, options.log.shards))
     shards = session.range(0, options.log.shards, numPartitions=tasks)
@@ -81,7 +80,7 @@ def advance(batches: Iterable[pa.RecordBatch], options: HeldOptions) -> Iterator
 
 
 def ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, str, list[StoredEntry]]]:
-    """Shard, start position and entries for each shard of a partition, whose rows are contiguous by shard."""
+    """The number, start position and entries of each shard in a partition, whose rows are contiguous by shard."""
     current: tuple[int, str] | None = None
     entries: list[StoredEntry] = []
     for batch in batches:

@@ -1,10 +1,10 @@
 """Stops before the backlog, recorded beside the log like the quarantine.
 
 The registry records which operators stop, together with the pause that it appends to the log. Each shard then decides
-where: at the position after which its next micro-batch begins, provided that no results of this micro-batch are written
-yet. The position is recorded before the micro-batch is matched, so a process that matches it again, after a crash or
-from an older snapshot, stops the operators there, too (``shards.stops``). A state between this position and the pause
-in which these operators are not stopped comes from an attempt that was not committed, and is not used.
+where they stop: at the position after which its next micro-batch begins, provided that no results of this micro-batch
+are written yet. The position is recorded before the micro-batch is matched, so a process that matches it again, after a
+crash or from an older snapshot, stops the operators there, too (``shards.stops``). A state between this position and
+the pause in which these operators are not stopped comes from an attempt that was not committed, and is not used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MARKS_KEY = "forestall:derived:marks"
 
 
 class PlacedStops:
-    """The stops of one log."""
+    """The places of the stops of one log: the positions after which operators stop."""
 
     def __init__(self, server: redis.Redis, records: ShardRecords) -> None:
         self._server = server
@@ -31,8 +31,8 @@ class PlacedStops:
     def place(self, shard: int, after: str, number: int | None = None) -> None:
         """Place the shard's pending stops at the start of the next micro-batch.
 
-        If the shard has ``number`` stops, as when they were read last, and all are placed or past, nothing is read: no
-        stop is ever removed. None: the number is not known.
+        ``number``: the number of the shard's stops, or None if unknown. If it has not changed since they were read, and
+        all are placed or past, nothing is read, because stops are never removed.
 
         Derived events of a micro-batch are counted as they enter the log. If the log already has some of them, or the
         micro-batch is known to be matched, it must be matched as before, and the stops are placed at the next one.
@@ -46,7 +46,7 @@ class PlacedStops:
             self._records.add(PLACES_KEY, shard, after, dict.fromkeys(unplaced, after))
 
     def noted(self, shard: int, entries: Sequence[StoredEntry]) -> list[StoredEntry]:
-        """The entries, with a note before the first entry after each stop."""
+        """The entries, with a stop note before the first entry after each stop."""
         records = self._records.of(shard)
         notes: list[tuple[int, StoredEntry]] = []
         for until, after in records.placed.items():
@@ -74,7 +74,7 @@ class PlacedStops:
         return [until for until in records.wanted if until not in records.placed and is_before(after, until)]
 
     def _is_written_in_part(self, shard: int, after: str) -> bool:
-        """Whether derived events of the micro-batch after a position are in the log."""
+        """Whether the log has derived events of the micro-batch that begins after a position."""
         marks = cast("dict[bytes, bytes]", self._server.hgetall(_MARKS_KEY))
         return any(
             field.decode().startswith(f"{shard}:") and mark.decode().split()[0] == after

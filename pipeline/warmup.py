@@ -17,7 +17,7 @@ from streams.compiling import CompileProgress, compile_kernels, compile_missing,
 
 @contextmanager
 def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress], None]) -> Iterator[None]:
-    """Compile the kernels of exercises while the block (usually the start of Spark) runs, and wait for both to end.
+    """Compile the kernels of exercises while the block (usually the start of Spark) runs, and wait for both.
 
     ``report`` is called from another thread about once a second while kernels are compiled.
     """
@@ -33,14 +33,14 @@ def compiling_beside(exercises: Sequence[str], report: Callable[[CompileProgress
 
 @cache
 def load_kernels() -> None:
-    """Load the kernels of the pipeline, unless this process or its parent has; missing ones are compiled."""
+    """Load the kernels of the pipeline, unless this process or its parent has done so; compiles missing kernels."""
     compile_missing(EXERCISES)
     for exercise in EXERCISES:
         run_exercise(exercise)
 
 
 def warm_up(context: SparkContext) -> None:
-    """Let the Python workers that will match load the kernels of the pipeline, one worker per core.
+    """Have the Python workers that will match load the kernels of the pipeline, one worker per core.
 
     On a cluster the workers compile the kernels first: those of one machine share the work, and the result is kept.
     Continuous tasks on one machine do not need this, because they load the kernels when they begin.

@@ -33,7 +33,7 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
 
 
 def seal(parts: Sequence[bytes]) -> list[bytes]:
-    """The parts of ``pack`` with their envelope before them; lets other threads run while it reads large parts."""
+    """The parts of ``pack`` with their envelope before them. Hashing large parts does not block other threads."""
     digest = sha256()
     for part in parts:
         digest.update(part)
@@ -41,7 +41,10 @@ def seal(parts: Sequence[bytes]) -> list[bytes]:
 
 
 def unpack(body: bytes) -> tuple[int, dict[str, Any], dict[str, bytes]]:
-    """The format version of saved state and the arguments of ``pack``; ``SavedStateError`` if unknown or damaged."""
+    """The format version of saved state and the arguments of ``pack``.
+
+    ``SavedStateError`` if the bytes are damaged, or the version is unknown.
+    """
     version, digest = _prefix_of(body)
     content = memoryview(body)[_PREFIX.size :]
     if sha256(content).digest() != digest:
@@ -77,5 +80,5 @@ def _prefix_of(body: bytes) -> tuple[int, bytes]:
 
 
 def sections_below(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """The sections below a prefix, without it."""
+    """The sections whose names begin with ``<prefix>/``, named by the rest of their names."""
     return {name[len(prefix) + 1 :]: body for name, body in sections.items() if name.startswith(f"{prefix}/")}

@@ -3,8 +3,8 @@
 A shard sees only its own events, and its behaviour must follow from its log. So each shard *observes*: with the results
 of a step it returns a small summary of the step's events. Beside the sink of the results there is one *decider* for
 each decision. It merges the summaries of all shards and writes its decision as a control record for every shard.
-Nothing acts on an observation before this record, so a replay of the log gives the same results, even where the decider
-would decide differently by then.
+Shards act on this record only, never on an observation. So a replay of the log gives the same results, even if the
+decider would decide differently during the replay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streams import ControlRecord
 
 
 def decider_kind(name: str) -> DeciderKind:
-    """The kind of the decider with a name."""
+    """The kind of decider that observations name, with or without a suffix after ``/``."""
     return DECIDERS[name.partition("/")[0]]
 
 

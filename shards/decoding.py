@@ -66,7 +66,7 @@ def _fault_of(batches: Sequence[EventBatch]) -> BatchFormatError | None:
 
 
 def _fault_of_attributes(column: pa.Array) -> BatchFormatError | None:
-    """Check the first and the last byte of each row."""
+    """The error of a column of attributes in which a row does not begin and end like a JSON object; None: no error."""
     if not len(column):
         return None
     _, offsets, data = column.buffers()

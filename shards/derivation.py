@@ -1,4 +1,6 @@
-"""Derived streams in one shard: the effects of events and of time, in the same step."""
+"""Derived streams in one shard: derived events are processed in the same step as the events or the time that cause
+them.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,16 @@ class Derivation:
         return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
 
     def is_in_order(self, batches: Mapping[PlaceKey, Sequence[EventBatch]]) -> bool:
-        """Whether each place can take its batches without late events."""
+        """Whether no event in the batches of any place is late."""
         return all(
             self._places[key].is_in_order(place_batches) for key, place_batches in batches.items() if place_batches
         )
 
     def fed_by(self, definition: Definition, start: Start, kinds: Mapping[str, Kind]) -> Feeds:
-        """All feeds after the start of an operator; refused if its target is no derived stream, or closes a cycle."""
+        """The feeds of the shard once an operator has started.
+
+        Refused if the operator feeds a stream that is not derived, or closes a cycle of streams.
+        """
         (source,) = definition.inputs
         operator = source.stream, source.key, definition.kind, definition.name
         other_feeds = self.feeds.without_operator(source.stream, definition.kind, definition.name)
@@ -79,9 +84,10 @@ class Derivation:
             yield from self._settled((stream, *self.feeds.downstream(stream)), entry, None)
 
     def behind(self, stream: str, steps: Iterable[Step], reached: Sequence[str] | None = None) -> Iterator[Step]:
-        """As ``follow``, but without settling the stream itself, whose time is already as far as possible.
+        """The given steps of a stream, each followed by the steps of the streams derived from it.
 
-        ``reached``: the derived streams to settle; None: those that the stream feeds within the shard.
+        Unlike ``follow``, this never advances the time of the stream itself. ``reached``: derived streams to process;
+        None: all that the stream feeds within the shard.
         """
         targets = self.feeds.downstream(stream) if reached is None else reached
         for step in steps:
@@ -90,7 +96,7 @@ class Derivation:
                 yield from self._settled(targets, *step)
 
     def _settled(self, targets: Sequence[str], entry: Entry, output: Output | None) -> Iterator[Step]:
-        """The steps of derived streams, caused by an output and by the time that has passed."""
+        """The steps of derived streams: each processes its new derived events, then advances its time."""
         batches: dict[str, list[EventBatch]] = {}
 
         def note(step_output: Output) -> None:

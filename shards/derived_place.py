@@ -20,11 +20,11 @@ _WAITING = "waiting"
 class DerivedPlace(Place):
     """Hands the events of a derived stream to the hosts.
 
-    Events from one place of the same shard come in an order that does not depend on batch boundaries, and are taken at
-    once. Events from several places wait until the watermark has passed their time, and leave in the order of time and
-    id; retractions follow the other events of the same time. Events that the watermark has already passed are late, and
-    are taken when they come. The watermark is the least promise of the stream's sources; the shard, which holds all
-    places, computes it.
+    Events from one place of the same shard come in an order that does not depend on batch boundaries, and are
+    processed at once. Events from several places wait until the watermark has passed their time, and leave in the order
+    of time and id; retractions follow the other events of the same time. Events that the watermark has already passed
+    are late, and are processed on arrival. The watermark is the least promise of the stream's sources; the shard, which
+    holds all places, computes it.
 
     Attributes:
         watermark_us: The time before which the hosts have every event, or None if unknown.
@@ -44,15 +44,15 @@ class DerivedPlace(Place):
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_inner: bool) -> None:
-        """Set how later events arrive.
+        """Set whether later events must be put into order, and whether only parts of operators read them.
 
-        ``is_inner``: whether only parts of operators read the stream. Such events have no traces that end, so only
-        hosts with operators get them: other hosts would retain each key for ever.
+        Traces that only parts of operators read never end (``is_inner``). So only hosts with operators get these
+        events: other hosts would retain each key for ever.
         """
         self._is_ordered, self._is_inner = is_ordered, is_inner
 
     def measures(self) -> dict[str, int | None]:
-        """The numbers of any place; ``watermark_us`` is the stream's watermark."""
+        """The metrics of ``Place.measures``; here ``watermark_us`` is the watermark of the derived stream."""
         return {**super().measures(), "waiting": len(self._waiting), "watermark_us": self.watermark_us}
 
     def process(
@@ -74,7 +74,7 @@ class DerivedPlace(Place):
         self._waiting = replace(batch, arrivals=None)  # their order is that of time
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether all events of these batches respect the log's promise of time."""
+        """Whether no event of these batches is older than ``logged_us``."""
         return self.logged_us is None or all(bool((batch.time_us >= self.logged_us).all()) for batch in batches)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
@@ -142,7 +142,7 @@ class DerivedPlace(Place):
 
 
 def place_of(declaration: StreamDeclaration, route: str, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> Place:
-    """A place with the given hosts."""
+    """The place of a posted or derived stream, with the given hosts; refused for a further key of a derived stream."""
     if not declaration.derived:
         return Place(declaration, route, kinds, hosts)
     if route:

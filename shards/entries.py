@@ -28,7 +28,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsEntry:
-    """Events in memory, in place of a stored entry."""
+    """An entry of the kind ``events`` whose batch is in memory, used instead of a ``StoredEntry``."""
 
     position: str
     stream: str
@@ -37,7 +37,7 @@ class EventsEntry:
 
     @property
     def kind(self) -> str:
-        """The kind of events entries."""
+        """The kind of the entry, which is always ``events``."""
         return RecordKind.EVENTS.value
 
     @cached_property
@@ -48,7 +48,7 @@ class EventsEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickEntry:
-    """A decoded tick of a derived stream, in place of a stored entry."""
+    """An entry with a decoded tick of a derived stream, used instead of a ``StoredEntry``."""
 
     position: str
     stream: str
@@ -70,16 +70,16 @@ class EventGroup:
 
     @property
     def is_full(self) -> bool:
-        """Whether a larger group would save nothing."""
+        """Whether the group is so large that matching more entries together would save nothing."""
         return self._size_bytes >= _GROUP_BYTES
 
     def add(self, entry: Entry) -> None:
-        """Add an entry."""
+        """Add an entry to the group."""
         self._entries.append(entry)
         self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
 
     def take_all(self) -> list[Entry]:
-        """Take all entries out of the group."""
+        """Remove all entries from the group and return them."""
         entries, self._entries, self._size_bytes = self._entries, [], 0
         return entries
 

@@ -1,4 +1,4 @@
-"""Feeds: which operators feed which derived streams in a shard, in which order streams are processed, and how."""
+"""Feeds: which operators feed which derived streams in a shard, and in which order the streams are processed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ class Feed:
 
     Attributes:
         is_rekeyed: Whether the derived events have keys of their own, and so reach the stream through the log.
-        is_merged: Whether the derived events are put into one order with events of other operators, also of the same
-            place.
-        is_inner: Whether only a part of the operator reads the stream. Such a feed stays until the stream ends, so that
-            events on their way are not lost when the operator pauses or has another version.
+        is_merged: Whether the stream must order the events of several operators, even if these run at one place.
+        is_inner: Whether only a part of the operator reads the stream. Such a feed stays until the stream is removed,
+            so that events on their way are not lost when the operator pauses or has another version.
     """
 
     stream: str
@@ -134,7 +133,7 @@ class Feeds:
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """As ``downstream``, with the streams that this stream feeds through the log."""
+        """As ``downstream``, and also the streams that a stream feeds through the log, with all that these feed."""
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {
             *self.downstream(stream),
@@ -168,7 +167,7 @@ class Feeds:
             )
 
     def to_json(self) -> list[Any]:
-        """As plain JSON."""
+        """The feeds as plain JSON."""
         return [
             [*operator, [[feed.stream, feed.is_rekeyed, *_marks(feed)] for feed in operator_feeds]]
             for operator, operator_feeds in sorted(self.of.items())
@@ -176,7 +175,7 @@ class Feeds:
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Feeds:
-        """Read the JSON form of ``to_json``."""
+        """Read feeds from the JSON form of ``to_json``."""
         return cls(
             {
                 (stream, route, kind, name): tuple(
@@ -228,5 +227,5 @@ class Feeds:
 
 
 def _marks(feed: Feed) -> list[bool]:
-    """Whether a feed is merged and inner, as saved: trailing values that are false are left out."""
+    """The members ``is_merged`` and ``is_inner`` of a feed, as saved: trailing false values are left out."""
     return [feed.is_merged, True] if feed.is_inner else [True] * feed.is_merged

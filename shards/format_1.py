@@ -12,7 +12,8 @@ def from_format_1(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> tup
 
     Args:
         head: Has the members of each stream under ``streams``, and the number of its sections under ``sections``.
-        sections: By number: for each stream the matcher, followed by the waiting events if the stream can have some.
+        sections: The sections by number: for each stream the matcher, then the waiting events if the stream can have
+            any.
     """
     sizes = head.get("sections", [1] * len(sections))
     places: list[dict[str, Any]] = []

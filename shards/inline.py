@@ -1,6 +1,6 @@
 """The pipeline without Spark: shards in this process, together with the sink's work for derived streams.
 
-The Spark job together with the sink must give the same results.
+It must give the same results as the Spark job together with the sink.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ class InlineShards:
     def pause(self) -> list[RowBlock]:
         """Simulate a pause without events: time advances a little in the streams that feed others.
 
-        Each such stream is ticked just past its newest time, and again where events derived from it have just that
-        time. A stream without events holds back the streams derived from it. Streams with operators on further keys are
-        ticked to their own newest times.
+        Each posted stream that feeds others is ticked just past its newest time, and again while the newest event of a
+        stream fed through the log has the time of the tick. A stream without events holds back the streams derived from
+        it. Streams with operators on further keys are ticked to their own newest times.
         """
         rows = self.settle()
         feeds = self.states[0].feeds
@@ -168,8 +168,8 @@ class InlineShards:
     def finish(self) -> list[RowBlock]:
         """Finish a finite input, stream by stream; a stream follows the streams that feed it.
 
-        Before, all shards see the newest time of each posted stream, as they do in a service. The time of a derived
-        stream follows from its sources: events that still wait there for older ones are older than its newest event.
+        Before that, each posted stream is ticked to its newest time in all shards, as in a service. Derived streams are
+        not: their time follows from their sources, whose waiting events may still lead to older derived events.
         """
         rows = self.settle()
         for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):

@@ -1,4 +1,4 @@
-"""The tables that lookups read, as control records change them."""
+"""The reference tables that lookups read, as control records change them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TableRecord: TypeAlias = TableOn | TableOff | TableRow
 
 
 def tables_after(tables: Tables, record: TableRecord) -> Tables:
-    """The tables after a record."""
+    """The tables after a control record that registers, changes or removes one of them."""
     match record:
         case TableOn(version):
             return tables.with_version(version)
@@ -23,7 +23,7 @@ def tables_after(tables: Tables, record: TableRecord) -> Tables:
 
 
 def records_of(tables: Tables) -> Iterator[TableRecord]:
-    """The control records that create these tables where none exist."""
+    """The control records that create the same tables in a log without tables."""
     for opened in (table_version for versions in tables.versions.values() for table_version in versions):
         version = opened.version
         yield TableOn(version)

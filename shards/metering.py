@@ -84,7 +84,7 @@ UNMETERED: Metering = _Unmetered(lambda: 0)
 
 @dataclass(frozen=True, slots=True)
 class _Metered(Output):
-    """An output whose results are counted, and measured as they are made."""
+    """The output of a host; its results are counted, and the time for making them is measured."""
 
     output: Output
     cost: Cost

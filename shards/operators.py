@@ -78,12 +78,12 @@ class Observation:
     summary: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The observation as plain JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Observation:
-        """Read the JSON form of ``to_json``."""
+        """Read an observation from the JSON form of ``to_json``."""
         return cls(stream=value["stream"], decider=value["decider"], summary=value["summary"])
 
 
@@ -95,7 +95,7 @@ class Decider(Protocol):
         ...
 
     def decide(self) -> ControlRecord | None:
-        """The next decision, or None if nothing changes. A returned decision counts as made."""
+        """The next decision, or None if nothing changes. The decider takes a returned decision as made."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderKind:
-    """A kind of decider; ``load`` restores a decider from the JSON form of ``to_json``; None: makes a new one."""
+    """A kind of decider; ``load`` restores a decider from the JSON form of ``to_json``, or for None makes a new one."""
 
     name: str
     load: Callable[[Mapping[str, Any] | None], Decider]
@@ -128,8 +128,8 @@ class Output:
         """Events of derived streams that keep the keys of their sources, in the order in which they were made.
 
         At most one batch per stream. The boundaries of source batches change neither the events nor their order. A row
-        of the type ``streams.ENDED`` is not an event: it marks that its key has no more events, so its trace ends
-        there. Each derived event is also a result of the kind ``derived``; one with another key is a result only.
+        of the type ``streams.ENDED`` is not an event: it marks the end of the trace of its key. Each derived event is
+        also a result of the kind ``derived``; a derived event with another key is a result only.
         """
         return iter(())
 
@@ -149,12 +149,12 @@ Renderer: TypeAlias = Callable[[Output, Origin], Iterable[Result]]
 
 
 def own_results(output: Output, origin: Origin) -> Iterable[Result]:
-    """The results that an output makes itself."""
+    """The results that an output makes itself; this is the default renderer."""
     return output.results(origin)
 
 
 def no_results(output: Output, origin: Origin) -> Iterable[Result]:
-    """No results."""
+    """No results of an output; a renderer for callers that need only the state."""
     return ()
 
 
@@ -181,15 +181,15 @@ class Traces(NamedTuple):
 class Running(ABC):
     """The interface that a host and a single operator (``shards.hosts.keyed_host``) share.
 
-    The state is a function of the calls. How events are cut into batches changes no result. Methods that not every kind
-    needs have a default: no output, no numbers.
+    The state is a function of the calls. How events are cut into batches changes no result. Methods that only some
+    kinds need have a default: no output, no counts.
     """
 
     __slots__ = ()
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether passing time decides anything, now or with the next event."""
+        """Whether passing time decides any result, now or after the next event."""
         return False
 
     @abstractmethod
@@ -198,29 +198,29 @@ class Running(ABC):
 
     @abstractmethod
     def advance_time(self, watermark_us: int) -> Output:
-        """Pass event time: no event before the watermark follows."""
+        """Pass event time: no event from before the watermark will follow."""
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key, at the newest time or at an earlier one: no event of the key follows."""
+        """End the trace of a key, at the newest time or an earlier one; no event of this trace will follow."""
         return NO_OUTPUT
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish a range of keys: no event of these keys that is later than the promise's time follows."""
+        """Finish a range of keys: of these keys, no event later than the time of the promise will follow."""
         return NO_OUTPUT
 
     def hear(self, output: Output) -> Output:
-        """Take in the output of a host at the place, before the next call of any of its hosts."""
+        """Process the output of another host at the same place, before any host at the place is called again."""
         return NO_OUTPUT
 
     def close_keys(self, record: KeysClosed) -> EventBatch | None:
-        """Events for this host that carry the keys a decider has closed; None: the record does not concern the host.
+        """Events that finish the keys that a decider has closed; None: the record does not concern this host.
 
         The place then processes these events like others, and passes time; these calls return the output.
         """
         return None
 
     def finish(self) -> Output:
-        """End a finite input: no event follows."""
+        """End a finite input: no event will follow."""
         return NO_OUTPUT
 
     @abstractmethod
@@ -231,7 +231,7 @@ class Running(ABC):
         """
 
     def measures(self) -> Mapping[str, int]:
-        """Numbers for operations."""
+        """Counts for monitoring."""
         return {}
 
     def observed(self) -> Iterator[Observation]:
@@ -248,7 +248,7 @@ class Running(ABC):
 
     @abstractmethod
     def dump(self) -> SavedHost:
-        """The whole state."""
+        """The whole state, for a snapshot or a handover."""
 
 
 class Host(Running):
@@ -259,7 +259,7 @@ class Host(Running):
     @property
     @abstractmethod
     def names(self) -> Collection[str]:
-        """The running operators."""
+        """The names of the running operators."""
 
     @property
     @abstractmethod
@@ -268,14 +268,14 @@ class Host(Running):
 
     @abstractmethod
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; a version that already runs continues. If it is refused, nothing has changed."""
+        """Start an operator; a version that already runs continues. A refused operator changes nothing."""
 
     def started(self) -> Output:
-        """The output of the last ``start``, at its position of the log; called after it."""
+        """The output that the last ``start`` caused; called after ``start``, for the same position of the log."""
         return NO_OUTPUT
 
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Take over the open traces of the stream; called after ``start``, as a host may begin later than its stream.
+        """Take over the open traces of the stream, whose declaration may precede the host; called after ``start``.
 
         The arguments are those of ``Traces``.
         """
@@ -285,17 +285,17 @@ class Host(Running):
         """Stop an operator; its unfinished work is dropped. Refused if no such operator runs."""
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration; open traces may end by it.
+        """Apply a changed declaration, which may end open traces.
 
         Only ``streams.CHANGEABLE`` members differ. The place keeps the order of events.
         """
         return NO_OUTPUT
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Apply constraints to traces that begin later. If they are refused, nothing has changed."""
+        """Apply constraints to traces that begin later. Refused constraints change nothing."""
 
     def read_tables(self, tables: Tables) -> None:
-        """Let results that no event completes read these tables; events are processed with tables of their own."""
+        """Set the tables for results that time decides; batches bring the tables for results that events decide."""
 
     @property
     def traces(self) -> Traces | None:
@@ -303,7 +303,7 @@ class Host(Running):
         return None
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The current state of some operators as plain JSON; unknown questions are refused, and none changes anything.
+        """The current state of some operators as plain JSON; unknown questions are refused. No state changes.
 
         The size of an answer and the work for it are bounded by the question and the state, and never by past events.
         """
@@ -316,7 +316,7 @@ class Kind(ABC):
     Attributes:
         name: As in definitions and in saved state; never changes.
         result_kinds: Results of the operators besides dead letters; their names are distinct among all kinds.
-        letters: Errors that make dead letters which a run lists with its results; the others are only counted.
+        letters: Errors whose dead letters a run lists with its results; other dead letters are only counted.
         suspended: The error that ends a run in which an operator was suspended.
         is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
         exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: they have none.
@@ -332,7 +332,7 @@ class Kind(ABC):
     exercise: ClassVar[str] = ""
 
     def feed(self, definition: Definition) -> Feed | None:
-        """The derived stream of an operator, which may be refused; None: it has none."""
+        """The derived stream that an operator feeds; None: it feeds none. May refuse the operator."""
         return None
 
     def lookups(self, definition: Definition) -> Collection[Lookup]:
@@ -340,7 +340,7 @@ class Kind(ABC):
         return ()
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        """Refuse rows in ``tables`` that are too many for an operator that runs for each row."""
+        """Refuse the rows in ``tables`` if they are too many for an operator that runs for each row."""
 
     @abstractmethod
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -349,26 +349,29 @@ class Kind(ABC):
     def exercise_for(
         self, definitions: Sequence[Definition], declaration: StreamDeclaration, constraints: Mapping[str, Any] | None
     ) -> str:
-        """The exercise that compiles only the kernels for some operators at one place, or ``exercise``.
+        """The exercise that compiles only the kernels for some operators at one place; by default ``exercise``.
 
         ``constraints``: the document of the traces' constraints; None: there are none.
         """
         return self.exercise
 
     def is_observed(self, definition: Definition) -> bool:
-        """Whether a decider observes an operator; a run over finished events decides before it begins."""
+        """Whether a decider observes an operator; a run over past events then decides before the first round."""
         return False
 
     def likeness(self, first: Definition, other: Definition) -> Likeness:
-        """When results of two operators over equal events are equal; ``RoundsImpossible``: they cannot be compared."""
+        """What makes alerts of two operators equal, if they run over equal events.
+
+        ``RoundsImpossible``: their alerts cannot be compared.
+        """
         return "bindings"
 
     def finishes_range(self, definition: Definition, by: str, declaration: StreamDeclaration) -> bool:
-        """Whether an operator, or a part of one, finishes keys by a range of ``by`` in a punctuation of a stream."""
+        """Whether a punctuation with a range of ``by`` finishes keys in an operator, or in a part of one."""
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """The operator as a later round repeats it for its derived events, without results under other names."""
+        """The operator for a later round that runs it again: it reports nothing under the name of another operator."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
@@ -387,12 +390,12 @@ class DocumentKind(Kind):
 
     Attributes:
         plural: The word for several operators, as a part of a path.
-        usual: Defaults of own members that the service's answers contain.
+        usual: Default values of own members, as the service's answers contain them.
         passing: Own members that concern a registration only; answers do not contain them.
         holds: What an operator keeps or drops when it is replaced, in words; empty: not mentioned.
         has_own_resource: Whether API and command line have operations written for the kind, in place of those that all
             kinds get.
-        decider: Decides for its operators, on their streams; None: nothing is decided.
+        decider: The kind of decider for its operators, on their streams; None: nothing is decided.
         is_asked: Whether its operators answer questions at any time (``check_question``, ``answer_of``).
         is_plotted: Whether their derived events are values of groups over time (``plotted``).
     """
@@ -409,18 +412,18 @@ class DocumentKind(Kind):
     @property
     @abstractmethod
     def schema(self) -> Mapping[str, Any]:
-        """JSON Schema of the kind's own members; a project may have a ``text`` in a file."""
+        """JSON Schema of the kind's own members; a project may keep a member ``text`` in a file of its own."""
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """The members of a document as the service's answers contain them."""
         return document
 
     def check(self, document: Mapping[str, Any]) -> None:
-        """Refuse a document for members that need no streams, where this is cheap."""
+        """Refuse a document with invalid members, as far as the check is cheap and needs no streams."""
 
     @abstractmethod
     def read(self, document: Mapping[str, Any], declared: Callable[[str], StreamDeclaration]) -> Definition:
-        """The operator of a document, as version 0.
+        """The operator that a document describes, as version 0.
 
         Args:
             document: Its members, without the members common to all kinds (``state``, ``severity``).
@@ -432,9 +435,9 @@ class DocumentKind(Kind):
         """
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """Further operators that an operator consists of, each with one input; lists do not show them.
+        """The operators that make up an operator besides itself, each with one input; lists do not show them.
 
-        ``declared``: the declaration of a stream by its name; may raise.
+        ``declared``: looks up the declaration of a stream by name; may raise.
         """
         return ()
 
@@ -456,19 +459,19 @@ class DocumentKind(Kind):
         return {}
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
-        """Attributes of derived events for a plot: the names of groups, and the numbers over time."""
+        """Names of attributes of derived events: those that name the groups, and the numbers to plot over time."""
         return (), ()
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """The derived streams between the parts of an operator, which belong to it."""
+        """The inner streams: derived streams between the parts of an operator, removed together with it."""
         return ()
 
     def advice_on_ranges(self, stream: str, key: str) -> str:
-        """A sentence about the operator that would finish ranges of a key; empty: none of the kind would."""
+        """The warning that no active operator of the kind finishes ranges of a key; empty: the kind never does."""
         return ""
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Sentences on the counts of all shards, and the counts that are shown beside them.
+        """Sentences on an operator's counts, and the counts that are shown besides the sentences.
 
         ``counts``: counters by name, summed over the shards.
         """
@@ -477,7 +480,7 @@ class DocumentKind(Kind):
     def waiting(
         self, definition: Definition, counts: Mapping[str, int], state: Mapping[str, Any] | None
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Measurements of the inputs whose keys the operator finishes itself, by alias, as plain JSON.
+        """For each input whose keys the operator finishes by measurement, by alias: the measurements, as plain JSON.
 
         ``state``: state of the decider; None: it has none yet.
         """
@@ -493,7 +496,7 @@ class DocumentKind(Kind):
         declared: Callable[[str], StreamDeclaration],
         has_constraints: Callable[[str], bool],
     ) -> Sequence[str]:
-        """Sentences on members that are legal and probably not meant, such as one without effect.
+        """Sentences on members of a document that are legal but probably a mistake, such as a member without effect.
 
         ``has_constraints``: whether a stream follows a workflow or has constraints.
         """
@@ -506,7 +509,7 @@ class DocumentKind(Kind):
         state: Mapping[str, Any] | None,
         decisions: Sequence[Decided],
     ) -> Sequence[str]:
-        """Sentences on what was measured and decided; none where nothing is decided for the operator.
+        """Sentences on what was measured for the operator and decided about it; empty if nothing is decided.
 
         ``state``: state of the decider; None: it has none yet.
         """

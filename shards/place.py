@@ -59,18 +59,18 @@ class Answer(Output):
     found: Mapping[str, Any]
 
     def body(self, shard: int, position: str, stream: str) -> dict[str, Any]:
-        """The answer as plain JSON, exact at the position."""
+        """The answer as plain JSON, with the position at which it is exact."""
         return {"question": self.asked.id, "shard": shard, "position": position, "stream": stream, **self.found}
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """One row for each shard."""
+        """A result row with the answer of this shard."""
         identity = row_id(ANSWER, self.asked.id, origin.shard)
         yield ANSWER, identity, self.body(origin.shard, origin.entry.position, origin.entry.stream)
 
 
 @dataclass(frozen=True, slots=True)
 class LateEvent(Output):
-    """A late event that is not matched."""
+    """The output for a late event that is not matched."""
 
     event: EventBatch
     watermark_us: int
@@ -102,7 +102,7 @@ class Place:
     Attributes:
         declaration: The newest declaration in the log.
         route: Name of the further key; empty for the correlation key.
-        metering: How hosts are called; by default they are not measured.
+        metering: Calls the hosts, and may measure the calls; by default nothing is measured.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class Place:
 
     @property
     def is_used(self) -> bool:
-        """Whether any operator runs."""
+        """Whether any operator runs at the place."""
         return any(host.names for host in self._hosts.values())
 
     def runs(self, kind: str, name: str) -> bool:
-        """Whether an operator runs."""
+        """Whether an operator runs at the place."""
         return kind in self._hosts and name in self._hosts[kind].names
 
     def host(self, kind: str) -> Host:
@@ -151,7 +151,7 @@ class Place:
                 host.learn(traces.followed, traces.open_keys)
 
     def started(self, entry: Entry) -> Iterator[Step]:
-        """Steps of hosts after the start of an operator that continues as another version."""
+        """Steps with the output of hosts at the start of an operator, which may continue as another version."""
         for host in self._hosts.values():
             yield entry, host.started()
 
@@ -161,7 +161,7 @@ class Place:
         The metrics of a kind that is not resident begin with the kind's name.
 
         ``late_dropped``, ``late_dead_lettered`` and ``late_processed`` count late events so far; ``waiting`` counts
-        events that wait for older ones; ``watermark_us`` is how far time has come, None before the first event.
+        events that wait for older ones; ``watermark_us`` is the event time reached, None before the first event.
         ``lateness_us`` exists if the lateness is measured.
         """
         buffer = self._buffer
@@ -184,7 +184,7 @@ class Place:
         return lateness if isinstance(lateness, AutoLateness) else None
 
     def observed(self) -> Iterator[Observation]:
-        """Observations since the last call."""
+        """Observations for deciders since the last call."""
         rules, lags = self._measured, self._lags
         if rules is not None and self._lateness_us is not None and lags.events:
             summary = lateness_summary(rules, self._lateness_us, self._change, lags)
@@ -195,12 +195,12 @@ class Place:
 
     @property
     def _newest_us(self) -> int | None:
-        """How far time has come for the hosts; None before the first event."""
+        """The event time that the hosts have reached; None before the first event."""
         times = (host.newest_us for host in self._hosts.values())
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
     def check(self, declaration: StreamDeclaration) -> None:
-        """Refuse a later declaration with other keys or ties: open traces would have to be read again."""
+        """Refuse a later declaration with other keys or ties, because open traces were read with the old ones."""
         for name in _READ:
             if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(
@@ -210,9 +210,9 @@ class Place:
     def declare(self, entry: Entry, declaration: StreamDeclaration) -> Iterator[Step]:
         """Adopt a later declaration that was checked; waiting events are matched under it.
 
-        The watermark never moves back: with a larger lateness it rests until time has come far enough, and if there was
-        no lateness, it is the newest time. With a smaller lateness, or none, the events that need not wait any more are
-        released.
+        The watermark never moves back. With a larger lateness, it rests until time has come far enough; if there was no
+        lateness before, it begins at the newest time. With a smaller lateness, or none, the events that need not wait
+        any more are released.
         """
         if declaration == self.declaration:
             return
@@ -240,7 +240,7 @@ class Place:
         return declaration.lateness_us
 
     def change_lateness(self, entry: Entry, change: LatenessChange) -> Iterator[Step]:
-        """Adopt a lateness decided from the observations of all shards; no effect if the stream declares a lateness."""
+        """Adopt a decided lateness; without effect if the stream declares a fixed lateness instead of measuring it."""
         self._change = change.number
         if self._measured is not None and self._buffer is not None:
             self._lateness_us = self._measured.within_us(change.bound_us)
@@ -274,7 +274,7 @@ class Place:
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Take in decoded batches.
+        """Process decoded batches: order their events, and hand on those that need not wait.
 
         ``is_timed``: whether passing time matters to streams derived from the events.
         """
@@ -293,7 +293,7 @@ class Place:
             yield from self._released(entries[-1], self._buffer.push(batch))
 
     def is_in_order(self, batches: Sequence[EventBatch]) -> bool:
-        """Whether batches, taken one after another, would bring no late event; at least one batch is given.
+        """Whether no event of these batches would be late, if they came one after another; at least one batch is given.
 
         Without a lateness, an event is late if it is older than an event of an earlier batch, or than the current time.
         """
@@ -302,7 +302,7 @@ class Place:
         return _is_rising(batches, self._newest_us)
 
     def tick(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Note a time reached by an event in another shard, or by the clock."""
+        """Note a time that an event in another shard, or the clock, has reached."""
         if self._buffer is None:
             yield from self.advance_time(entry, time_us)
         else:
@@ -325,12 +325,12 @@ class Place:
             yield from self._step(entry, host.end_trace(key, time_us))
 
     def finish_keys(self, entry: Entry, promise: Punctuation) -> Iterator[Step]:
-        """Finish the keys of a range."""
+        """Finish the keys in the range of a punctuation."""
         for host in self._hosts.values():
             yield entry, host.finish_keys(promise)
 
     def close_keys(self, entry: Entry, record: KeysClosed) -> Iterator[Step]:
-        """Let hosts take in keys that a decider has closed, in the order of other events."""
+        """Finish the keys that a decider has closed, by events that hosts make of the record."""
         for host in self._hosts.values():
             batch = host.close_keys(record)
             if batch is None:
@@ -341,7 +341,7 @@ class Place:
                 yield from self._step(entry, self.metering.advance_time(host, host.newest_us))
 
     def answer(self, record: Ask) -> Answer:
-        """A host's answer to a question; its state does not change."""
+        """The answer of a host to a question; the state of the host does not change."""
         host = self._hosts.get(record.operator)
         try:
             if host is None:
@@ -351,14 +351,14 @@ class Place:
             return Answer(record, {"error": {"code": error.code, "message": error.message}})
 
     def finish(self, entry: Entry) -> Iterator[Step]:
-        """Finish a finite input."""
+        """Finish a finite input: release all waiting events, and let all time pass."""
         if self._buffer is not None:
             yield from self._released(entry, self._buffer.drain())
         for host in self._hosts.values():
             yield from self._step(entry, host.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget every other key, as ``Host.keep``."""
+        """Keep the chosen keys, and forget all others, as ``Host.keep``."""
         for host in self._hosts.values():
             host.keep(is_kept, has_counts=has_counts)
         if self._buffer is not None:
@@ -416,7 +416,7 @@ class Place:
     def _with_late(
         self, buffer: ReorderBuffer, entries: Sequence[Entry], batches: Sequence[EventBatch], late: NDArray[np.bool_]
     ) -> Iterator[Step]:
-        """Take in batches with late events, and treat late events by the stream's policy."""
+        """Process batches with late events, which are dropped, dead-lettered or processed by the stream's policy."""
         policy = self.declaration.late
         batch, rows = EventBatch.joined(batches), np.flatnonzero(late)
         owners = np.repeat(np.arange(len(batches)), [len(part) for part in batches])
@@ -450,10 +450,10 @@ def known_kind(kind: str, kinds: Mapping[str, Kind]) -> Kind:
 def _in_order(
     batches: Sequence[EventBatch], newest_us: int | None, *, is_timed: bool
 ) -> Iterator[tuple[int, EventBatch]]:
-    """Batches to process one after another, each with the index of its last input batch.
+    """Joined batches to process one after another, each with the index of its last input batch.
 
-    Time passes at the end of a joined batch. If this matters, a batch with an event older than an event of an earlier
-    batch is not joined with the earlier ones.
+    Time passes at the end of a joined batch. If passing time matters (``is_timed``), a batch with an event older than
+    an event of an earlier batch is not joined with the earlier batches.
     """
     first = 0
     for number, batch in enumerate(batches):
@@ -468,7 +468,7 @@ def _in_order(
 
 
 def _is_rising(batches: Sequence[EventBatch], newest_us: int | None) -> bool:
-    """Whether no event of these batches is older than a time, or than an event of an earlier batch; none is empty."""
+    """Whether each event is at least as new as ``newest_us`` and all events of earlier batches; no batch is empty."""
     newest = EARLIEST_US if newest_us is None else newest_us
     lasts_us = np.maximum.accumulate([newest, *(batch.time_us.max() for batch in batches)])
     return all(bool((batch.time_us >= last_us).all()) for batch, last_us in zip(batches, lasts_us, strict=False))

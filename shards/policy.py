@@ -20,7 +20,8 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 class Policy(Protocol):
     """Chooses the next of the shards with entries, and within the step of a shard the next of its places with entries.
 
-    Policies that choose alike are equal: a process keeps its states while its options, the policy included, are equal.
+    Two policies that choose alike must be equal: a process drops its states when its options change, and the policy is
+    one of them.
     """
 
     name: ClassVar[str]
@@ -32,7 +33,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class OldestFirst:
-    """Chooses the shard or place whose first entry is the oldest: least latency; in a shard, the order of the log."""
+    """Chooses the shard or place whose first entry is the oldest: least latency; within a shard, the log's order."""
 
     name: ClassVar[str] = "oldest-first"
 
@@ -44,8 +45,8 @@ def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy)
     """Blocks of entries of one place, each to be matched together, in the order of a policy.
 
     A block has consecutive entries; if streams are derived from some of the places, a block has all entries of a place.
-    A stream that is derived from several ones depends on the order of their places only if an event comes
-    later than its stream has promised; then the blocks come in the order of the log.
+    A stream derived from several streams depends on the order of their places only if an event is older than its stream
+    has promised. In this case, the blocks come in the order of the log.
     """
     blocks = [list(block) for _, block in groupby(decoded, _place_of)]
     waiting: dict[PlaceKey, list[list[Decoded]]] = {}
@@ -70,8 +71,8 @@ def in_turns(decoded: Sequence[Decoded], derivation: Derivation, policy: Policy)
 def ticks_last(entries: Sequence[Entry], decode: Decoder, derivation: Derivation) -> Iterator[_Part]:
     """Entries in parts, each with events and the ticks to apply after them.
 
-    A derived stream keeps its events until a tick, so all events may come first, and of each stream the newest tick is
-    enough. Only where an event after a tick comes late, everything keeps the order of the log.
+    A derived stream keeps its events until a tick. So all events may come first, and only the newest tick of each
+    stream matters. If an event after a tick is late, however, everything keeps the order of the log.
     """
     batches = iter(decode([entry for entry in entries if not isinstance(entry, TickEntry)]))
     decoded = [entry if isinstance(entry, TickEntry) else (entry, next(batches)) for entry in entries]

@@ -18,7 +18,7 @@ class ResultMetric:
     """The counter of a kind of result for monitoring.
 
     Attributes:
-        labels: Members of ``ResultKind.counted_by``; the counts are summed over the others.
+        labels: Members of ``ResultKind.counted_by``; the counts are summed over its other members.
     """
 
     name: str
@@ -31,12 +31,13 @@ class ResultKind:
     """One kind of result. Names are stored and never change.
 
     Attributes:
-        name: Name in rows; a part of what their ids hash.
+        name: Name in rows; it is a part of what each row id is hashed from.
         plural: Name of the list of these results; empty: they are not listed.
         title: Plural in texts for people.
         subject: Member of a result that names its operator; may be missing.
         counted_by: Members of a result that form its counter's name, the stream first; a list counts as its parts.
-        counts_for: Name of another kind whose counters it raises, each row by its ``count``; empty: its own counters.
+        counts_for: Name of another kind whose counters these results raise, each row by its ``count``; empty: they
+            have counters of their own.
         delivered_as: ``type`` of the body that webhooks get; empty: it is not delivered.
         is_usual: Whether webhooks that name no kinds get it.
         is_graded: Whether it has the severity of its operator.
@@ -45,7 +46,7 @@ class ResultKind:
         stops: Whether it suspends its operator in all shards.
         in_backtests: Whether backtests list it, only count it, or ignore it.
         same_by: The members by which results of two sets of rules are equal; empty: they are not compared. The member
-            named by ``subject`` is compared as its counterpart.
+            named by ``subject`` is compared after mapping it to the operator's counterpart.
         shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.
         ordered_by: The members by which runs order results of a stream; empty: the order in which they were made.
         timed_by: The member with the event time by whose hour results are counted; empty: no counts by hour.
@@ -72,7 +73,7 @@ class ResultKind:
 
     @property
     def member(self) -> str:
-        """The plural as the name of a JSON member."""
+        """The plural name in the form of a JSON member."""
         return self.plural.replace("-", "_")
 
     def subject_of(self, body: Mapping[str, Any]) -> str:
@@ -84,7 +85,10 @@ class ResultKind:
         return orjson.dumps([_as_text(body.get(name)) for name in self.counted_by]).decode()
 
     def counted(self, counter: str | bytes) -> dict[str, str]:
-        """The values of a counter by ``counted_by``; an earlier release may have counted by fewer members."""
+        """The parts of a counter's name, by member of ``counted_by``.
+
+        Members by which an earlier release did not count yet are empty.
+        """
         values: list[str] = orjson.loads(counter)
         return dict(zip(self.counted_by, [*values, *[""] * (len(self.counted_by) - len(values))], strict=True))
 

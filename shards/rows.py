@@ -1,7 +1,7 @@
 """Rows, the results that leave a shard, from alerts to dead letters, with deterministic ids.
 
 The id of a row is a hash of its content, never of when or how often it was computed: a replay, a retry and a restart
-give the same ids, so a sink that stores rows by id stores each once.
+give the same ids, so a sink that stores rows by id stores each row once.
 
 A shard makes and hands on rows as columns, a block of one kind at a time; single rows are for readers.
 """
@@ -61,7 +61,7 @@ class ResultRows:
         subjects: Strings, as in ``OutputRow``; may be a dictionary array.
         counters: Strings, as in ``OutputRow``; may be a dictionary array.
         stream: Stream of the rows; empty: the stream of the place that made them.
-        events: The events of the kind ``REKEYED``; the columns have one row, without a body, until ``with_bodies``.
+        events: For the kind ``REKEYED``, the events; until ``with_bodies``, all of them are one row without a body.
     """
 
     kind: ResultKind
@@ -100,7 +100,7 @@ class ResultRows:
         about: Sequence[Mapping[str, Any]],
         which: NDArray[np.integer],
     ) -> ResultRows:
-        """Columns with subjects and counters from the JSON objects ``about``; ``which`` has each row's index in it."""
+        """Columns whose subjects and counters come from JSON objects: ``which`` has each row's index in ``about``."""
         places = column_of(which.astype(np.int32))
         subjects, counters = (
             pa.DictionaryArray.from_arrays(places, pa.array([read(members) for members in about], pa.string()))
@@ -114,7 +114,7 @@ class ResultRows:
 
     @classmethod
     def rekeyed(cls, into: str, events: EventBatch) -> ResultRows:
-        """Events of a derived stream for the log, without decoded attributes."""
+        """Re-keyed events of a derived stream as one row for the log; their decoded attributes are dropped."""
         return cls._rekeyed(into, [b""], EventBatch(events.columns, {}, events.arrivals))
 
     @classmethod
@@ -124,7 +124,7 @@ class ResultRows:
         return cls(kind=REKEYED, ids=ids, bodies=body_column, subjects=subjects, counters=counters, events=events)
 
     def with_bodies(self) -> ResultRows:
-        """The rows with their bodies; a row of re-keyed events has a bounded number of events, and no id."""
+        """The rows with their bodies. Re-keyed events are cut into rows of limited size, which have no id."""
         if self.events is None:
             return self
         bodies = [part.to_bytes() for part in self.events.slices(_ROW_EVENTS)]
@@ -151,7 +151,7 @@ class _SingleRows(ResultRows):
         return len(self._rows)
 
     def __getattr__(self, name: str) -> pa.Array:
-        """A column, made when it is read: the slots of all four are empty."""
+        """The column with a name, made from the single results on first access."""
         if name not in _COLUMNS:
             raise AttributeError(name)
         place = _COLUMNS.index(name)
@@ -169,7 +169,7 @@ class RowBlock:
     """Rows of one kind, caused by the same entry.
 
     Attributes:
-        stream: As in ``OutputRow``, like the next two.
+        stream: As in ``OutputRow``, as are ``position`` and ``shard``.
     """
 
     found: ResultRows
@@ -192,7 +192,7 @@ class RowBlock:
 
 
 def results_of(blocks: Iterable[RowBlock]) -> list[RowBlock]:
-    """The blocks that are results, without events on their way to the log."""
+    """The blocks of results, without the blocks of re-keyed events, which are on their way to the log."""
     return [block for block in blocks if block.found.events is None]
 
 
@@ -202,7 +202,7 @@ def rows_of(blocks: Iterable[RowBlock]) -> list[OutputRow]:
 
 
 def row_ids(texts: pa.Array) -> pa.Array:
-    """The ids of many rows, as ``row_id`` gives them, from the canonical JSON of the kind and the parts of each."""
+    """The ids of many rows, equal to those of ``row_id``; each text is the canonical JSON of kind and parts."""
     return text_digests(texts, ID_LENGTH)
 
 
@@ -219,7 +219,7 @@ def dead_letter(shard: int, entry: Entry, error: ForestallError) -> RowBlock:
 
 
 def dead_letter_body(shard: int, entry: Entry, error: ForestallError, *parts: Any) -> dict[str, Any]:
-    """The body of an entry's dead letter; ``parts``, plain JSON values, distinguish several letters of one entry."""
+    """The body of an entry's dead letter; ``parts``, plain JSON values, make the ids of several letters distinct."""
     return {
         "id": row_id(DEAD_LETTER, shard, entry.position, *parts),
         "stream": entry.stream,

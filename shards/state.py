@@ -1,9 +1,9 @@
 """The state of one shard: what its log means, entry by entry, without Spark.
 
-``ShardState`` is a function of its entries. However they are cut into calls of ``apply``, and wherever the state is
-saved and loaded in between, the same rows with the same ids result; only with ``limit_endings`` may the cut decide
-which early terminations are counted instead of emitted. Entries at or before the position are ignored. An entry that
-cannot be applied becomes a dead letter and changes nothing.
+``ShardState`` is a function of its entries: the same rows with the same ids result, however entries are cut into calls
+of ``apply``, and wherever the state is saved and loaded in between. One exception: with ``limit_endings``, the cut may
+decide which early terminations are counted instead of emitted. Entries at or before the position are ignored. An entry
+that cannot be applied becomes a dead letter and changes nothing.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ShardState:
     def limit_endings(self, most: int | None) -> None:
         """Report only the newest early terminations among events that are matched together, and count the others.
 
-        The limit is per place and per-key matcher; None means all, the initial value. Not part of the saved state.
+        ``most``: the limit for each place and per-key matcher; None: all, as initially. Not part of the saved state.
         """
         self._newest = most
 
@@ -147,7 +147,7 @@ class ShardState:
 
     @property
     def stops(self) -> frozenset[str]:
-        """Positions of the pauses whose operators are already stopped."""
+        """Positions of the pauses that have not been reached and whose operators are already stopped."""
         return self._stops.names
 
     def host(self, kind: str, stream: str, route: str = "") -> Host:
@@ -161,7 +161,7 @@ class ShardState:
     def observations(self, stream: str | None = None) -> list[Observation]:
         """Observations since the last call, for deciders; not part of the saved state.
 
-        ``stream``: of posted streams, only the observations of this one; None: of all. Derived streams always count.
+        ``stream``: the posted stream whose observations count, beside those of derived streams; None: all streams.
         """
         every = self._places.values()
         places = [
@@ -196,7 +196,7 @@ class ShardState:
         return rows_of(results_of(self.advance(entries)))
 
     def advance(self, entries: Iterable[Entry]) -> list[RowBlock]:
-        """As ``apply``, as columns, with the events that go through the log (``REKEYED``)."""
+        """Apply entries as ``apply``; returns columns, which include the re-keyed events for the log (``REKEYED``)."""
         rows: list[RowBlock] = []
         group = EventGroup()
         reached = position_order(self.position)
@@ -223,7 +223,7 @@ class ShardState:
         return rows + self._matched(group.take_all())
 
     def _derived_tick(self, entry: Entry) -> TickEntry | None:
-        """A tick of a derived stream, decoded; None for other entries, and for those that make dead letters."""
+        """A tick of a derived stream, decoded; None for other entries, and for a tick that becomes a dead letter."""
         place = self._places.get((entry.stream, _MAIN)) if entry.kind == RecordKind.TICK else None
         if not isinstance(place, DerivedPlace):
             return None
@@ -242,7 +242,7 @@ class ShardState:
         return (self._places.get((entry.stream, record.route)) or self._declared(entry)).answer(record)
 
     def take(self, entry: EventsEntry) -> list[RowBlock]:
-        """As ``advance`` with one entry, for trusted events that cannot harm the matcher."""
+        """Apply one entry as ``advance`` does, without checks: its events are trusted not to harm the matcher."""
         if position_order(entry.position) <= position_order(self.position):
             return []
         self.position = entry.position
@@ -250,7 +250,7 @@ class ShardState:
 
     @property
     def files(self) -> frozenset[str]:
-        """Names of the files with a part of the state; the result of ``dump`` also names them."""
+        """Names of the files that hold parts of the state; the result of ``dump`` also names them."""
         return frozenset(name for place in self._places.values() for host in place.spilling for name in host.files)
 
     def verify(self) -> None:
@@ -286,9 +286,8 @@ class ShardState:
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
         """Divide the state among several shards: each gets the traces of its keys, unchanged.
 
-        The first keeps the number, the position and the counters; the others are at the beginning of their logs.
-
-        The new number of shards is a multiple of the present one.
+        ``new_shards`` is a multiple of ``shards``, the present number. The first shard keeps number, position and
+        counters; the others are at the beginning of their logs.
         """
         body = self.dump()
         for shard in range(self.shard, new_shards, shards):
@@ -354,7 +353,7 @@ class ShardState:
         return state
 
     def _matched(self, entries: Sequence[Entry], decode: Decoder = batches_of) -> list[RowBlock]:
-        """Match the events of entries, those of one place after another, and apply their ticks."""
+        """Match the events of entries, place after place, and apply their ticks."""
         rows: list[RowBlock] = []
         for decoded, ticks in ticks_last(entries, decode, self._derivation):
             for block in in_turns(decoded, self._derivation, self._policy):
@@ -548,7 +547,7 @@ class ShardState:
                 self._stop(kind, name, entry)
 
     def _forget_unused(self, stream: str) -> None:
-        """Drop further keys without operators: no more events will come for them."""
+        """Drop the places of further keys without operators: no more events will come for them."""
         for place in self._places_of(stream):
             if place.route and not place.is_used:
                 del self._places[stream, place.route], self._routes[stream][place.route]

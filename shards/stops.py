@@ -32,10 +32,10 @@ STOPPED = "stopped"
 
 
 def stop_note(until: str, records: str, entry: StoredEntry) -> StoredEntry:
-    """The note that a shard gets before an entry: some operators see neither this entry nor later ones.
+    """The note that precedes an entry in a shard: some operators see neither this entry nor later ones.
 
-    ``until``: position of the last control record of the pause; ``records``: JSON list of its records, each with
-    stream, kind, and body as text.
+    ``until``: position of the last control record of the pause; ``records``: JSON list of the pause's records, each
+    with stream, kind, and body as text.
     """
     body = orjson.dumps([until, orjson.loads(records)])
     return StoredEntry(position=entry.position, kind=STOPPED, stream=entry.stream, body=body)
@@ -56,11 +56,11 @@ class Stops:
 
     @property
     def names(self) -> frozenset[str]:
-        """Positions of the pauses."""
+        """Positions of the pauses, which identify the stops."""
         return frozenset(self._pending)
 
     def begin(self, note: Entry, position: str) -> list[_Stopped]:
-        """The operators that a note stops; none if they are stopped already, or the position is past their pause."""
+        """The operators that a note stops; empty if they are stopped already, or their pause is before the position."""
         until, records = orjson.loads(note.body)
         if until in self._pending or position_order(until) <= position_order(position):
             return []
@@ -80,13 +80,13 @@ class Stops:
         return any(record[0] == stream for records in self._pending.values() for record in records)
 
     def pass_to(self, position: str) -> None:
-        """Drop the stops up to a position whose entry was applied."""
+        """Drop the stops whose pauses are at or before the position of an applied entry."""
         order = position_order(position)
         for until in [until for until in self._pending if position_order(until) <= order]:
             del self._pending[until]
 
     def to_json(self) -> list[Any]:
-        """As plain JSON."""
+        """The stops as plain JSON."""
         return [[until, list(records)] for until, records in self._pending.items()]
 
 

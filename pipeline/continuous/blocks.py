@@ -50,7 +50,7 @@ _PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A finished step of a shard: the range of the log, its results as a block, and its derived events."""
+    """A finished step of a shard: the matched range of the log, the results as a block, and the derived events."""
 
     shard: int
     epoch: int
@@ -67,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A written block, as the indexer reads it."""
+    """The results of one step as read from Redis by the indexer."""
 
     shard: int
     after: str
@@ -104,9 +104,10 @@ def to_bytes(blocks: Iterable[RowBlock]) -> bytes:
 
 
 class BlockWriter:
-    """Writes the steps of a task, each before the task makes the next one.
+    """Writes the steps of a task; the task makes the next step only after the write.
 
-    There is no thread for writing: while the task matches, it would wait longer for Python's lock than a write takes.
+    Writing has no thread of its own: while the task matches, such a thread would wait longer for Python's lock than a
+    write takes.
     """
 
     def __init__(self, server: redis.Redis, shards: int) -> None:
@@ -164,12 +165,12 @@ class BlockWriter:
 
 
 def _most_blocks(step: Step) -> int:
-    """The number of blocks of the shard that may wait, if all have the size of this one."""
+    """The number of blocks of a shard that may wait for the indexer, if all are as large as this step's block."""
     return min(MOST_BLOCKS, max(_LEAST_BLOCKS, _MOST_BYTES // max(1, len(step.rows))))
 
 
 def _is_done(step: Step, outcome: bytes, at: bytes | None) -> bool:
-    """Whether an earlier attempt, whose reply was lost, wrote the step: only the owner moves a position."""
+    """Whether an earlier attempt, whose reply was lost, wrote the step: only a shard's owner moves its position."""
     return outcome == b"moved" and at is not None and position_order(at.decode()) >= position_order(step.after)
 
 
@@ -180,7 +181,7 @@ def positions(server: redis.Redis, shards: int) -> list[str]:
 
 
 def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
-    """Raise the shards' positions to where micro-batches or a resharding ended; no task may be running."""
+    """Raise shards' positions to those at which micro-batches or a resharding ended; no task may be running."""
     at = positions(server, max(starts) + 1)
     for shard, start in starts.items():
         server.hset(POSITIONS_KEY, f"position:{shard}", max(start, at[shard], key=position_order))
@@ -189,7 +190,7 @@ def begin_at(server: redis.Redis, starts: Mapping[int, str]) -> None:
 def read_blocks(
     server: redis.Redis, afters: Mapping[int, str], wait_ms: int | None, most: int = MOST_BLOCKS
 ) -> list[Block]:
-    """At most ``most`` blocks of each shard after its position, oldest first, up to ``BATCH_BYTES``, at least one.
+    """Blocks after a position of each shard, oldest first: at most ``most`` of a shard, about ``BATCH_BYTES`` in all.
 
     Waits up to ``wait_ms`` for the first block; None: does not wait.
     """

@@ -1,7 +1,7 @@
 """The derived events and promises of a step, as input of the script ``commit``.
 
-Each enters the log once, because the step's position moves in the same script. Events that were derived before their
-stream was declared belong to a former stream of the same name, and are left out.
+Each of them enters the log once, because the same script moves the step's position. Events that were derived before
+their stream was declared belong to a former stream of the same name, and are left out.
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ class Indexer:
     def write_next(self, wait_ms: int) -> bool:
         """Write the next blocks as one batch; False if none came in time.
 
-        If the batch had several blocks of a shard, they are removed at once: the shard's steps may wait for their room,
-        and then no further batch would come to remove them.
+        If the batch had several blocks of a shard, its blocks are removed at once: the shard's steps may wait for their
+        room, and then no further batch would come to remove them.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:
@@ -139,7 +139,7 @@ class Indexer:
         return True
 
     def _next_blocks(self, wait_ms: int) -> list[Block]:
-        """The blocks of the next batch; once there are some, waits briefly for more."""
+        """The blocks of the next batch; after the first blocks have come, waits briefly for more."""
         most = max(1, min(MOST_BLOCKS, BATCH_BYTES // max(1, self._block_bytes * self._options.shards)))
         blocks = read_blocks(self._server, self._afters, wait_ms, most)
         if blocks and sum(len(block.rows) for block in blocks) < BATCH_BYTES // 2:
@@ -193,7 +193,7 @@ class Indexer:
                     self.error = error
 
     def _turn(self) -> bool:
-        """Write the next batch, and sweep periodically; False when the indexer stops and everything is written."""
+        """Write the next batch, and sweep periodically; False once the indexer is stopped and no blocks are left."""
         is_over = self._over.is_set()
         is_found = self.write_next(1 if is_over else _WAIT_MS)
         if time.monotonic() > self._swept + _SWEPT_S:
@@ -216,7 +216,7 @@ class Indexer:
         return str(self._server.info("server")["run_id"])
 
     def _begin_again(self) -> None:
-        """Continue at the server's positions after an outage, in which it may have lost its last writes."""
+        """Continue at the server's positions after a restart of the server, which may have lost its last writes."""
         log.warning("indexer-begins-again")
         self.recover()
 
@@ -226,7 +226,7 @@ class Indexer:
         self._sink_time = sink_time if self._sink_time is None else merged(self._sink_time, sink_time)
 
     def _durations(self, sink_time: SinkTime) -> dict[str, Any]:
-        """The batches since the last report as one, in the form of Spark's progress."""
+        """The time of all batches since the last report, in the form of Spark's progress of one micro-batch."""
         spent_s = sum(report[name] for report in sink_time.reports for name in ("load_s", "match_s", "keep_s"))
         whole_ms = sink_time.sink_ms + 1_000 * spent_s
         durations = {"triggerExecution": whole_ms, "addBatch": whole_ms}
@@ -239,7 +239,7 @@ def _ends(blocks: Sequence[Block]) -> dict[int, str]:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether an error says that the server does not answer at present."""
+    """Whether an error means that the server does not answer at present, and may answer later."""
     if isinstance(error, ForestallError):
         return error.is_retryable and error.fault == "external"
     return isinstance(error, redis.ConnectionError | redis.TimeoutError)

@@ -1,8 +1,8 @@
 """Leases of shards: which task advances a shard, under which epoch.
 
 Correctness needs no clock: a step is written only under the shard's current epoch (``blocks``). The beats of tasks
-decide only when another task takes over. A task that has died is removed by its connection, which the kernel closes at
-once (``remove_unconnected``); one on a machine that is cut off, by the age of its beat.
+decide only when another task takes over. A task that has died is removed when the kernel closes its connection, which
+happens at once (``remove_unconnected``); a task on a machine that is cut off is removed by the age of its beat.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Leases:
     def renew(self, states: Mapping[int, int] = MappingProxyType({})) -> dict[int, int] | None:
         """Renew the leases; returns the epochs of the shards that the task now holds, or None if the job has to stop.
 
-        ``states``: epochs of the shards whose states the task has.
+        ``states``: for each shard whose state the task has loaded, the epoch under which it was loaded.
         """
         keys, args = self._script.bind(
             {
@@ -96,7 +96,7 @@ class Beats:
 
 
 def fence(server: redis.Redis, shards: int) -> None:
-    """End all jobs, and make the server refuse the steps of their tasks."""
+    """End all jobs, and make the server refuse the steps that their tasks still write."""
     server.delete(TASKS_JOB_KEY)
     raise_epochs(server, shards)
 
@@ -110,7 +110,7 @@ def raise_epochs(server: redis.Redis, shards: int) -> None:
 
 
 def begin_job(server: redis.Redis, job: str) -> None:
-    """Begin a new job, whose tasks take all shards; the tasks of an earlier job stop, and are fenced."""
+    """Begin a new job, whose tasks take all shards; the tasks of an earlier job stop, and their steps are refused."""
     changes = server.pipeline()
     changes.set(TASKS_JOB_KEY, job)
     changes.delete(TASKS_OWNERS_KEY, MEMBERS_KEY, LOADED_KEY)
@@ -152,7 +152,7 @@ def has_begun(server: redis.Redis) -> bool:
 
 
 def await_end(server: redis.Redis, patience_s: float) -> None:
-    """Wait until no task is a member, for a limited time."""
+    """Wait, for a limited time, until no task is a member any more."""
     deadline = time.monotonic() + patience_s
     while server.zcard(MEMBERS_KEY) and time.monotonic() < deadline:
         remove_unconnected(server)

@@ -141,9 +141,9 @@ class ContinuousQuery:
         self._beat()
 
     def _beat(self) -> None:
-        """Beat if the job is healthy: first when all states are loaded, then while all shards have living owners.
+        """Beat if the job is healthy: at first only once all states are loaded, later if all shards have living owners.
 
-        Later, loaded states are not required, because a step or the loading of a state may take minutes.
+        Later, a shard without a loaded state is healthy, because a step or the loading of a state may take minutes.
         """
         is_owned = are_all_owned(self._server, self._options.log.shards, are_loaded=not self._is_ready)
         if is_owned and not self._progress.is_stalled():
@@ -215,7 +215,7 @@ def start_continuous(
 
 
 def take_over(options: JobOptions) -> JobOptions:
-    """Begin where micro-batches, or a resharding, ended, and remove their checkpoint.
+    """Set the shards' positions to where micro-batches, or a resharding, ended, and remove the checkpoint.
 
     Returns the options for tasks, whose results end at the positions of the written blocks.
     """

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question that was read; its shard must have matched the entry ``until`` before it is answered."""
+    """A question that was read; it is answered once its shard has matched the entry ``until``."""
 
     shard: int
     position: str
@@ -59,14 +59,14 @@ class Questions:
         return self._read
 
     def take(self, shard: int, page: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
-        """Add the next questions to a shard, with their positions."""
+        """Note the next questions to a shard, given by their positions and fields in Redis."""
         for position, fields in page:
             self._read[shard] = position.decode()
             until = text_of(fields, b"until") or START
             self._waiting.append(_Question(shard=shard, position=self._read[shard], fields=fields, until=until))
 
     def answer(self, at: Mapping[int, str]) -> bool:
-        """Answer the questions whose shards have matched the required entry; false if there was none.
+        """Answer the questions whose shards have matched the required entry; false if there are none.
 
         ``at`` has the position of each held shard.
         """

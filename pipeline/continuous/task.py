@@ -38,7 +38,7 @@ class TaskOptions:
     """The options of the tasks of one job.
 
     Attributes:
-        job: The job's identity; a task of another job stops.
+        job: The identity of the job; a task stops when another job begins.
         life_s: Age of a task's last beat after which others take its shards.
         wait_ms: How long a task without entries waits for some before it renews its leases.
     """
@@ -89,7 +89,7 @@ class ShardTask:
     def step(self) -> bool:
         """Advance each shard that has entries once, or wait a moment for some; False if the job is over.
 
-        At least one shard is advanced, even if renewing the leases and reading took so long that they are due again.
+        At least one shard is advanced, even if renewing the leases and reading took so long that a renewal is due.
         Then questions to the shards are answered.
         """
         if not self._is_leased():
@@ -107,7 +107,7 @@ class ShardTask:
         return True
 
     def end(self) -> None:
-        """End the thread of beats, the membership and the connection; others take the shards."""
+        """End the thread of beats, the membership and the connection; other tasks take the shards."""
         self._shards.settle()
         self._beats.end()
         with suppress(redis.RedisError):
@@ -115,7 +115,7 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if they are due, and load a shard; False if the job is over."""
+        """Renew the leases if this is due, and load the state of one shard; False if the job is over."""
         if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()
             return True
@@ -132,7 +132,7 @@ class ShardTask:
         return True
 
     def _load_next(self) -> None:
-        """Load one of the shards that the task has taken; between two loads, it advances the shards that it holds."""
+        """Load the state of one newly taken shard; between two loads, the task advances the shards that it holds."""
         for shard, (epoch, at) in list(self._taken.items())[:1]:
             self._shards.load(shard, epoch)
             del self._taken[shard]
@@ -158,11 +158,11 @@ class ShardTask:
         return self._next(self._at) if self._held and pages else {}
 
     def _wake(self, position: str) -> None:
-        """Note an entry of ``WAKE_KEY``: the leases are renewed soon, because shards or members changed."""
+        """Note an entry of ``WAKE_KEY``: renew the leases at the next step, because shards or members have changed."""
         self._woken, self._renewed = position, -_RENEWED_S
 
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
-        """The next entries of each given shard that has some; also notes questions to the shards, and a wake.
+        """The next entries of each given shard that has some; questions to the shards and a wake-up are noted, too.
 
         In a backlog not all shards are read at once: together the entries have ``max_bytes``, exceeded by the last one
         only. The shards with the oldest positions come first.
@@ -220,7 +220,10 @@ class ShardTask:
         self._renewed = -_RENEWED_S
 
     def _is_too_large(self, step: Step, entries: int) -> bool:
-        """Whether to repeat a step with fewer entries; steps that write at most 1/4 of the limit double them again."""
+        """Whether a step must be repeated with half of its entries, because it would write too much.
+
+        The number of entries is doubled again after a step that writes at most 1/4 of the limit.
+        """
         if step.size_bytes > _MOST_WRITTEN and entries > 1:
             self._most[step.shard] = entries // 2
             return True
@@ -232,7 +235,7 @@ class ShardTask:
 
 
 def run_tasks(options: TaskOptions) -> Callable[[int, Iterable[int]], Iterator[int]]:
-    """The function of the Spark job, in which each partition is one long-running task."""
+    """The function that Spark runs on each partition of the job; a partition is one long-running task."""
     return partial(_run, options=options)
 
 

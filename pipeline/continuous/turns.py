@@ -27,7 +27,7 @@ def begin_micro_batches(
     report: BatchReport,
     phase: _Phase,
 ) -> LogQuery:
-    """Write the blocks that continuous tasks have left, and start the streaming query.
+    """Write the blocks that continuous tasks have left, load the states, and start the streaming query.
 
     ``phase`` is called with a description of each phase; the other arguments are those of ``pipeline.job.start_query``.
     """
@@ -47,9 +47,10 @@ def begin_continuous(
     report: BatchReport,
     phase: _Phase,
 ) -> ContinuousQuery:
-    """Finish an interrupted micro-batch, and start the job of continuous tasks; arguments as ``begin_micro_batches``.
+    """Finish an interrupted micro-batch, and start the job of continuous tasks.
 
-    A Spark session is only created for the interrupted micro-batch, because creating it takes seconds.
+    Arguments as in ``begin_micro_batches``. A Spark session is only created for an interrupted micro-batch, because
+    this takes seconds.
     """
     if _is_interrupted(options.checkpoint):
         phase("finishing the last micro-batch")

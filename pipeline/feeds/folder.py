@@ -115,7 +115,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(cast(BlockPart, partition))
 
     def commit(self, end: dict[str, int]) -> None:
-        """Remove the spool files before ``end``."""
+        """Remove the spool files that hold only blocks before ``end``."""
         self._opened().forget_spools(end[_BLOCK])
 
     def stop(self) -> None:
@@ -167,7 +167,7 @@ class _FileMoves(Exception):
 
 
 def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Iterator[FeedRow]:
-    """The rows of a file; raises ``_FileMoves`` if it has changed when all are read."""
+    """The rows of a file; afterwards raises ``_FileMoves`` if the file has changed while it was read."""
     yield from rows
     try:
         status = path.stat()

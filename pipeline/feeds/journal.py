@@ -31,7 +31,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVersion:
-    """A file as found by a scan of the folder."""
+    """A file of the folder, with the modification time and size that a scan found."""
 
     name: str
     mtime_ns: int
@@ -40,7 +40,7 @@ class FileVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The size of a block."""
+    """The numbers of rows and bytes in a block of the spool."""
 
     rows: int
     size_bytes: int
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True)
 class BlockPart(InputPartition):
-    """Consecutive blocks of one spool file, read by one task: ``first`` to before ``until``.
+    """Consecutive blocks of one spool file, read by one task: from ``first`` up to, not including, ``until``.
 
     ``place`` is the number of the first row in the micro-batch.
     """
@@ -60,7 +60,7 @@ class BlockPart(InputPartition):
 
 
 class Journal:
-    """The record of taken files in the feed's own folder, which is created; ``FeedDamaged`` if it is unreadable."""
+    """The record of taken files, in the feed's own folder, which it creates; ``FeedDamaged`` if unreadable."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "journal.jsonl"
@@ -76,7 +76,7 @@ class Journal:
         return len(self._blocks)
 
     def latest(self, name: str) -> FileVersion | None:
-        """The version that was last taken under a name."""
+        """The version of a file that was last taken under a name; None: no file was."""
         return self._latest.get(name)
 
     def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:
@@ -104,7 +104,7 @@ class Journal:
         return end
 
     def rows_from(self, start: int) -> int:
-        """The number of rows from a block on."""
+        """The number of rows in a block and all later ones."""
         return sum(block.rows for block in self._blocks[start:])
 
     def parts(self, start: int, end: int) -> list[BlockPart]:
@@ -126,7 +126,7 @@ class Journal:
         return block_parts
 
     def forget_spools(self, before: int) -> None:
-        """Remove spool files whose blocks all precede a block; the journal keeps its lines."""
+        """Remove the spool files that hold only blocks before ``before``; the journal keeps its lines."""
         for path in self._spools.iterdir():
             number = path.name.removesuffix(".arrow")
             if number.isdigit() and int(number) < len(self._starts) and self._start_of(int(number) + 1) <= before:

@@ -1,9 +1,9 @@
 """Kafka topics as a streaming source of Spark: the format ``forestall_kafka``.
 
-Offsets are the next offset of each topic's partitions. Spark tasks read one range each, with a plain consumer that is
-assigned its partition: it joins no group and commits nothing to the brokers; only the checkpoint records the progress.
-Records of aborted transactions are left out. A record's place in its micro-batch follows from its offset, so records
-that a compaction removes between two readings do not shift the others.
+An offset of the source holds the next offset of each partition of the topics. Spark tasks read one range each, with a
+plain consumer that is assigned its partition: it joins no group and commits nothing to the brokers; only the checkpoint
+records the progress. Records of aborted transactions are left out. A record's place in its micro-batch follows from its
+offset, so records that a compaction removes between two readings do not shift the others.
 
 ``confluent-kafka`` is imported only when a client is created, because it is an optional extra.
 """
@@ -81,7 +81,7 @@ class KafkaOptions:
 
 @dataclass(frozen=True)
 class KafkaPart(InputPartition):
-    """Offsets from ``start`` to before ``end`` of one partition, read by one task."""
+    """The records of one partition from offset ``start`` up to, not including, ``end``, read by one task."""
 
     topic: str
     partition: int
@@ -151,7 +151,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a partition's range by offset, in columns of ``FEED_DDL``.
+        """The records of a range of one topic partition by offset, in columns of ``FEED_DDL``.
 
         ``KafkaGap`` if the range begins before the first remaining record.
         """
@@ -249,7 +249,7 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
 
 
 def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
-    """The records of a range; stops at the first later record, or at the end of the partition."""
+    """The records of a range; stops at the first record after the range, or at the end of the topic partition."""
     from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
 
     consumer = connect(options)
@@ -278,7 +278,10 @@ def _records(part: KafkaPart, options: KafkaOptions) -> Iterator[Message]:
 
 
 def _is_end(error: KafkaError, part: KafkaPart, options: KafkaOptions) -> bool:
-    """Whether an error marks the end of the partition; transient ones do not, and a gap raises ``KafkaGap``."""
+    """Whether an error marks the end of the partition; False for transient errors.
+
+    ``KafkaGap`` if the offset is gone, ``KafkaUnreachable`` for other errors.
+    """
     from confluent_kafka import KafkaError as Codes  # noqa: PLC0415 - an optional extra
 
     if error.code() == Codes._PARTITION_EOF:

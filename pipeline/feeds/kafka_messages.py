@@ -23,9 +23,9 @@ _EXCERPT_BYTES = 4_000
 
 
 def read_message(value: bytes | None, headers: Headers, max_bytes: int) -> tuple[bytes, str | None]:
-    """The event of a record, an unchecked JSON object, and None; or the beginning of the value, and its fault.
+    """The event of a record as an unchecked JSON object, and None; or the beginning of its value, and the fault.
 
-    Of several headers with one name the last one counts. A value larger than ``max_bytes`` is a fault.
+    If several headers have one name, the last one counts. A value larger than ``max_bytes`` is a fault.
     """
     if value is not None and len(value) > max_bytes:
         return value[:_EXCERPT_BYTES], f"the value has more than {max_bytes} bytes; send smaller events"
@@ -76,5 +76,5 @@ def _attribute(header: str) -> str:
 
 
 def _is_json(content_type: object) -> bool:
-    """Whether to read the data as JSON; other content types are rejected later, by the rules for CloudEvents."""
+    """Whether the data of a CloudEvent is read as JSON; the rules for CloudEvents reject other types later."""
     return content_type is None or "json" in str(content_type).lower()

@@ -46,7 +46,7 @@ class FeedOptions:
 
 
 class FeedQuery(RunningQuery[FeedRow]):
-    """A running feed, created by ``start_feed``. Errors of this project that the sink raises are raised again."""
+    """A running feed, created by ``start_feed``. Errors of this project that the sink raises are raised unchanged."""
 
     def __init__(self, session: SparkSession, sink: FeedSink) -> None:
         super().__init__(session, from_table, sink)

@@ -18,10 +18,11 @@ class FeedRow:
     """One event on its way to the sink.
 
     Attributes:
-        place: Its number in the micro-batch: increasing, the same whenever the same range is read, possibly with gaps.
+        place: The number of the row in the micro-batch: increasing, possibly with gaps, and the same whenever the same
+            range is read.
         body: An unchecked JSON object; for a row with a fault, the beginning of the input.
         origin: Source of the row as plain JSON: file and row, or topic, partition and offset.
-        fault: Why the row has no object; None if it has one.
+        fault: Why the input is not an event; None for an event.
     """
 
     place: int

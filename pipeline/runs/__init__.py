@@ -1,1 +1,1 @@
-"""Runs over past events: a history in, rounds of shards, results out, in Spark or in this process."""
+"""Runs over past events: they read a history and match it in rounds of shards, in Spark or in this process."""

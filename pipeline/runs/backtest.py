@@ -2,8 +2,8 @@
 
 A round first reads the history and sends its events to shards in order, together with facts about the whole history.
 Then a ``ShardRound`` matches each shard: all variants see the same events in one task. Events that a round
-derives for other keys are the input of a later round. Where lateness or finished keys are measured, the observed
-streams are read first, to decide (``shards.runs.decisions``).
+derives for other keys are the input of a later round. If lateness or finished keys are measured, a task reads the
+observed streams before the rounds and makes the decisions (``shards.runs.decisions``).
 
 An executor runs the tasks of a round: ``InProcess`` one after the other in this process, ``InSpark`` on all cores of a
 machine or a cluster. Both give equal results.
@@ -42,7 +42,7 @@ class BacktestResult:
         variants: Counts by name of the variant, the first variant first.
         comparisons: Counts by name of the variant that the first one was compared with.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON; and the ``added`` and ``lost``
-            results by ``<label>.<variant>``. Ordered only by round, by shard and by time of finding.
+            results by ``<label>.<variant>``. Ordered only by round, by shard, and as they were found.
         decisions: The decisions about the streams.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
@@ -153,7 +153,7 @@ class _Collected:
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
-        """Collect rows, or add to the counts; facts are those of the first round."""
+        """Collect rows, add their counts, or in the first round note the facts about the history, as the label says."""
         documents = map(orjson.loads, bodies)
         if label == FACTS:
             for document in documents if is_first else ():

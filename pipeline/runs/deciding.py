@@ -21,7 +21,7 @@ def observing_variants(histories: Mapping[str, History], plan: RoundPlan) -> lis
 
 
 def decided(histories: Mapping[str, History], observing: tuple[int, Variant]) -> Iterator[Decision | DeciderState]:
-    """The decisions for a variant, with its index (``observing``), and the states of its deciders."""
+    """The decisions for a variant, and then the states of its deciders; ``observing``: index and variant."""
     number, variant = observing
     observed = observed_streams(variant)
     try:

@@ -1,6 +1,6 @@
 """The history of a backtest: event files, read as portions of events by shard and in order.
 
-Files are read by the usual readers, divided into parts where possible. One task reads a part and holds some of its
+Files are read by the usual readers, divided into parts if possible. One task reads a part and holds some of its
 events at a time (CSV and XES: all). A reading error does not fail the task but becomes a fact with the reason, so that
 users see the reader's own words.
 
@@ -44,8 +44,8 @@ class History:
         is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log; otherwise
             in the order of their times, ties in the order of the files.
         routes: The further keys by which operators get the events, by name.
-        changes: For each file the number of its events before each change of the tables (``RoundPlan.changes``); empty:
-            there are none.
+        changes: For each file, the number of its events that precede each change of the tables (``RoundPlan.changes``);
+            empty: there are none.
     """
 
     files: tuple[Path, ...]
@@ -88,14 +88,14 @@ class Facts:
 
 
 class Source(NamedTuple):
-    """The origin of some events.
+    """The origin of events that are sent to shards.
 
     Attributes:
-        variant: Index of the variant that derived them; ``POSTED``: they come from files.
+        variant: Index of the variant that derived the events; ``POSTED``: they come from files.
         number: Number of the stream in the run.
         changes: Number of the changes of the tables before the events.
         epoch: Number of the cuts of the stream (``RoundPlan.cuts``) before the events.
-        route: The further key by which they are keyed; empty for the correlation key.
+        route: The further key by which the events are keyed; empty for the correlation key.
     """
 
     variant: int = POSTED
@@ -107,7 +107,7 @@ class Source(NamedTuple):
 
 
 class HistoryPlace(NamedTuple):
-    """Sort key of everything that is sent to shards.
+    """Sort key of portions and facts that are sent to shards.
 
     Attributes:
         shard: Target shard.
@@ -158,7 +158,7 @@ def history_files(path: Path) -> tuple[Path, ...]:
 def parts_of(histories: Mapping[str, History], parts: int) -> list[Part]:
     """The parts that can be read in parallel: about ``parts`` in all, divided equally among the files.
 
-    A file is one part if repeated events are dropped, or its events have a place among changes of the tables.
+    A file is one part if repeated events are dropped, or if tables change during the run.
     """
     each = -(-parts // max(sum(len(history.files) for history in histories.values()), 1))
     return [
@@ -194,7 +194,7 @@ def _portion(dealt: Dealt) -> Portion:
 
 
 def reading(histories: Mapping[str, History], shards: int, cuts: Cuts) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
-    """The function that a task applies to its parts."""
+    """The function by which a task reads its parts, and sends facts and portions of events to shards."""
     numbers = {stream: number for number, stream in enumerate(histories)}
 
     def read(parts: Iterable[Part]) -> Iterator[Dealt]:
@@ -258,7 +258,7 @@ def handed_on(batch: EventBatch, source: Source, origin: int, shards: int) -> It
 def _divided(
     batch: EventBatch, source: Source, changes: Sequence[int], cuts: Cuts
 ) -> Iterator[tuple[Source, EventBatch]]:
-    """The events between changes of the tables, and between cuts of the stream, with the source of each part."""
+    """The events of a batch, divided where tables change and at cuts of the stream, with the source of each part."""
     for number, between in _epochs(batch, changes):
         for epoch, events in _epochs(between, cuts.get(source.stream, ())):
             yield source._replace(changes=number, epoch=epoch), events
@@ -276,7 +276,7 @@ def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, Event
 
 
 def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: int) -> Iterator[Dealt]:
-    """For each correlation key of the stream, a portion for each shard that has some of the events."""
+    """For the correlation key and each further key, a portion for every shard that has some of the events."""
     for route, path in {"": None, **history.routes}.items():
         keyed = batch if path is None else batch.keyed_by(path)
         for shard, events in keyed.split_by_shard(shards).items():
@@ -286,7 +286,7 @@ def _portions(batch: EventBatch, place: HistoryPlace, history: History, shards: 
 
 
 def _place(part: Part) -> HistoryPlace:
-    """The place of a part's facts."""
+    """The sort key of the facts of a part."""
     begin, _ = part.span or (0, 0)
     return HistoryPlace(shard=0, is_portion=False, source=Source(), first_us=0, file=part.file, begin=begin, row=0)
 

@@ -48,7 +48,7 @@ class InProcess:
         return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
-        """The output of a round."""
+        """The reports of all tasks of a round."""
         earlier = list(self._earlier)
         dealt = [
             *task.reader()(parts_of(task.histories, 1)),

@@ -1,7 +1,7 @@
 """A backtest in Spark: the tasks of a round run on all cores of a machine or a cluster.
 
-Only the task that reads a file ever holds it whole in memory; the output of earlier rounds stays on disk. The job uses
-plain RDDs, not frames, because the planner of frames takes longer to start than a small history to match.
+Only the task that reads a file ever holds the whole file in memory; the output of earlier rounds stays on disk. The job
+uses plain RDDs, not frames, because the planner of frames takes longer to start than matching a small history.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class InSpark:
         return _SparkWork(self._context, progress).run(tasks.collect)
 
     def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
-        """The output of a round."""
+        """The reports of all tasks of a round."""
         parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
         tasks = 1 if task.reads_lines else max(len(parts), 1)
         dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]
@@ -70,7 +70,7 @@ def _stays(reported: Reported) -> bool:
 
 
 class _SparkWork:
-    """Runs a Spark job in another thread, so that this thread can report progress and be interrupted."""
+    """Runs a Spark job in another thread, so that the calling thread can report progress and be interrupted."""
 
     def __init__(self, context: SparkContext, progress: Progress) -> None:
         self._context = context

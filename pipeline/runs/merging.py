@@ -27,7 +27,7 @@ class Portion:
 
 
 def in_order(portions: Iterable[Portion], *, is_ordered: bool) -> Iterator[EventBatch]:
-    """The events by time, ties by their places; about ``BATCH_ROWS`` at a time.
+    """The events of portions by time, ties by their places; about ``BATCH_ROWS`` at a time.
 
     Portions that overlap in time, such as those of an unordered file, are held as far as they overlap. Portions come
     sorted by ``first_us``; if ``is_ordered``, they come sorted by place, and times do not count.

@@ -84,7 +84,7 @@ class RoundTask:
 
     @property
     def reads_lines(self) -> bool:
-        """Whether times count the events of all files, so that they must be read one after another."""
+        """Whether event times are event numbers over all files, so that files must be read one after another."""
         return any(history.options.times == "line" for history in self.histories.values())
 
     def reader(self) -> Callable[[Iterable[Part]], Iterator[Dealt]]:
@@ -92,13 +92,13 @@ class RoundTask:
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
-        """The events for this round in the output of an earlier round."""
+        """From the output of an earlier round, the derived events that this round reads."""
         label, _, entries = reported
         streams = self.plan.reads(self.number)
         return (entry for entry in entries if label == HANDED_ON and entry[0].source.stream in streams)
 
     def matched(self, dealt: Iterable[Dealt]) -> Iterator[Reported]:
-        """The output for the input of one shard."""
+        """Match the input of one shard; returns facts, rows, counts, and derived events for later rounds."""
         began_s = time.time()
         shard, facts, sources = received(dealt)
         yield FACTS, 0, [orjson.dumps(asdict(facts) | {"began_s": began_s})]
@@ -138,7 +138,7 @@ class ShardRows:
     _sent: Counter[str] = field(default_factory=Counter)
 
     def of(self, round_rows: Iterable[RoundRows]) -> Iterator[RoundRows]:
-        """The rows that go to the driver."""
+        """The rows within the limit, which go to the driver; all rows are written to files if a folder is given."""
         for rows in round_rows:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
@@ -181,6 +181,6 @@ def _rows_of_round(
 
 @cache
 def _load(exercises: Sequence[str]) -> None:
-    """Load kernels once per process, so that in a comparison the first variant does not pay for all."""
+    """Load kernels once per process, so that a comparison does not count their loading as the first variant's work."""
     for exercise in exercises:
         run_exercise(exercise)

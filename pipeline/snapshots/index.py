@@ -1,4 +1,7 @@
-"""The index of snapshots, stored beside the log so that trimming keeps the entries that they need; its errors."""
+"""The index of snapshots, and errors about missing ones.
+
+The index is stored beside the log, so that trimming the log keeps the entries that the snapshots need.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class SnapshotIndex:
         return sorted((position.decode() for position in fields), key=position_order)
 
     def latest(self, shard: int, until: str) -> str | None:
-        """The newest position at or before a limit."""
+        """The position of a shard's newest snapshot at or before ``until``, or None."""
         return latest(self.positions(shard), until)
 
     def _key(self, shard: int) -> str:
@@ -51,7 +54,7 @@ class SnapshotIndex:
 
 
 def latest(positions: Iterable[str], until: str) -> str | None:
-    """The newest position at or before a limit."""
+    """The newest of some positions that is at or before ``until``, or None."""
     limit = position_order(until)
     return max(
         (position for position in positions if position_order(position) <= limit), key=position_order, default=None

@@ -18,7 +18,7 @@ class FolderSnapshots:
     """Snapshots as files ``<shard>/<position>.state``; a file appears whole or not at all.
 
     The folder is created on the first write. ``is_durable``: sync files to disk; otherwise a crash of the machine may
-    lose or damage them.
+    lose or damage files.
     """
 
     def __init__(self, folder: Path, *, is_durable: bool) -> None:
@@ -93,22 +93,22 @@ class FormerlyInRedis(FolderSnapshots):
         self._before = before
 
     def read(self, shard: int, position: str) -> bytes | None:
-        """The bytes, if they exist in either store."""
+        """The bytes of a snapshot, if they exist in either store."""
         body = super().read(shard, position)
         return self._before.read(shard, position) if body is None else body
 
     def has(self, shard: int, position: str) -> bool:
-        """Whether the bytes exist in either store."""
+        """Whether a snapshot exists in either store."""
         return super().has(shard, position) or self._before.has(shard, position)
 
     def remove(self, shard: int, position: str) -> None:
-        """Remove the bytes from both stores."""
+        """Remove a snapshot from both stores."""
         super().remove(shard, position)
         self._before.remove(shard, position)
 
 
 def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> FolderSnapshots | RedisSnapshots:
-    """The store that an option names: ``redis``, or a folder that every worker reaches under the same path.
+    """The store that the option ``snapshots`` names: ``redis``, or a folder that every worker reaches by the same path.
 
     Each generation of the log's layout has its own snapshots.
     """
@@ -119,5 +119,5 @@ def open_snapshots(place: str, server: redis.Redis, generation: int = 0) -> Fold
 
 
 def place_of(generation: int, shard: int) -> str:
-    """The part for a shard in the keys of snapshots."""
+    """The part of a snapshot's key that names generation and shard."""
     return f"{generation}:{shard}" if generation else str(shard)

@@ -45,7 +45,7 @@ Offset = dict[str, str]
 
 @dataclass(frozen=True)
 class ShardRanges(InputPartition):
-    """Some shards' parts of a micro-batch: (shard, after, until), positions as stored; read by one task."""
+    """The ranges of some shards in a micro-batch, read by one task: (shard, after, until), positions as stored."""
 
     ranges: tuple[tuple[int, str, str], ...]
 
@@ -64,7 +64,8 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, str]:
         """The positions after which the shards begin.
 
-        The start of the log, the position of the last resharding, or the end of the steps of the continuous runtime.
+        They are the start of the log, the position of the last resharding, or the end of the continuous runtime's
+        steps.
         """
         starts = beginnings(self._connection(), self._options)
         stepped = cast(
@@ -130,7 +131,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             server.close()
 
     def commit(self, end: dict[str, str]) -> None:
-        """Remove what no recovery needs: entries before the snapshots, and snapshots before those.
+        """Remove the entries and snapshots that no recovery needs.
 
         The newest snapshot at or before ``end`` stays, with all entries after it; of the entries before it, the last
         ``retain_entries`` of the shard stay too.
@@ -144,7 +145,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     server.xtrim(key, minid=floor, approximate=True, limit=surplus)
 
     def _drop_snapshots(self, shard: int, committed: str) -> str | None:
-        """Remove snapshots older than the newest committed one, whose position is returned."""
+        """Remove snapshots older than the newest committed one; returns the position of the newest committed one."""
         index = SnapshotIndex(self._connection(), self._options.generation)
         floor = index.latest(shard, committed)
         if floor is not None:
@@ -218,7 +219,7 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_start(self, shard: int, start: str) -> None:
-        """Refuse to begin at a resharding position whose snapshot is gone; the entries after it are trimmed later."""
+        """Refuse to begin at a resharding position whose snapshot is gone; only then are entries after it trimmed."""
         if SnapshotIndex(self._connection(), self._options.generation).latest(shard, start) is None:
             raise LogDamaged(
                 f"shard {shard} of the event log is to be read from {start} on, where the log was divided into "
@@ -289,7 +290,7 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """The end of a range, cut at the end of the written results if these end within the range.
+    """The end of a range, or, if results are already written for a first part of the range, the end of this part.
 
     So the results of a range are written completely or not at all, even if a new checkpoint reads the log again;
     derived events of a written range are ignored.
@@ -299,6 +300,6 @@ def _up_to(written: str, start: str, end: str) -> str:
 
 
 def _earlier(end: Offset, target: Offset, start: Offset) -> Offset:
-    """Per shard the earlier of ``end`` and ``target``, but never before ``start``."""
+    """For each shard, the earlier of ``end`` and ``target``, but never a position before ``start``."""
     bounded = {shard: min(position, target[shard], key=position_order) for shard, position in end.items()}
     return {shard: max(position, start[shard], key=position_order) for shard, position in bounded.items()}

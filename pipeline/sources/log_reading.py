@@ -1,4 +1,4 @@
-"""Reading the event log in Redis, for the source and for rebuilding states."""
+"""Functions that read the event log in Redis, for the source and for rebuilding states."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _facts(server: redis.Redis, key: str) -> Any:
 def last_position(server: redis.Redis, key: str, position: str) -> str:
     """The position of the last entry of a shard at or before ``position``.
 
-    If no entry as old is left, ``position`` itself, or the newest position that the shard ever gave, if that is older.
+    If all entries so old were removed, the result is ``position``, or the last position ever used if that is older.
     """
     facts = _facts(server, key)
     if facts is None:

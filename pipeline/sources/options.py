@@ -35,8 +35,8 @@ class EventLogOptions:
         tasks: The most Spark tasks that read shards with new entries.
         wait_ms: How long planning waits for entries before it plans an empty micro-batch.
         retries: Attempts after a lost connection, with growing pauses of at most 2 seconds.
-        snapshot_bytes: A shard is saved after it has matched this many bytes since the last snapshot, and at least as
-            many as its state has.
+        snapshot_bytes: The least bytes of entries that a shard matches between two snapshots; never less than the size
+            of its state.
         generation: Generation of the log's layout: 0 for the original shards, otherwise the number of shards after the
             last resharding; each generation has its own snapshots.
         results: Redis hash in which the sink notes, under ``position:`` and the shard, up to which entry results are
@@ -71,5 +71,5 @@ class EventLogOptions:
 
 
 def with_options(source: type[_Source], options: Any) -> type[_Source]:
-    """A source class whose attribute ``source_options`` has the options, so that Spark sends them to its processes."""
+    """A source class with the options as attribute ``source_options``, so that Spark sends them to its processes."""
     return type(source.__name__, (source,), {"source_options": options})

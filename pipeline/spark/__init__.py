@@ -1,1 +1,1 @@
-"""Spark itself: the session, its Java, cluster machines, a running query and its heartbeat."""
+"""Everything about Spark itself: session, Java, machines of a cluster, running queries and their heartbeat."""

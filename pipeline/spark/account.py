@@ -23,7 +23,7 @@ def lost_source(error: Exception) -> bool:
 
 
 def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
-    """The result of a call; the call is repeated if the Python process in which Spark plans has died."""
+    """The result of a call, which is repeated if the Python process in which Spark plans micro-batches has died."""
     for _ in range(_TRIES - 1):
         try:
             return call()
@@ -34,7 +34,7 @@ def again_if_lost(call: Callable[[], _Answer]) -> _Answer:
 
 
 def summary_of(error: Exception) -> str:
-    """A failure without its stacks: the last line that names an error of this project, or else the last line."""
+    """A failure in one line, without stacks: the last line with an error of this project, or else the last line."""
     if lost_source(error):
         return "the Python process in which Spark plans micro-batches died, or was killed as memory is short"
     text = str(error).split("JVM stacktrace:")[0].split("=== Streaming Query ===")[0]

@@ -90,7 +90,7 @@ def cluster_settings(options: ClusterOptions, folder: Path) -> dict[str, str]:
 
 
 def require_master(master: str) -> None:
-    """Check that a standalone master can be reached, before Spark tries for a minute; ignores other masters.
+    """Check that a standalone master can be reached, because Spark would try for a minute; ignores other masters.
 
     ``ClusterUnready`` if no address of ``spark://HOST:PORT,HOST:PORT`` accepts a connection.
     """
@@ -113,7 +113,7 @@ def require_master(master: str) -> None:
 
 @contextmanager
 def starting_on(master: str) -> Iterator[None]:
-    """Raise ``ClusterUnready`` if a cluster does not answer while the block starts a session."""
+    """Raise ``ClusterUnready`` if the master does not answer while the block starts a session."""
     try:
         yield
     except Py4JError as error:
@@ -184,7 +184,7 @@ def _no_answer_from(master: str) -> ClusterUnready:
 
 
 def _check_python(context: SparkContext) -> None:
-    """Check that every machine has the packages."""
+    """Check that every machine has the required Python packages in the driver's versions."""
     needed = {name: version(name) for name in NEEDED}
 
     def look(_: Iterable[int]) -> Iterator[Report]:

@@ -29,7 +29,7 @@ def check_java() -> int:
 
 
 def find_java() -> tuple[int, str]:
-    """Major version of the Java that Spark will start, and the output of its ``java -version``; see ``check_java``."""
+    """Major version of the Java that Spark will start, and its ``java -version`` output; raises as ``check_java``."""
     # house: allow environment: Spark's own launcher looks for Java there first
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")

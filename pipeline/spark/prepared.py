@@ -29,12 +29,12 @@ _PIECE = 65_536
 
 
 def is_prepared() -> bool:
-    """Whether this process is a prepared daemon."""
+    """Whether this process is a prepared daemon, started in advance of Spark's."""
     return sys.argv[-1].startswith(LISTENING)
 
 
 def await_turn() -> None:
-    """Wait, in a prepared daemon, for the daemon that Java starts, and continue in its place; exits if none comes."""
+    """In a prepared daemon: wait for the daemon that Java starts, and take over its work; exits if none comes."""
     with socket.socket(fileno=int(sys.argv[-1].removeprefix(LISTENING))) as listening:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         _remove(Path(listening.getsockname()))
@@ -59,7 +59,7 @@ def await_turn() -> None:
 
 
 def _remove(place: Path) -> None:
-    """Remove a socket and its folder, which a killed process would leave."""
+    """Remove the socket of a prepared daemon and its folder, in case the process that created them is killed."""
     with suppress(OSError):
         place.unlink()
         place.parent.rmdir()

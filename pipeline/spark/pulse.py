@@ -37,7 +37,7 @@ class Pulse(StreamingQueryListener):
 
     @cached_property
     def _jlistener(self) -> Any:
-        """The listener for Spark. PySpark's own copies each event to Python, some 80 ms of calls per micro-batch."""
+        """The listener for Spark. PySpark's own listener copies each event to Python: 80 ms per micro-batch."""
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Receiver(self))  # type: ignore[union-attr]
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
@@ -54,7 +54,7 @@ class Pulse(StreamingQueryListener):
 
 
 class _Receiver(JStreamingQueryListener):
-    """Receives the events of a query from Spark, and passes beats and reports of micro-batches on."""
+    """Receives the events of a query from Spark, and passes them on as beats and as reports of micro-batches."""
 
     def onQueryStarted(self, jevent: Any) -> None:  # noqa: N802 - Spark's name
         pass

@@ -38,8 +38,8 @@ class RunningQuery(ABC, Generic[_Row]):
     """A query from a source to a sink on the driver; subclasses define the errors for failures.
 
     ``read_rows`` converts a collected micro-batch to rows. The sink is called on the driver with the rows and the
-    number of each micro-batch, and after a crash again with the same. ``sink_error`` is the sink's exception, if one
-    ended the query.
+    number of each micro-batch, and after a crash again with the same rows and number. ``sink_error`` is the sink's
+    exception, if one ended the query.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class RunningQuery(ABC, Generic[_Row]):
 
     @abstractmethod
     def _fail(self, error: Exception) -> NoReturn:
-        """Raise the subclass's error for a failure, which ``sink_error`` may have caused.
+        """Raise the subclass's error for a failure of the query, whose cause may be ``sink_error``.
 
         If ``error`` is no ``PySparkException``, Spark's process has ended.
         """
@@ -137,7 +137,10 @@ class RunningQuery(ABC, Generic[_Row]):
             raise
 
     def _is_restarted(self) -> bool:
-        """Restart the query if only a Python process of the source died, as for lack of memory; true if restarted."""
+        """Restart an ended query if only a Python process of its source died, for lack of memory for example.
+
+        Returns whether the query was restarted; raises the error of any other failure.
+        """
         try:
             self._started().awaitTermination()
         except PySparkException as error:

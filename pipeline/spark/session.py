@@ -60,7 +60,7 @@ class SessionOptions:
         writes_archive: Whether Spark's Java process may take some seconds at its end to write its archive of classes.
         settings: More settings of Spark, such as ``spark.driver.memory``; they override all others.
         task_attempts: Attempts at a task before the job fails, for example after its Python process was killed; 1 is
-            Spark's own setting on a cluster, and attempts that ``master`` names count more.
+            Spark's own setting on a cluster, and attempts that ``master`` names take precedence.
     """
 
     data_folder: Path
@@ -98,7 +98,7 @@ def build_context(options: SessionOptions) -> SparkContext:
 
 @contextmanager
 def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
-    """Start a Python daemon for continuous tasks on this machine while the block starts Java with the yielded options.
+    """Start a Python daemon for continuous tasks, while the block starts Java on this machine with the yielded options.
 
     The daemon ends with the block, and with this process.
     """
@@ -126,7 +126,7 @@ def prepared_daemon(options: SessionOptions) -> Iterator[SessionOptions]:
 
 
 def end_session(session: SparkSession | SparkContext) -> None:
-    """Stop Spark, if its Java process still exists."""
+    """Stop Spark's session or context, if its Java process still exists."""
     with suppress(OSError, Py4JError):  # the code that waits for the query reports why Java died
         session.stop()
 
@@ -141,7 +141,7 @@ def end_with_process(context: SparkContext) -> None:
 
 
 def _clear() -> None:
-    """Clean up after ``end_with_process``."""
+    """Stop the Python side of a context whose Java side ``end_with_process`` has stopped."""
     context = SparkContext._active_spark_context
     if context is not None and context._jsc.sc().isStopped():
         context.stop()
@@ -161,7 +161,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _master_of(options: SessionOptions) -> str:
-    """The master with the number of attempts at a task, which Spark reads only from there for a local master."""
+    """The master. For a local master it includes the attempts at a task, because Spark reads them only from there."""
     threads = _LOCAL_THREADS.fullmatch(options.master)
     return options.master if threads is None else f"local[{threads[1] or 1},{options.task_attempts}]"
 

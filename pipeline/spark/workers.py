@@ -1,4 +1,4 @@
-"""Spark's Python workers by their work: workers that match are separate from workers that read the log.
+"""Spark's Python workers by role: workers that match are separate from workers that read the log.
 
 Workers with the same environment are one pool of Spark, forked from one daemon.
 """
@@ -22,7 +22,7 @@ TASK_ENVIRONMENT = {_ROLE: _TASK}
 
 @contextmanager
 def matcher_workers(context: SparkContext, *, are_tasks: bool = False) -> Iterator[None]:
-    """Let Spark reserve Python workers for the steps that are planned in the block.
+    """Reserve Python workers of Spark for the steps that are planned in the block.
 
     A reserved worker keeps its kernels and the states of its shards; otherwise workers would read in one micro-batch
     and match in the next. ``are_tasks``: workers for continuous tasks, from a daemon that has loaded the kernels.

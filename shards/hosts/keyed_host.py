@@ -36,7 +36,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Results(Output):
-    """Results that do not depend on their place in the log."""
+    """An output with given results, which are the same at every place in the log."""
 
     found: Iterable[Result]
 
@@ -71,13 +71,13 @@ class Operator(Running):
 
     @abstractmethod
     def load(self, saved: SavedHost) -> None:
-        """Restore what ``dump`` returned; raises an error if the state cannot be read."""
+        """Restore the state that ``dump`` returned; raises an error if the state cannot be read."""
 
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that lookups read."""
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """The answer to a question, as plain JSON; it changes no result.
+        """The answer to a question as plain JSON; answering changes no result.
 
         ``until_us``: how far the time of the whole stream has come; None: unknown.
         """
@@ -179,7 +179,7 @@ class KeyedHost(Host):
         return any(operator.waits_for_time for operator in self._operators.values())
 
     def start(self, definition: Definition, start: Start) -> None:
-        """Start an operator; another version begins from nothing, or continues (``keep``) if the operator can."""
+        """Start an operator. A new version begins without state, or with ``keep`` continues the old state if it can."""
         running = self._operators.get(definition.name)
         if running is not None and running.definition.version == definition.version:
             return
@@ -199,7 +199,7 @@ class KeyedHost(Host):
         del self._operators[name]
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration; traces may end by another idle timeout."""
+        """Apply a changed declaration, and end the traces that are idle by its idle timeout."""
         self._declaration = declaration
         for operator in self._operators.values():
             operator.declaration = declaration
@@ -223,7 +223,7 @@ class KeyedHost(Host):
         return self._all(lambda operator: operator.process(batch))
 
     def advance_time(self, watermark_us: int) -> Output:
-        """End idle traces, then pass time for every operator."""
+        """Advance event time: end idle traces, then pass the watermark on to every operator."""
         self._see(watermark_us)
         passed = self._all(lambda operator: operator.advance_time(watermark_us))
         return Outputs((self._ended(watermark_us), passed)) if self._traces is not None else passed
@@ -270,14 +270,14 @@ class KeyedHost(Host):
             operator.verify()
 
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of the operator ``name``; the other members are the arguments of ``Operator.answer``."""
+        """The answer of the operator that the question names; other members are arguments of ``Operator.answer``."""
         operator = self._operators.get(question["name"])
         if operator is None:
             raise ControlRecordError(f"no {self._kind} {question['name']!r} runs on {self._declaration.name!r} here")
         return operator.answer(question["question"], question.get("until_us"))
 
     def dump(self) -> SavedHost:
-        """The definitions and states; bodies as text, because the order of their members may matter."""
+        """The definitions and states of operators; bodies are text, because the order of their members may matter."""
         saved = [operator.dump() for operator in self._operators.values()]
         operators: list[Any] = [
             [name, operator.definition.version, orjson.dumps(operator.definition.body).decode(), dict(state.head)]
@@ -294,7 +294,7 @@ class KeyedHost(Host):
         self.newest_us = time_us if self.newest_us is None else max(self.newest_us, time_us)
 
     def _ended(self, now_us: int) -> Output:
-        """The outputs of the ends of traces that are idle for too long."""
+        """End the traces that are idle for too long; returns the output of all operators."""
         ended = None if self._traces is None else self._traces.pass_time(now_us)
         return NO_OUTPUT if ended is None else self._all(lambda operator: operator.process(ended))
 

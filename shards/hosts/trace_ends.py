@@ -18,7 +18,7 @@ _SAVED = {"idle_key": np.uint64, "idle_last": np.int64}
 class TraceEnds:
     """Adds rows of the type ``streams.ENDED`` where traces end by the idle timeout.
 
-    ``is_needed``: an operator needs the ends from now on. Traces that are open, also saved ones, are followed anyway.
+    ``is_needed``: whether an operator needs these rows from now on. Open traces, also saved ones, are always followed.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TraceEnds:
             self._idle.load_arrays(arrays)
 
     def marked(self, batch: EventBatch, newest_us: int | None) -> tuple[EventBatch, NDArray[np.int64]]:
-        """Events with the ends of traces before some of them, and the newest time at each row."""
+        """A batch with a row inserted where a trace ends by the idle timeout, and the newest event time at each row."""
         times_us = batch.time_us if newest_us is None else np.maximum(batch.time_us, newest_us)
         now_us = np.maximum.accumulate(times_us)
         if self._idle is None:
@@ -54,7 +54,7 @@ class TraceEnds:
         return mixed, np.concatenate([now_us, ended.times_us])[order]
 
     def pass_time(self, now_us: int) -> EventBatch | None:
-        """The ends of the traces that are idle for too long; None: no trace ends."""
+        """A row for the end of each trace that is idle for too long; None: no trace ends."""
         if self._idle is None or not len(ended := self._idle.pass_time(now_us)):
             return None
         return EventBatch.of_ended(ended.keys, ended.times_us)
@@ -69,7 +69,7 @@ class TraceEnds:
         self._idle = None
 
     def keep(self, is_kept: KeyChoice) -> None:
-        """Forget the traces of other keys."""
+        """Keep the traces of the chosen keys, and forget all others."""
         if self._idle is not None:
             keys = self._idle.keys()
             self._idle.forget(keys[~is_kept(keys)])

@@ -44,7 +44,7 @@ COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:
-    """The kinds of results by name: those of some kinds of operators, then those of the platform."""
+    """The kinds of results by name: the results of the given kinds of operators, and those of the platform."""
     of_operators = (result for kind in kinds for result in kind.result_kinds)
     return {result.name: result for result in (*of_operators, DERIVED, REKEYED, DEAD_LETTER, STATS, ANSWER)}
 

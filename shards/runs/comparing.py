@@ -1,7 +1,7 @@
 """Comparison of the results of two sets of rules over the same events, in one shard.
 
-Equal results of two sets of rules come from the same shard and round: each has the key of its source among the members
-that make it equal to others. So only counts and differing results leave the shard.
+Equal results of two sets of rules come from the same shard and round, because the compared members include the key of
+the source. So only counts and differing results leave the shard.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ComparisonCounts:
         return ComparisonCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
     def to_document(self) -> dict[str, int]:
-        """As plain JSON."""
+        """The counts as plain JSON."""
         return asdict(self)
 
 
@@ -73,7 +73,7 @@ class Comparison:
                     self._wait(kind, body, label, names)
 
     def differences(self) -> Iterator[tuple[str, pa.Array]]:
-        """Results that still have no equal: ``added`` and ``lost``, or ``<label>-<kind>`` unless ``is_main``."""
+        """Results without an equal, by label: ``added`` or ``lost``, with ``-<kind>`` unless the kind is main."""
         by_label: dict[str, list[bytes]] = {}
         for label, waiting in self._waiting.items():
             for kind, body in (entry for entries in waiting.values() for entry in entries):
@@ -103,7 +103,7 @@ class Comparison:
 
 
 def identity_of(kind: ResultKind, body: Mapping[str, Any], names: Mapping[str, str], alike: Likeness) -> bytes:
-    """A digest that equal results share; ``names`` has the counterpart of an operator where it has another name."""
+    """A digest that only equal results share; ``names`` maps an operator to its counterpart with another name."""
     members: dict[str, Any] = {name: body.get(name) for name in kind.same_by or sorted(body.keys() - {"id"})}
     if kind.subject in members:
         members[kind.subject] = names.get(members[kind.subject], members[kind.subject])

@@ -1,9 +1,9 @@
 """Decisions of a run: what deciders conclude from the events, found before the rounds.
 
-Shards of a round run apart from each other, and a decider needs what all of them observe. So the streams whose lateness
-is measured, and the operators that deciders observe with those that feed them, run once in one shard, as in
-``forestall run``. The rounds apply the decisions of this run: a lateness before the event that follows it, finished
-keys in the order of time among the merged events.
+In a round, each shard runs by itself, but a decider needs the observations of all shards. So before the rounds, some
+streams and operators run once in a single shard, as in ``forestall run``: the streams whose lateness is measured, the
+operators that deciders observe, and the operators that feed these. The rounds apply the decisions of this run: a
+lateness before the event that follows it, finished keys in the order of time among the merged events.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def decisions_of(
 
 
 def _observers(variant: Variant) -> list[tuple[str, Definition]]:
-    """The operators that deciders observe or that feed their streams, each with its stream."""
+    """The operators that deciders observe, and the operators that feed their streams, each with its stream."""
     observed = [
         (stream, definition)
         for stream, definition in variant.operators

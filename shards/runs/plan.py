@@ -1,8 +1,8 @@
 """The plan of a run: one or several sets of rules over the same events, cut into rounds.
 
-A round matches the streams whose events are complete. A derived stream that is fed with the same key by streams of a
-round belongs to this round, because its events do not leave the shard. Events derived for another key, or for a stream
-that also receives such events, are the input of a later round.
+A round matches the streams whose events are complete. A derived stream belongs to the round of its sources if it has
+their key, because its events then do not leave the shard. If some of its events are derived for another key, all of
+them are the input of a later round.
 
 The inputs of a join are merged in the round of the last of them. An input that keeps its key is read there: its stream
 is read again in that round, with only the operators that feed this input.
@@ -42,9 +42,9 @@ class Variant:
     Attributes:
         name: Distinct among the variants of a plan.
         records: Control records as they would be in the log before the first event, each with its stream.
-        counterparts: Maps its operators to the first variant's operators that their results are compared with, by name;
-            an operator without an entry is compared with the operator of the same name.
-        alike: When alerts equal those of the first variant.
+        counterparts: By the name of an operator, the name of the first variant's operator with whose results its own
+            are compared; an operator without an entry is compared with the operator of the same name.
+        alike: What makes its alerts equal to those of the first variant.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Decision(NamedTuple):
     """A decision for a variant.
 
     Attributes:
-        source: The posted stream whose events led to it.
+        source: The posted stream whose events led to the decision.
         number: Number of the last of these events (``EventBatch.arrivals``).
     """
 
@@ -137,7 +137,7 @@ class Decision(NamedTuple):
 
     @property
     def is_of_source(self) -> bool:
-        """Whether the decision applies from the next event of its source on; otherwise its record has a time."""
+        """Whether the decision is about its source, and applies from the next event on; else its record has a time."""
         return self.stream == self.source
 
 
@@ -145,8 +145,8 @@ class Repeated(NamedTuple):
     """A stream that a round reads again.
 
     Attributes:
-        operators: Kind and name of the operators that run there again.
-        silent: The operators that ran in an earlier round, by name; their results are known.
+        operators: Kind and name of the operators that run again in this round.
+        silent: Names of the operators that ran in an earlier round, whose results are already reported.
     """
 
     operators: frozenset[tuple[str, str]]
@@ -162,7 +162,7 @@ class RoundPlan:
         is_open: Whether the events are only a beginning: traces stay open, and the time of each stream is that of its
             newest event. Otherwise every trace ends, and all time passes.
         decisions: The decisions about the streams, from ``shards.runs.decisions``.
-        changes: The changes of the tables between events, in the order of the log; they belong to no stream.
+        changes: The control records that change tables between events, in the order of the log; they have no stream.
     """
 
     variants: tuple[Variant, ...]
@@ -183,7 +183,7 @@ class RoundPlan:
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
-        """For each posted stream the numbers of the events after which decisions about it hold, in rising order."""
+        """For each posted stream, the numbers of the last events before decisions about the stream, in rising order."""
         numbers: dict[str, set[int]] = {}
         for decision in self.decisions:
             if decision.is_of_source:
@@ -202,7 +202,7 @@ class RoundPlan:
         )
 
     def ticked(self, number: int, variant: int, newest_us: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """The time of each stream that is complete in a round, unless the shard derives it from other streams."""
+        """The time of each stream that is complete in a round, except streams derived from others within the shard."""
         rules = self.variants[variant]
         for name, time_us in rules.times(newest_us).items():
             is_own = not rules.declarations[name].derived or name in rules.feeds.logged
@@ -210,7 +210,7 @@ class RoundPlan:
                 yield name, time_us
 
     def takes(self, number: int, variant: int, stream: str, route: str) -> bool:
-        """Whether a variant has operators for events of a key, in a round that reads their stream."""
+        """Whether a round reads a stream by a key for a variant; for a further key, some operator must use it."""
         is_read = stream in self.rounds[number] or stream in self.repeated(number, variant)
         if not is_read or stream not in self.variants[variant].declarations:
             return False
@@ -220,7 +220,7 @@ class RoundPlan:
         )
 
     def reads(self, number: int) -> frozenset[str]:
-        """The streams whose events come from outside in a round."""
+        """The streams whose events a round may read as input: its own streams, and those that it repeats."""
         repeated_streams = {name for variant in range(len(self.variants)) for name in self.repeated(number, variant)}
         return frozenset(repeated_streams.union(self.rounds[number]))
 
@@ -229,7 +229,7 @@ class RoundPlan:
         return self._repeated[number, variant]
 
     def begun(self, number: int, variant: int, shard: int) -> tuple[ShardState, list[RowBlock]]:
-        """A shard that has applied the records of a variant and no events, and the dead letters of these records."""
+        """A new shard that has applied the records of a variant, and the dead letters of these records."""
         records = []
         for stream, record in self.variants[variant].records:
             definition = definition_of(stream, record)
@@ -239,7 +239,7 @@ class RoundPlan:
         return state, state.advance(_entries(records))
 
     def _silenced(self, number: int, variant: int, stream: str, record: ControlRecord) -> ControlRecord:
-        """A record whose operator reports nothing that an earlier round has reported."""
+        """A control record; an operator that already ran in an earlier round is in its silenced form."""
         repeated_stream = self.repeated(number, variant).get(stream)
         if (
             repeated_stream is None
@@ -250,7 +250,7 @@ class RoundPlan:
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
-        """Whether a round runs an operator: in a repeated stream if listed, in others if none of its feeds waits."""
+        """Whether a round runs an operator: in a repeated stream, if listed; in others, unless a feed of it waits."""
         repeated_streams = self.repeated(number, variant)
         if stream in repeated_streams:
             return (definition.kind, definition.name) in repeated_streams[stream].operators
@@ -282,7 +282,10 @@ class RoundPlan:
         return by_round
 
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
-        """The inputs of joins that wait for this round, and the operators that feed their streams within the shard."""
+        """The streams that a round reads again: of join inputs merged in this round, and streams that feed these.
+
+        For each stream, the operators that run again, of which some are silent.
+        """
         operators: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
         feeds = list(_feeds(variant))
@@ -319,7 +322,7 @@ class RoundPlan:
         }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Whether a feed is a join input with the key of its stream, merged in a later round than the stream's."""
+        """Whether a feed is a join input that keeps its key, and is merged in a later round than its stream's."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 
@@ -329,7 +332,7 @@ def _heard(kind: str) -> str:
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:
-    """When alerts of another variant equal those of the first: by aliases if all compared operators agree on them."""
+    """What makes alerts of two variants equal: the bindings, or the bound events if any compared aliases differ."""
     tested = {(definition.kind, definition.name): definition for _, definition in first.operators}
     likenesses = [
         KINDS_BY_NAME[compared_operator.kind].likeness(tested_operator, compared_operator)
@@ -350,7 +353,7 @@ def run_exercises(plan: RoundPlan) -> list[str]:
 
 
 def _variant_exercises(variant: Variant) -> Iterator[str]:
-    """The exercises of each place of a variant; constraints are about the correlation key."""
+    """The exercises of each place of a variant. Constraints count only at places of the correlation key."""
     places = {(name, "") for name in variant.active} | {
         (name, definition.inputs[0].key) for name, definition in variant.operators
     }
@@ -373,7 +376,7 @@ def _feeds(variant: Variant) -> Iterator[tuple[Operator, Feed]]:
 
 
 def definition_of(stream: str, record: ControlRecord) -> Definition | None:
-    """The operator that a record starts."""
+    """The operator that a control record starts; None: it starts none."""
     if isinstance(record, PatternOn):
         return record.definition(stream)
     return record.operator if isinstance(record, OperatorOn) else None

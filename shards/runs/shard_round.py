@@ -1,4 +1,4 @@
-"""One shard in one round of a run: every variant receives the same events, so only their rules make a difference."""
+"""One shard in one round of a run. Every variant receives the same events, so results differ by the rules only."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class VariantCounts:
         return VariantCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The counts as plain JSON."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> VariantCounts:
-        """Read the JSON form of ``to_document``."""
+        """Read counts from the JSON form of ``to_document``."""
         members: Any = {name: Counter(value) if isinstance(value, dict) else value for name, value in document.items()}
         return cls(**members)
 
@@ -82,13 +82,13 @@ class RoundRows:
 
 
 class FedPlace(NamedTuple):
-    """The origin of events that are fed.
+    """The origin of events that are fed to a round.
 
     Attributes:
         route: Name of the further key by which they are keyed; empty for the correlation key.
         variant: The variant that derived the events; None: they are posted.
         epoch: Number of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
-        changes: Number of the changes of the tables before them.
+        changes: Number of the changes of the tables before these events.
     """
 
     route: str = ""
@@ -128,7 +128,7 @@ class ShardRound:
     def begin(self) -> Iterator[RoundRows]:
         """The dead letters of the control records before the first event; only the first round reports them.
 
-        Decisions with a time of their own are applied here too, as merged events wait for the end of the round.
+        Decisions whose records have a time are applied here too, because merged events wait for the end of the round.
         """
         yield from self._compared(
             (variant, variant_shard.begun) for variant, variant_shard in enumerate(self._states) if not self._number
@@ -136,9 +136,9 @@ class ShardRound:
         yield from self._applied(decision for decision in self._plan.decisions if not decision.is_of_source)
 
     def feed(self, stream: str, batch: EventBatch, place: FedPlace | None = None) -> Iterator[RoundRows]:
-        """Match the next events of a stream of the round: posted ones in processing order, derived ones in any order.
+        """Match the next events of a stream: posted events come in processing order, derived events in any order.
 
-        ``place``: where they come from; None: posted, before all decisions and changes.
+        ``place``: the origin of the events; None: posted, before all decisions and changes.
         """
         route, variant, epoch, changes = place or FedPlace()
         yield from self._changed(changes)
@@ -248,7 +248,10 @@ class _VariantShard:
         return results
 
     def _new_rows(self, block: RowBlock) -> RowBlock | None:
-        """The rows of a block that no earlier round has reported; rows made at the place of another stream are new."""
+        """The rows of a block that no earlier round has reported; None: there are none.
+
+        In a repeated stream, rows of silent operators are not new; rows about another stream than the place's are new.
+        """
         if block.stream not in self._repeated or block.found.stream:
             return block
         if block.found.kind is REKEYED:
@@ -268,7 +271,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """Events of later streams that have the key of their source, by stream."""
+        """Derived events with the key of their source whose stream only a later round reads, by stream."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]

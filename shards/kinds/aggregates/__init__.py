@@ -1,3 +1,3 @@
-"""Aggregates as a kind of operator, and the operators that bring the events of their groups together."""
+"""Aggregates as a kind of operator, with the operators that move all events of a group to one shard."""
 
 from shards.kinds.aggregates.kind import AggregateInputKind, AggregateKind

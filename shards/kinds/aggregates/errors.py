@@ -1,4 +1,4 @@
-"""Errors of aggregates that run.
+"""Errors of running aggregates.
 
 OperatorSuspended
 └── AggregateSuspended   an aggregate would hold more events than it may

@@ -97,12 +97,12 @@ class RunningAggregate(Operator):
         return self._new_run(self._body, is_revocable=is_revocable)
 
     def read_tables(self, tables: Tables) -> None:
-        """Let ``having`` read these tables."""
+        """Replace the tables that ``having`` and groups read."""
         self._tables = tables
         self._rows_of.read(tables)
 
     def process(self, batch: EventBatch) -> AggregateResults:
-        """Take events in."""
+        """Process a batch: add its events to windows, and retract the events that its retractions name."""
         was_suspended = self._run.is_suspended
         if self._is_moved:
             events = moved_columns(self._body, batch)
@@ -116,7 +116,7 @@ class RunningAggregate(Operator):
         return self._results(emissions, is_suspended=self._run.is_suspended and not was_suspended)
 
     def advance_time(self, watermark_us: int) -> AggregateResults:
-        """Let events leave windows, and windows end."""
+        """Advance event time: remove events that leave windows, and end windows."""
         self._see(watermark_us)
         if self._index is not None:
             self._index.expire(watermark_us)
@@ -132,7 +132,7 @@ class RunningAggregate(Operator):
         return self._results(self._run.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the groups of all other keys."""
+        """Keep the groups of the chosen keys, and forget all others."""
         keys = self._run.keys()
         self._run.drop(np.logical_not(is_kept(keys)), keys)
         if not has_counts:
@@ -163,7 +163,7 @@ class RunningAggregate(Operator):
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """The totals of groups over the events in the window, and how they were found."""
+        """The totals of groups over the events in the window; with ``explain``, also how the index computed them."""
         wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:
             raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")

@@ -23,21 +23,21 @@ _MOST_GROUPS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class MovedEvents(Output):
-    """Events on their way to the shards of their groups."""
+    """Re-keyed events on their way to the shards of their groups."""
 
     into: str
     events: EventBatch
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """The events, for the log."""
+        """The re-keyed events, as rows for the log."""
         yield ResultRows.rekeyed(self.into, self.events)
 
 
 class AggregateInput(Operator):
     """The input of an aggregate at the place of its stream.
 
-    A retraction names an event of a derived stream by its id only, so the groups of such an event are kept as long as
-    it can be in a window.
+    A retraction names an event of a derived stream by its id only. So the groups of such an event are kept as long as
+    the event can be in a window.
     """
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
@@ -48,7 +48,7 @@ class AggregateInput(Operator):
         self._groups: dict[str, tuple[int, str, tuple[Scalar, ...]]] = {}  # time, key and group by id
 
     def process(self, batch: EventBatch) -> Output:
-        """Hand on the events that count; events of equal time keep the order of their arrival."""
+        """Re-key the events that satisfy ``where``; events of equal time keep the order of their arrival."""
         if batch.is_ended.any():
             batch = batch.take(np.flatnonzero(~batch.is_ended))
         if not len(batch):
@@ -60,14 +60,14 @@ class AggregateInput(Operator):
         return MovedEvents(self.definition.body["into"], events) if len(events) else NO_OUTPUT
 
     def _moved(self, batch: EventBatch) -> EventBatch:
-        """The events of a batch that count, each once for each of its groups."""
+        """The events of a batch that satisfy ``where``, re-keyed: each once for each of its groups."""
         events = self._reader.columns(batch, self.declaration)
         groups_of = [*self._groups_of(events)]
         numbers = np.repeat(np.arange(len(events)), [*map(len, groups_of)])
         return moved_events(events.at(numbers), [group for groups in groups_of for group in groups], self._body)
 
     def _groups_of(self, events: EventColumns) -> Iterator[Sequence[tuple[Scalar, ...]]]:
-        """The groups of each event; a retraction has those of the retracted event, if they are known."""
+        """The groups of each event; a retraction has the groups of the retracted event, if they are known."""
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
         groups = events.groups_at(np.arange(len(events)))
         for row, (op, time_us, group) in enumerate(zip(ops, events.times_us.tolist(), groups, strict=True)):

@@ -1,7 +1,7 @@
 """Aggregates as two kinds of operators. Their hosts are loaded on use, not by processes that only register aggregates.
 
-Where the attributes of ``by`` contain the key of the stream, an aggregate runs at the place of its stream. Otherwise it
-runs at the place of a stream of its own, to which an input re-keys the events by their group.
+If the attributes in ``by`` contain the key of the stream, an aggregate runs at the place of its stream. Otherwise it
+runs at the place of an inner stream, to which an input re-keys the events by their group.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ class AggregateKind(DocumentKind):
         return EventReader.of(body).lookups | (frozenset() if having is None else having.lookups)
 
     def require_rows(self, definition: Definition, tables: Tables) -> None:
-        """Check the rows of a table that are the groups of an aggregate."""
+        """Refuse a table whose rows cannot be the groups of an aggregate."""
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
         from shards.kinds.aggregates.row_groups import require_groups  # noqa: PLC0415 - takes long
 
         require_groups(read_aggregate(definition.body), tables)
 
     def parts(self, definition: Definition, declared: Callable[[str], StreamDeclaration]) -> Sequence[Definition]:
-        """The input of an aggregate whose events are re-keyed, which runs at the place of its stream."""
+        """The input that re-keys the events of an aggregate at the place of its stream; empty if none are re-keyed."""
         into, stream = moved_stream(definition.name), definition.body["of"]
         if definition.inputs != (Input(into),):
             return ()
@@ -124,7 +124,7 @@ class AggregateKind(DocumentKind):
         return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
 
     def inner_streams(self, name: str) -> Sequence[str]:
-        """The stream of the events that are brought together."""
+        """The stream of the re-keyed events of an aggregate."""
         return (moved_stream(name),)
 
     def explain(self, definition: Definition) -> Sequence[str]:
@@ -148,7 +148,7 @@ class AggregateKind(DocumentKind):
     def answer_of(
         self, definition: Definition, question: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
     ) -> Mapping[str, Any]:
-        """The groups with their values, in order, and the index of each shard if the question asks for it."""
+        """The merged groups with their values, and the index of each shard if the question asks for it."""
         from aggregates import Answer, merged  # noqa: PLC0415 - takes long
 
         answer = merged([Answer.from_json(reply["answer"]) for reply in answers])
@@ -161,7 +161,7 @@ class AggregateKind(DocumentKind):
         }
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
-        """The attributes in ``by``, and the values."""
+        """The attributes in ``by``, which name the groups, and the values of the aggregate."""
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
         body = read_aggregate(definition.body)

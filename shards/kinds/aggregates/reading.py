@@ -58,7 +58,7 @@ _PLACED = 16  # characters before the id in a re-keyed event: its place
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Reads what an aggregate needs of events.
+    """Reads the columns that an aggregate needs from events.
 
     Attributes:
         body: The aggregate.
@@ -92,7 +92,7 @@ class EventReader:
         return frozenset(lookups)
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
-        """The events of a batch that count, the retractions of events, and the ends of transactions."""
+        """The columns of a batch: events that satisfy ``where``, retractions of events, and ends of transactions."""
         columns, ops = columns_of_events(batch), _ops(batch, declaration)
         newest_us = int(batch.time_us.max())
         if self._where is not None:
@@ -142,7 +142,10 @@ class EventReader:
 
 
 def having_of(body: AggregateBody) -> EventExpression | None:
-    """The condition over values (None: there is none); refused if it names neither a value nor a member of ``by``."""
+    """The condition ``having`` over values; None: there is none.
+
+    Refused if the condition names anything that is neither a value nor an attribute in ``by``.
+    """
     if body.having is None:
         return None
     parsed = _parsed(body.having.text, "having")
@@ -160,7 +163,7 @@ def having_of(body: AggregateBody) -> EventExpression | None:
 def condition_and_bounds(
     body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
 ) -> tuple[Holds | None, Sequence[Bound]]:
-    """The condition over values, with lookups in ``tables``, and the ranges of values outside which it is not true."""
+    """The condition ``having`` with lookups in ``tables``, and for some values the range outside which it is false."""
     parsed = having_of(body)
     if parsed is None:
         return None, ()
@@ -172,14 +175,17 @@ def condition_and_bounds(
 
 
 def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
-    """Whether the events of a group may be in several shards, so that they have to be brought together."""
+    """Whether the events of a group may come to several shards, so that they must be re-keyed."""
     path = attribute_path(declaration.key)
     of_key = {"key"} if not isinstance(path, tuple) else {"key", ".".join(path)}
     return body.is_global or body.rows_of is not None or of_key.isdisjoint(body.by)
 
 
 def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
-    """Events re-keyed by their group or its row, on their way to its shard; an id begins with a place."""
+    """Events re-keyed for the shards of their groups; each id begins with a number that orders events of equal time.
+
+    The key is the text of the group, or with ``for_each_row_of`` the name of the group's row.
+    """
     size = len(events)
     is_gone = np.zeros(size, np.bool_) if events.ops is None else events.ops & RETRACTS != 0
     places = is_gone if events.arrivals is None else events.arrivals  # without arrivals, retractions come last
@@ -216,7 +222,7 @@ def _forms(
 
 
 def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
-    """The columns of re-keyed events, as ``moved_events`` made them."""
+    """The columns of the re-keyed events that ``moved_events`` made."""
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
     groups = [form["group"] for form in forms]
@@ -250,7 +256,7 @@ def are_revocable(batch: EventBatch) -> bool:
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
-    """The key of a group: its only value, if that can be a key, or its text."""
+    """The key of a group: its only value, if it has one value that can be a key; otherwise the group as text."""
     own = key_of(group[0]) if len(group) == 1 else None
     return group_text(group) if own is None else own
 
@@ -265,12 +271,12 @@ def _parsed(text: str, field: str) -> EventExpression:
 
 
 def _quoted(name: str) -> str:
-    """An attribute path as a condition names it."""
+    """An attribute path, quoted for the condition language."""
     return name if name in ("key", "type") else ".".join(f"`{part}`" for part in name.split("."))
 
 
 def _ops(batch: EventBatch, declaration: StreamDeclaration) -> NDArray[np.uint8]:
-    """The flags of each row of a batch: it counts, retracts an event, ends a transaction."""
+    """The flags of each row of a batch: the row is an event, retracts an event, or ends a transaction."""
     ops = []
     for name in batch.type_names:
         if declaration.derived and name.endswith(RETRACTED):
@@ -287,7 +293,7 @@ def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
 
 
 def _source_events(batch: EventBatch) -> list[dict[str, Any]]:
-    """The source events as derived events show them."""
+    """The source events in the form in which derived events list them."""
     ids, data = (batch.columns.column(name).to_pylist() for name in ("id", "data"))
     names = [batch.type_names[code] for code in batch.type_codes.tolist()]
     columns = zip(ids, names, batch.time_us.tolist(), data, strict=True)

@@ -18,5 +18,5 @@ AGGREGATE_SUSPENSION = ResultKind(
 
 
 def moved_stream(aggregate: str) -> str:
-    """The name of the stream of the events that are brought together for an aggregate."""
+    """The name of the stream of an aggregate's re-keyed events."""
     return f"{aggregate}.inputs"

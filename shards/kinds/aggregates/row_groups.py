@@ -1,4 +1,4 @@
-"""Groups that are the rows of a table: the groups of an event, and the bounds of their number."""
+"""Groups that are the rows of a table: the groups of an event, and limits on their number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_WINDOWS = 100  # different lengths: each has a run of its own, of about a 
 
 
 class RowGroups:
-    """The groups of the events of an aggregate with ``for_each_row_of``; of another aggregate, no groups."""
+    """The groups of the events of an aggregate with ``for_each_row_of``; empty for other aggregates."""
 
     def __init__(self, body: AggregateBody) -> None:
         self._body = body
@@ -28,7 +28,7 @@ class RowGroups:
         self._tables: list[TableGroups] = []
 
     def read(self, tables: Tables | None) -> None:
-        """Read the rows that apply to the next events, if the table has changed."""
+        """Read the groups from the rows of the aggregate's table, if the table has changed."""
         versions = (tables or Tables()).versions.get(self._body.rows_of or "", ())
         if versions is not self._versions:
             self._versions = versions
@@ -36,20 +36,20 @@ class RowGroups:
             self._tables = [_groups(self._body, version) for version in versions]
 
     def parts(self, batch: EventBatch) -> Iterator[EventBatch]:
-        """A batch in parts whose events are in a bounded number of groups."""
+        """Parts of a batch, each so small that its (event, group) pairs are limited in number."""
         most = max((groups.most_at_once for groups in self._tables), default=0)
         size = max(1, _PAIRS_AT_ONCE // max(1, most))
         for begin in range(0, len(batch), size):
             yield batch.slice(begin, min(size, len(batch) - begin))
 
     def groups_of(self, time_us: int, values: Sequence[Scalar]) -> Sequence[tuple[Scalar, ...]]:
-        """The groups that an event is in: rows with its values."""
+        """The groups of an event: the rows that apply at its time and have its values."""
         if not self._tables:
             return ()
         return self._tables[bisect_right(self._begins, time_us)].groups_of(values)
 
     def of_rows(self, holds: Holds | None) -> Holds | None:
-        """A condition that is false in groups whose row was removed, or has other values now."""
+        """The condition ``holds``, made false for groups that are not rows of the table any more."""
         if holds is None or self._body.rows_of is None:
             return holds
 
@@ -63,7 +63,7 @@ class RowGroups:
 
 
 def require_groups(body: AggregateBody, tables: Tables) -> None:
-    """Refuse a table that has too many rows for groups, or a row whose window is no duration."""
+    """Refuse a table with too many rows for groups, or with a row whose window is not a duration."""
     for opened in tables.versions.get(body.rows_of or "", ()):
         groups, name = _groups(body, opened), opened.version.name
         if len(groups) > MOST_ROWS:
@@ -82,7 +82,7 @@ def require_groups(body: AggregateBody, tables: Tables) -> None:
 
 
 def _require_windows(body: AggregateBody, groups: TableGroups, name: str) -> None:
-    """Check the windows of rows."""
+    """Check the window lengths that the rows of a table give: few different ones, all durations."""
     every = groups.every if body.window.column else ()
     if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
         raise TooManyRows(

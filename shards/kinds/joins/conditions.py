@@ -23,7 +23,7 @@ ReadTables: TypeAlias = Callable[[], Tables | None]
 
 @dataclass(frozen=True, slots=True)
 class JoinExpression:
-    """An expression of a join."""
+    """A parsed expression over the inputs or totals of a join, for ``where`` or ``return``."""
 
     reads: tuple[Column, ...]
     _parsed: Any  # nfa.CombinedExpression, which takes long to load
@@ -35,11 +35,14 @@ class JoinExpression:
         return cast("Collection[Lookup]", self._parsed.lookups)
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """See ``joins.Condition``."""
+        """Whether the expression is true for each of ``size`` combinations, as ``joins.Condition``."""
         return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """See ``joins.returns.Expression``; times in totals are texts, which are compared in microseconds."""
+        """The value of the expression for each of ``size`` combinations, as ``joins.returns.Expression``.
+
+        Times in totals are texts; the expression compares them in microseconds.
+        """
         placed_values = [
             ([parse_time(moment) if isinstance(moment, str) else moment for moment in column_values], places)
             if column.function == "time"
@@ -50,7 +53,7 @@ class JoinExpression:
 
 
 def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> JoinBody:
-    """The join of a document."""
+    """The join that a document describes; its lookups read ``tables``."""
 
     def expression(text: str, aliases: Sequence[str], *, takes_totals: bool) -> JoinExpression:
         return _parsed(text, aliases, "return", tables, takes_totals=takes_totals)

@@ -1,4 +1,4 @@
-"""Errors of joins: why one is suspended, and reasons of dead letters.
+"""Errors of joins: reasons of suspensions and of dead letters.
 
 ShardError
 ├── KeyFinished          an event has a key that an input had finished
@@ -6,7 +6,7 @@ ShardError
 ├── ResultLimitReached   an event led to more results at once than are emitted
 └── RetractionLate       a retraction names an event that the join does not hold
 OperatorSuspended
-└── JoinSuspended        a join with ``late: fail`` is suspended
+└── JoinSuspended        a join is suspended
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RetractionLate(ShardError, code="retraction-late", fault="caller"):
 
 
 class JoinSuspended(OperatorSuspended, code="join-suspended"):
-    """A join met an event of a finished key (``late: fail``), or led to too many results; the message names both."""
+    """A join was suspended by an event of a finished key (``late: fail``), by too many results, or by too many rows."""
 
 
 JOIN_LETTERS: tuple[type[ShardError], ...] = (KeyFinished, KeyNotWhole, ResultLimitReached, RetractionLate)

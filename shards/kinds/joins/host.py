@@ -1,4 +1,4 @@
-"""The joins at the place of some merged events."""
+"""The join at the place of its merged events."""
 
 from __future__ import annotations
 
@@ -105,7 +105,10 @@ class RunningJoin(Operator):
         return SavedHost(head=head, sections=sections)
 
     def continue_as(self, definition: Definition) -> JoinResults | None:
-        """Keep the rows if another version can; events leave windows that became smaller."""
+        """Continue as another version with the present rows, if the other version can use them; else None.
+
+        Events leave windows that have become smaller.
+        """
         body = self._body_of(definition)
         if self._run.has_stopped or not keeps_rows(self._run.body, body):
             return None
@@ -181,7 +184,7 @@ def _lost(run: JoinRun, reason: str, stream: str, origin: Origin) -> Result:
 
 
 def _letter(run: JoinRun, broken: Broken, origin: Origin) -> Result:
-    """The dead letter of an event that contradicts a finished key."""
+    """The dead letter of an event that came after its key was finished."""
     return _dead_letter(run, broken, origin, KeyFinished(f"{_words_of(broken)} joined nothing: {_why(run, broken)}"))
 
 
@@ -196,7 +199,7 @@ def _late_retraction(run: JoinRun, late: Broken, origin: Origin) -> Result:
 
 
 def _cut(run: JoinRun, cut: Broken, origin: Origin) -> Result:
-    """The dead letter about results beyond the limit; it has the newest event of the last emitted combination."""
+    """The dead letter about results beyond the limit; it names the newest event of the last emitted combination."""
     most = run.body.results.per_event
     error = ResultLimitReached(
         f"at {_words_of(cut)} of the key {cut.event.key!r} there were more than {most:,} results of the join "
@@ -273,5 +276,5 @@ def _why(run: JoinRun, broken: Broken) -> str:
 
 
 def _source(run: JoinRun, broken: Broken) -> str:
-    """The stream that an event came from."""
+    """The stream of the event that a letter or suspension is about."""
     return next(join_input.stream for join_input in run.body.inputs if join_input.alias == broken.alias)

@@ -103,7 +103,7 @@ class JoinInputHost(Host):
 
     Attributes:
         route: Name of the further key by which the events arrive; empty for the correlation key.
-        counts: The number of rows that each input has handed on within the shard, from which their places are made.
+        counts: For each input, the number of rows handed on within the shard; it numbers the next rows.
         ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
         refused: For each input of such a join, the number of events whose keys are no whole numbers.
@@ -164,7 +164,7 @@ class JoinInputHost(Host):
     def learn(self, followed: ConstraintsOn | None, open_keys: Callable[[], NDArray[np.uint64]]) -> None:
         """If constraints finish an input, follow the constraints of the stream from now on.
 
-        Nothing is decided in traces that are already open, because their first events were not seen.
+        In traces that are already open, constraints finish no input, because the first events were not seen.
         """
         if self.ruled_out is not None or not self._by_constraints:
             return
@@ -183,7 +183,7 @@ class JoinInputHost(Host):
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration: other types end traces, or traces have another idle timeout."""
+        """Apply a changed declaration: its end events, and its idle timeout for open traces."""
         self.declaration = declaration
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
         return NO_OUTPUT if self.newest_us is None else self.advance_time(self.newest_us)
@@ -212,7 +212,7 @@ class JoinInputHost(Host):
         return MergedOutput([self._merged(name, batch, ()) for name in self.running])
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
-        """End the trace of a key, and finish the key in inputs by the same key that are finished with their traces."""
+        """End the trace of a key. Inputs that end with traces finish the key, unless they are joined by another key."""
         if self.ruled_out is not None:
             self.ruled_out.end(key)
         self.trace_ends.end(key)
@@ -232,9 +232,9 @@ class JoinInputHost(Host):
         return MergedOutput(ended)
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish the range of a punctuation in inputs that are finished with their traces or by punctuations.
+        """Finish the key range of a punctuation in the inputs that ends of traces or punctuations close.
 
-        Each shard does this for itself, also for events that change shards, as merged events are in the order of time.
+        Each shard does this by itself, even for events that change shards, because merged events are ordered by time.
         """
         source, path = source_of(self.declaration.name, promise.by or None, self.declaration)
         if promise.range is None or source.key != self.route:
@@ -282,7 +282,7 @@ class JoinInputHost(Host):
 
     @property
     def _ends_with_traces(self) -> bool:
-        """Whether an input is finished with the traces of the stream."""
+        """Whether some input finishes a key when the trace of the key ends."""
         return any(body["ends"] and body["path"] is None for _, body in self.running.values())
 
     @property
@@ -374,7 +374,7 @@ class JoinInputHost(Host):
     def _watched(
         self, name: str, batch: EventBatch, is_event: NDArray[np.bool_]
     ) -> tuple[NDArray[np.intp], EventBatch | None]:
-        """Observe the keys of some rows; returns the rows with whole numbers as keys, and the events without."""
+        """Observe the keys of rows; returns the rows whose keys are whole numbers, and the events with other keys."""
         is_whole, keys = whole_numbers(batch.columns.column("key"))
         is_seen = is_whole & is_event
         self.monitors[name].add(batch.time_us[is_seen], keys[is_seen])
@@ -394,7 +394,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Whether events of a type retract events of the input; not if the input names the type itself."""
+    """Whether events of a type retract events of the input. They do not if the input lists the type as its own."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -402,7 +402,7 @@ def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
 
 
 def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Array:
-    """Strings or binary values, with a given value at some places."""
+    """A column of strings or binary values, with the value ``by`` in the rows of a mask."""
     return pc.if_else(column_of(is_other), pieces_of([by], pieces.type)[0], pieces)
 
 
@@ -425,9 +425,9 @@ def _keyed_by(
 
 
 def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
-    """The events of an input without a usable value of the key that the stream declares for their type.
+    """The events of an input in which the key that the stream declares for their type has no usable value.
 
-    Each gets a key of its own. They stay in the shard of their correlation key.
+    Each event gets a key of its own, and stays in the shard of its correlation key.
     """
     path = attribute_path(body["keyless"])
     places = [None if _mark_of(kind, body, ()) == _NOTHING else place_for(path, kind) for kind in batch.type_names]
@@ -442,7 +442,7 @@ def _without_key(body: Mapping[str, Any], batch: EventBatch) -> EventBatch:
 
 
 def _with_keys(batch: EventBatch, rows: NDArray[np.intp], keys: Sequence[str]) -> EventBatch:
-    """Selected rows of a batch with new keys and their arrival numbers."""
+    """Selected rows of a batch with new keys; the rows keep their arrival numbers."""
     columns = batch.columns.take(column_of(rows))
     keyed = EventBatch.of_columns(
         columns.column("id"), columns.column("type"), batch.time_us[rows], texts_of(keys), columns.column("data")
@@ -456,7 +456,7 @@ def _own_key(alias: str, event_id: str) -> str:
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """The places of events that change shards: by arrival; without arrivals (derived streams) retractions come last."""
+    """The numbers that order re-keyed events: arrivals; in derived streams, 1 for retractions and 0 for others."""
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)
     is_retraction: NDArray[np.bool_] = marks == _RETRACTING

@@ -1,6 +1,6 @@
 """Joins as two kinds of operators. Their hosts are loaded on use, not by processes that only register joins.
 
-A join reads one stream: the merged events of its inputs, which is derived from their streams. So the mechanisms of
+A join reads one stream: the merged events of its inputs, which is derived from the input streams. So the mechanisms of
 derived streams put the events of several streams into one order, carry them from shard to shard, and determine their
 common time.
 """
@@ -39,7 +39,7 @@ def merged_stream(join: str) -> str:
 
 @dataclass(frozen=True)
 class JoinInputKind(Kind):
-    """The kind of a join's inputs, which mark the events that take part and hand them on to the merged stream."""
+    """The kind of a join's inputs, which mark the events of the join and hand them on to its merged stream."""
 
     name: ClassVar[str] = _INPUT
 
@@ -56,7 +56,7 @@ class JoinInputKind(Kind):
         return bool(definition.body.get("wait"))
 
     def silenced(self, definition: Definition) -> Definition:
-        """The input without dead letters, which name its join."""
+        """The input without dead letters: these have the name of the join, which does not run again."""
         return replace(definition, body={**definition.body, "silent": True})
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
@@ -202,7 +202,7 @@ class JoinKind(DocumentKind):
         return explain(_body(definition.body))
 
     def figures(self, definition: Definition, counts: Mapping[str, int]) -> tuple[Sequence[str], Mapping[str, int]]:
-        """Sentences about the expected state of each input, and the counts that these do not contain."""
+        """Sentences about the expected state of each input, and the counts that the sentences do not contain."""
         from joins import FIGURE, figures  # noqa: PLC0415 - takes long
 
         other_counts = {name: count for name, count in counts.items() if FIGURE not in name}

@@ -19,7 +19,7 @@ def notices_of(
     declared: Callable[[str], StreamDeclaration],
     has_constraints: Callable[[str], bool],
 ) -> Iterator[str]:
-    """A sentence for each member of a join without effect.
+    """A sentence for each member of a join that has no effect, or probably not the intended one.
 
     ``declared``: returns the declaration of a stream by its name. ``has_constraints``: whether a stream follows a
     workflow or has constraints.

@@ -44,7 +44,7 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """The number of the state after an event, or ``_RELEASED``."""
+        """The number of the monitor state after an event; ``_RELEASED``: the trace is not monitored any more."""
         number = self._moves.get((state, event_type))
         if number is None:
             number = self._moves[state, event_type] = self._move(state, event_type)
@@ -76,7 +76,7 @@ class RuledOut:
     """The open traces of a stream, with the monitor states of its constraints.
 
     Args:
-        ties: How events of one time are ordered; inputs are only finished where the log orders them.
+        ties: How events of one time are ordered; constraints finish inputs only if the log orders such events.
         begun: Hashed keys of traces that are already open. They are not monitored, because their events were not seen.
     """
 
@@ -92,7 +92,7 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Restart an input: traces in which it is finished report this again, at their next event."""
+        """Restart an input: every trace in which the input is finished reports this again, at its next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 
@@ -117,7 +117,7 @@ class RuledOut:
                 yield name
 
     def _new(self, key: str, time_us: int) -> _Trace:
-        """A trace under the newest constraints; it is released if it began unseen, or without usable constraints."""
+        """A trace under the newest constraints; not monitored if it began unseen, or without usable constraints."""
         newest = max(self._versions, default=0)
         is_known = bool(self._versions) and self._versions[newest].is_usable
         if self._begun and (hashed := key_hash(key)) in self._begun:

@@ -12,11 +12,10 @@ KEYLESS = ".keyless"
 
 
 def source_of(stream: str, key: str | None, declaration: StreamDeclaration) -> tuple[Input, list[str] | None]:
-    """The place at which an input's events arrive, and the path of a key that the stream does not declare.
+    """The place at which an input's events arrive, and the path of the input's key unless the stream declares the key.
 
-    Events with such a key change shards; None: the stream declares the key.
-
-    ``key``: the key as the join's document names it; None: the correlation key.
+    Events with an undeclared key change shards. ``key``: the key as the join's document names it; None: the
+    correlation key.
     """
     if key is None or {key} == set(places_of(declaration.key)):
         return Input(stream), None

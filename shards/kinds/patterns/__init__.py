@@ -1,4 +1,4 @@
-"""Patterns as a kind of operator: the matcher of ``nfa`` under the constraints of the stream."""
+"""Patterns as a kind of operator: the matcher of ``nfa``, guided by the constraints of the stream."""
 
 from shards.kinds.patterns.kind import PatternKind, SuppressionKind
 from shards.kinds.patterns.result_kinds import ALERT, CLOSED, INCIDENT_CHANGES, alert_id

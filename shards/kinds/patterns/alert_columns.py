@@ -1,8 +1,8 @@
 """Alerts and early terminations by columns: ids and bodies of all results of a batch at once.
 
-The bytes equal those of ``results`` beside this module, which renders one match at a time and defines the meaning.
-The bound events of all matches are in one array. Text about them is this array with separators between consecutive
-events, cut where a match ends; this works for every shape of a match.
+The bytes equal those of the module ``results``, which renders one match at a time and defines the meaning. The bound
+events of all matches are in one array. The text of a match is a slice of this array, with a separator before each
+event; this works for every shape of a match.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def endings_of(
 ) -> ResultRows:
     """Early terminations as rows.
 
-    ``reasons``: the members that explain each kind of early termination, as plain JSON. ``route``: name of the further
-    key, if any.
+    ``reasons``: for each kind of early termination, the members that explain it, as plain JSON. ``route``: name of the
+    further key, if any.
     """
     names = [f"{json_text(ending.pattern)},{ending.version}" for ending in columns.kinds]
     key, event = json_contents(columns.key), json_contents(columns.event_id)
@@ -111,7 +111,7 @@ def _ids(
     patterns: Sequence[RunningPattern],
     place: NDArray[np.intp],
 ) -> pa.Array:
-    """Ids of matches, hashed from their bindings in the order of alias names, and from their rows."""
+    """Ids of matches, each hashed from its bindings in the order of alias names, and from its row of FOR EACH ROW."""
     key, rows = json_contents(columns.key), _comma_rows(columns.rows)
     names = [f'["alert",{json_text(stream)},{json_text(pattern.name)},{pattern.version},"' for pattern in patterns]
     return row_ids(joined_texts([chosen_texts(names, place), key, '",{', bound.by_name().bindings, '"]}', *rows, "]"]))
@@ -123,7 +123,7 @@ def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
-    """The explanation of each match as JSON text: the words up to its last event, and the words after it."""
+    """The explanation of each match as JSON text, in two parts: up to its last event id, and the words after this."""
     steps = [step for pattern in patterns for step in _steps(pattern)]
     phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
     alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
@@ -232,9 +232,9 @@ class BoundTexts:
 
 
 def match_times(columns: MatchColumns) -> list[Texts]:
-    """Begin, end and detection time of each match as JSON members with commas between: parts to be joined.
+    """Begin, end and detection time of each match as JSON members, in parts to be joined.
 
-    A detection time after the year 9999 is written as the last moment of it.
+    A detection time after the year 9999 is written as the last moment of that year.
     """
     starts, ends = time_texts(columns.start_us), time_texts(columns.end_us)
     is_at_end = np.array_equal(columns.detected_us, columns.end_us)
@@ -243,7 +243,7 @@ def match_times(columns: MatchColumns) -> list[Texts]:
 
 
 def match_rows(rows: pa.Array | None) -> list[Texts]:
-    """The row of each result as a JSON member and a comma: parts to be joined; empty without rows."""
+    """The row of FOR EACH ROW of each result as a JSON member with a comma, as parts to be joined; may be empty."""
     if rows is None:
         return []
     has_row = np.asarray(pc.not_equal(rows, "")).astype(np.int64)
@@ -251,12 +251,12 @@ def match_rows(rows: pa.Array | None) -> list[Texts]:
 
 
 def match_marks(how: NDArray[np.int8], is_deviating: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> list[Texts]:
-    """The rare members of a match, each with a comma before: parts to be joined.
+    """The JSON members that few matches have, each after a comma, in parts to be joined.
 
     Args:
         how: How each match was decided, as an index into ``nfa.DECIDED_BY``.
-        is_deviating: Whether its trace had broken a constraint.
-        is_lost: Whether eviction would have lost it.
+        is_deviating: Whether the trace of the match had broken a constraint.
+        is_lost: Whether pruning would have lost the match.
     """
     decisions = [DECIDED_BY[number] for number in range(len(DECIDED_BY))]
     words = ["" if word is None else f',"decided_by":"{word}"' for word in decisions]

@@ -20,7 +20,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 def case_query(question: Mapping[str, Any]) -> CaseQuery:
-    """The query of a question; ``ControlRecordError`` if the question does not have the form."""
+    """The query in a question about traces; ``ControlRecordError`` if a member of the question is not valid."""
     wrong = [name for name, is_right in _FORM.items() if name in question and not is_right(question[name])]
     wrong += sorted(question.keys() - _FORM.keys())
     if question.get("about") != "traces" or wrong:
@@ -52,14 +52,14 @@ _FORM: Mapping[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """Describes open traces."""
+    """Describes open traces and the progress of patterns in them."""
 
     declaration: StreamDeclaration
     patterns: Mapping[str, RunningPattern]
     rules: Mapping[int, Rules]
 
     def of(self, open_cases: OpenCases, newest_us: int | None) -> Json:
-        """The answer as plain JSON."""
+        """The answer about open traces as plain JSON."""
         by_state: dict[tuple[int, MonitorState], Json] = {}
         reasons: dict[tuple[str, int, MonitorState], str | None] = {}
         return {

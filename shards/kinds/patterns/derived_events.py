@@ -1,7 +1,6 @@
-"""Matches of patterns with INTO as events of derived streams, by columns; their corrections as retractions.
+"""Matches of patterns with INTO as events of derived streams, by columns; corrections of these matches as retractions.
 
-Events leave in the order in which their matches were decided, event by event; this does not depend on how the log is
-cut.
+Events are ordered by the event that decided their match; batch boundaries do not change this order.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class _LaneEvents:
         intos: For each pattern, the stream of its events, their type, and whether they have keys of their own.
         keys: Keys of the events whose patterns have KEY; None: the value is not a key, or the event has the key of its
             trace.
-        places: int64 (found, 2): the index of the event in the batch that decided it, and 1; for a decision by time the
-            index of the next event, and 0.
+        places: int64 (events, 2): (i, 1) if the match was decided by event i of the batch; (i, 0) if it was decided by
+            time, before event i.
     """
 
     patterns: Sequence[RunningPattern]
@@ -75,7 +74,7 @@ class _LaneEvents:
 class DerivedEvents:
     """The events that patterns of one place derive from a batch, or as time passes.
 
-    ``newest_us``: how far time had come before; None before the first event.
+    ``newest_us``: the event time reached before the batch; None before the first event.
     """
 
     def __init__(self, lanes: Sequence[LaneOutput], batch: EventBatch, stream: str, newest_us: int | None) -> None:
@@ -88,7 +87,7 @@ class DerivedEvents:
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[ResultRows]:
-        """A result row for each event; then the events with keys of their own, for the log."""
+        """A result row for each derived event, then a copy of the events with keys of their own for the log."""
         if self._all is not None:
             yield from self._all.rows(self._stream)
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
@@ -169,7 +168,7 @@ class DerivedEvents:
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Where results were decided: at an event, or as time passed, which is before the first event of that time."""
+        """Where each result was decided: at its event; or, if time decided, before the first event of that time."""
         places = lane.places_of(rows)
         by_time = is_due | (places == _NO_PLACE)
         return np.column_stack([np.where(by_time, np.searchsorted(self._passed_us, times_us), places), ~by_time])
@@ -177,9 +176,10 @@ class DerivedEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
-    """All events in their order, and those that are not valid; the members are as in ``_LaneEvents``.
+    """Derived events of all per-key matchers in order, valid or not; the members are as in ``_LaneEvents``.
 
     Attributes:
+        is_good: Whether key and time of each event are valid.
         arrivals: For each event, the number of the event that decided it, 0 if time did; None: unknown.
     """
 
@@ -201,7 +201,7 @@ class _Events:
     ) -> _Events:
         """Join the events of all per-key matchers.
 
-        ``passed_us``: how far time has come at each event of the batch.
+        ``passed_us``: the event time reached at each event of the batch.
         """
         firsts = np.cumsum([0, *(len(part.patterns) for part in parts)])
         patterns = [pattern for part in parts for pattern in part.patterns]
@@ -353,7 +353,7 @@ class QuietAlerts(DerivedEvents):
         super().__init__(*arguments)
 
     def rows(self) -> Iterator[ResultRows]:
-        """The alerts that go to the places of their groups."""
+        """The re-keyed alerts, for the log, which brings them to the places of their groups."""
         if self._all is not None:
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))
 
@@ -399,7 +399,7 @@ class QuietAlerts(DerivedEvents):
 
 
 def passed_us(batch: EventBatch, newest_us: int | None) -> NDArray[np.int64]:
-    """How far time has come at each event of a batch, ``newest_us`` before it."""
+    """The event time reached at each event of a batch; ``newest_us``: the time reached before the batch."""
     passed = np.maximum.accumulate(batch.time_us) if len(batch) else batch.time_us
     return passed if newest_us is None else np.maximum(passed, newest_us)
 
@@ -433,7 +433,7 @@ def _keys(
 
 @lru_cache(maxsize=256)
 def _type_names(names: tuple[str, ...]) -> pa.Array:
-    """Types of events, then those of their retractions."""
+    """The types of derived events, followed by the types of their retractions."""
     return texts_of([*names, *(f"{name}{RETRACTED}" for name in names)])
 
 
@@ -448,7 +448,7 @@ def _order(
     pattern: NDArray[np.intp],
     ids: pa.Array,
 ) -> NDArray[np.intp]:
-    """The order by place and time, then by pattern and id, needed when one event completes several matches."""
+    """The order of derived events by place and time; if one event decides several matches, then by pattern and id."""
     order = np.lexsort((times_us, places[:, 1], places[:, 0]))
     places_and_times = np.column_stack([places, times_us])[order]
     if not np.any(np.all(places_and_times[1:] == places_and_times[:-1], axis=1)):

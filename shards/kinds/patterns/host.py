@@ -45,10 +45,10 @@ class PatternOutput(Output):
     """Output of the matcher, with the data needed to describe it.
 
     Attributes:
-        alerts: The output without matches that become events or alerts decided elsewhere; None: no match does.
-        quiet: The alerts that go to the places of their groups.
+        alerts: The output without matches that become events or quiet alerts; None: there are no such matches.
+        quiet: Alerts of patterns with ``suppress``, ``incident`` or ``resolves``, for the places of their groups.
         batch: The events; empty if only time has passed.
-        newest_us: How far time had come before.
+        newest_us: The event time reached before the batch.
     """
 
     found: MatchOutput
@@ -76,13 +76,13 @@ class PatternOutput(Output):
 class PatternHost(Host):
     """Patterns at one place.
 
-    The matcher is created with the first event, pattern or constraint: a place without them takes next to no memory,
-    and time passes there by one assignment.
+    The matcher is created with the first event, pattern or constraint: without a matcher, a place takes next to no
+    memory, and passing time there is one assignment.
 
     Args:
         matcher: The state of the traces; None: not yet created.
         versions: Constraints by version: the newest, and the versions that open traces follow.
-        newest_us: How far time has come while there is no matcher.
+        newest_us: The event time reached while there is no matcher.
         suppressions: The JSON form of each ``Suppression``, by pattern.
     """
 
@@ -140,7 +140,7 @@ class PatternHost(Host):
 
     @property
     def traces(self) -> Traces:
-        """All traces of the stream, as each has a host of patterns."""
+        """All traces since the declaration of the stream: from then on, every stream has a host of patterns."""
         return Traces(self.followed, self.open_keys)
 
     @property
@@ -193,11 +193,10 @@ class PatternHost(Host):
         self._opened().set_end_events(more.union(self._declaration.end_events))
 
     def follow(self, record: ConstraintsOn) -> None:
-        """Let traces that begin later follow constraints; refused if older than the newest, or another document.
+        """Let traces that begin later follow constraints; refused if the version is too old, or has another document.
 
-        A trace ends with an end event of the stream's declaration, and later also with an end event of
-        constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
-        open.
+        A trace ends with an end event of the stream's declaration, and from now on also with one of constraints that
+        have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays open.
         """
         known_version = self._versions.get(record.version)
         if record.version < (newest := max(self._versions, default=0)):  # retained only while traces follow them
@@ -244,7 +243,7 @@ class PatternHost(Host):
             self._opened().keep(is_kept, has_counts=has_counts)
 
     def measures(self) -> Mapping[str, int]:
-        """``nfa.MatcherStats``, counted again if something has happened since the last call."""
+        """The counts of ``nfa.MatcherStats``; they are cached until the state of the matcher changes."""
         if self._measured is None:
             stats = self._opened().stats
             self._measured = {name: getattr(stats, name) for name in _NOTHING_MEASURED}
@@ -264,7 +263,7 @@ class PatternHost(Host):
         return self._opened().open_cases(query)
 
     def dump(self) -> SavedHost:
-        """The matcher and the constraints in use; without a matcher only how far time has come."""
+        """The saved matcher and the constraints in use; without a matcher, only the event time reached."""
         if self._matcher is None:
             return SavedHost(head={"constraints": [], "newest_us": self._newest_us}, sections={})
         in_use = self._opened().guard_versions_in_use
@@ -323,7 +322,10 @@ class PatternHost(Host):
 def _parted(
     match_output: MatchOutput, quiet: Mapping[str, Suppression]
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
-    """Matches to report, derived events, and alerts for the places of their groups; each has the corrections."""
+    """The output of the matcher in three parts: alerts, matches that become events, and alerts for groups' places.
+
+    Each part has the corrections.
+    """
     alerts: list[LaneOutput] = []
     derived: list[LaneOutput] = []
     grouped: list[LaneOutput] = []
@@ -345,7 +347,7 @@ def _parted(
 def pattern_host(
     declaration: StreamDeclaration, route: str, saved: SavedHost | None, *, follows_all: bool | None = None
 ) -> PatternHost:
-    """A host without patterns, or a saved host; traces of a further key have no end and no constraints."""
+    """A new host without patterns, or the saved one; traces of a further key have no end events and no constraints."""
     if saved is not None:
         return PatternHost.load(declaration, route, saved)
     if not route and follows_all is None:

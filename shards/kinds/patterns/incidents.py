@@ -28,7 +28,7 @@ class Incident:
     """An open incident.
 
     Attributes:
-        id: The same in all its changes.
+        id: The id that all changes of the incident have.
         last_alert: The id, ``key`` and ``why`` of the last alert that was not suppressed.
     """
 
@@ -45,9 +45,10 @@ class Incident:
 
 
 class Incidents:
-    """The open incidents of a pattern, by group; a change is made once, and depends on the events of the place only.
+    """The open incidents of a pattern, by group.
 
-    ``by``: the names of the values that a group, a JSON list, consists of.
+    Each change is reported once, and depends on the events of the place only. ``by``: the names of the values that form
+    a group, which is a JSON list.
     """
 
     def __init__(self, stream: str, definition: Definition, by: Sequence[str], closes_after_us: int) -> None:
@@ -71,7 +72,7 @@ class Incidents:
     def add(
         self, group: str, time_us: int, alert: Mapping[str, Any], key_hash: int, *, is_suppressed: bool
     ) -> Iterator[Change]:
-        """Add an alert to the incident of its group; a suppressed one is only counted."""
+        """Add an alert to its group's incident, which the first alert opens; a suppressed alert is only counted."""
         at_us = max(time_us, self._now_us)
         yield from self._overdue(group, at_us)
         last_alert = {name: alert[name] for name in ("id", "key", "why")}
@@ -102,7 +103,7 @@ class Incidents:
         yield from self._close(group, at_us, {"how": "pattern", "pattern": alert["pattern"], "alert": alert["id"]})
 
     def act(self, group: str, action: str, request: Mapping[str, Any]) -> Iterator[Change]:
-        """Acknowledge or close the incident that a person names, unless that was done before."""
+        """Acknowledge or close the open incident that a person names; without effect if it is already done."""
         incident = self._open.get(group)
         if incident is None or incident.id != request["incident"]:
             return
@@ -114,7 +115,7 @@ class Incidents:
             yield self._change(UPDATED, group, incident, at_us)
 
     def pass_time(self, now_us: int | None) -> Iterator[Change]:
-        """Close the incidents that had no alert for long enough; None: all time passes."""
+        """Close the incidents that had no alert for ``close_after``; ``now_us`` None: close all, as all time passes."""
         if now_us is not None:
             self._now_us = max(self._now_us, now_us)
         while self._open:
@@ -133,17 +134,17 @@ class Incidents:
         return [incident.key_hash for incident in self._open.values()]
 
     def keep(self, stays: list[bool]) -> None:
-        """Drop groups; ``stays`` is in the order of ``key_hashes``."""
+        """Drop the groups whose flag in ``stays`` is false; the flags are in the order of ``key_hashes``."""
         self._open = {
             group: incident for (group, incident), stay in zip(self._open.items(), stays, strict=True) if stay
         }
 
     def to_json(self) -> list[Any]:
-        """As plain JSON."""
+        """The open incidents as plain JSON."""
         return [self._now_us, [[group, asdict(incident)] for group, incident in self._open.items()]]
 
     def load(self, value: list[Any]) -> None:
-        """Read the JSON form of ``to_json``."""
+        """Read open incidents from the JSON form of ``to_json``."""
         self._now_us, groups = value
         self._open = {group: Incident(**members) for group, members in groups}
 
@@ -151,7 +152,7 @@ class Incidents:
         return incident.last_us + self._closes_after_us
 
     def _overdue(self, group: str, now_us: int) -> Iterator[Change]:
-        """Close the incident of a group if it is over at a time."""
+        """Close the incident of a group if it had no alert for ``close_after`` until ``now_us``."""
         incident = self._open.get(group)
         if incident is not None and self._ends_us(incident) <= now_us:
             yield from self._close(group, self._ends_us(incident), {"how": "time"})

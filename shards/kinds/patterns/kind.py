@@ -26,7 +26,7 @@ _LOOKUP = re.compile(r"\b(lookup|table|in_table|row)\b|business", re.IGNORECASE)
 
 
 def _quiet(description: str, needed: str, meaning: str) -> Mapping[str, Any]:
-    """The schema of a member that says what happens to the alerts of a group."""
+    """The schema of ``suppress``, ``incident`` or ``resolves``, which say what happens to the alerts of a group."""
     by = "Columns of RETURN, or the key, whose values form the group; none: one group."
     return {
         "description": description,
@@ -71,8 +71,8 @@ class PatternKind(DocumentKind):
     """Patterns; every stream has a host for them, because its constraints follow traces from the first event.
 
     Attributes:
-        follows_all: Whether traces without bound events are followed, which constraints need; None: only by the
-            correlation key.
+        follows_all: Whether traces without bound events are followed, as constraints need; None: only traces of the
+            correlation key are.
         derives: Whether INTO feeds derived streams; otherwise it has no effect.
     """
 
@@ -101,7 +101,7 @@ class PatternKind(DocumentKind):
             )
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The members as the service's answers contain them: with the names that form the groups."""
+        """The members of a document as the service's answers contain them: with default names of the groups."""
         rules = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
         default_by = rules.get("suppress", {}).get("by", [])
         return {

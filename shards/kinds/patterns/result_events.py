@@ -1,6 +1,7 @@
 """Timeouts, early terminations and deviations as events, for derived streams.
 
-Their order is that of matches with INTO: by the event that decided a result, or as time passed, then by time and id.
+They are ordered like matches with INTO: by the event, or the passing of time, that decided a result, then by time and
+id.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def result_events(
 ) -> EventBatch | None:
     """The results of one kind as events of a type; None: there are none.
 
-    ``name``: one of ``AS_EVENTS``. ``passed_us``: how far time has come at each event of the batch.
+    ``name``: one of ``AS_EVENTS``. ``passed_us``: the event time reached at each event of the batch.
     """
     rows = []
     for lane in output.lanes:
@@ -45,7 +46,7 @@ def result_events(
 def _of_lane(
     name: str, lane: LaneOutput, results_of: PatternResults
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Iterable[Mapping[str, Any]]]:
-    """Indices of the events that decided results (-1: time did), times, and bodies with attributes of the events."""
+    """For each result: the index of the event that decided it (-1: time did), the time, and a body with event data."""
     lane_output = MatchOutput((lane,))
     if name == TIMEOUT.plural:
         times_us = lane.timeouts.detected_us

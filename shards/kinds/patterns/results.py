@@ -61,7 +61,7 @@ class PatternResults:
     steps: dict[RunningPattern, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, output: MatchOutput, origin: Origin, events: DerivedEvents | None = None) -> Iterator[Result]:
-        """All results of some events, or of passing time."""
+        """All results of a batch, or of passing time."""
         for lane in output.lanes:
             yield from self.alerts(lane)
         if events is not None:
@@ -72,7 +72,7 @@ class PatternResults:
         yield from self._routed(self._others(output, origin))
 
     def timeouts(self, output: MatchOutput) -> Iterator[Single]:
-        """The partial matches that WITHIN ended."""
+        """The timeouts: partial matches that could still have continued when WITHIN had passed."""
         return self._routed(map(self._timeout, output.timeouts()))
 
     def alerts(self, lane: LaneOutput) -> Iterator[Result]:
@@ -84,7 +84,7 @@ class PatternResults:
             yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in matches)
 
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
-        """The early terminations; with ``newest``, only this many of the last ones per per-key matcher."""
+        """The early terminations; ``newest``: emit at most this many of the last ones of each per-key matcher."""
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
                 columns = lane.columns_of_endings(newest)
@@ -106,11 +106,11 @@ class PatternResults:
         return map(self._deviation, output.deviations())
 
     def corrections(self, output: MatchOutput) -> Iterator[Single]:
-        """All retracted matches."""
+        """The corrections of all retracted matches."""
         return map(self._correction, output.corrections())
 
     def _others(self, output: MatchOutput, origin: Origin) -> Iterator[Single]:
-        """Counted early terminations, deviations, corrections, losses and suspensions."""
+        """The other results: counted early terminations, deviations, corrections, losses and suspensions."""
         if origin.newest is not None:
             yield from self._counted(output.older_endings(origin.newest), origin)
         yield from map(self._deviation, output.deviations())
@@ -181,7 +181,7 @@ class PatternResults:
         return TIMEOUT, identity, body
 
     def _counted(self, kinds: Iterable[tuple[Ending, int]], origin: Origin) -> Iterator[Single]:
-        """Counts of early terminations by pattern and reason; the first one in a count determines its id."""
+        """Counts of early terminations by pattern and reason; each count has an id made from its first termination."""
         counts: dict[bytes, dict[str, Any]] = {}
         for ending, count in kinds:
             members = {"pattern": ending.pattern, "version": ending.version, **self._reason(ending)}
@@ -220,7 +220,7 @@ class PatternResults:
         return DEVIATION, identity, body
 
     def _losses(self, overflow: Overflow) -> Iterator[ShardError]:
-        """The losses of an overflow as errors: an alert that is not emitted must be reported."""
+        """The losses of an overflow as errors, because every alert that is not emitted must be reported."""
         pattern, budget = self._query(overflow).pattern, self._budget(overflow)
         what = f"the pattern {overflow.pattern!r} (version {overflow.version}) {_place_of(overflow)}"
         advice = "conditions or a window in the pattern make them fewer"
@@ -379,7 +379,7 @@ def ending_of(stream: str, ending: Ending, reason: Mapping[str, Any]) -> tuple[s
 
 
 def _why(steps: Mapping[str, str], bindings: Mapping[str, tuple[str, ...]]) -> str:
-    """The bound events, each with its step."""
+    """The explanation of a match: the ids of its bound events, each with its step in words."""
     return "; ".join(
         f"{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {steps[alias]}" for alias, ids in bindings.items()
     )

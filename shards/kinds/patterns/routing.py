@@ -12,10 +12,10 @@ from streams import StreamDeclaration, key_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedPattern:
-    """A pattern on a stream; ``routed`` makes it.
+    """A pattern on a stream, with the key by which it is matched; made by ``routed``.
 
     Attributes:
-        route: Name of the further key by which it is matched; empty: the correlation key.
+        route: Name of the further key by which the pattern is matched; empty: the correlation key.
         finer: The pattern's finer keys: further attributes on which the events of a match agree.
     """
 
@@ -27,16 +27,15 @@ class RoutedPattern:
 
     @property
     def has_whole_traces(self) -> bool:
-        """Whether it reads whole traces of the correlation key, to which constraints apply."""
+        """Whether the pattern reads whole traces of the correlation key; only to these, constraints apply."""
         return not self.route and not self.finer
 
 
 def route_of(pattern: Pattern, declaration: StreamDeclaration) -> str:
     """Name of the further key by which a pattern is matched; empty: the correlation key.
 
-    Without ``WHERE [..]``, or if it contains the correlation key, the pattern is matched by the correlation key.
-    Otherwise the first further key in it decides. If it contains no declared key, ``KeyMismatch`` lists what may be
-    named.
+    A pattern is matched by the correlation key if its ``WHERE [..]`` contains this key or is missing. Otherwise the
+    first further key in ``WHERE [..]`` decides. If no declared key is in it, ``KeyMismatch`` lists the possible keys.
     """
     if has_key(pattern, declaration.key_paths):
         return ""
@@ -78,6 +77,6 @@ def _declared(declaration: StreamDeclaration) -> str:
 
 
 def _name_of(route: str, declaration: StreamDeclaration) -> str:
-    """The name of a further key in patterns: the path, or the key's declared name if there are several paths."""
+    """The name of a further key as patterns write it: the path, or the declared name if there are several paths."""
     path = declaration.attribute_of(route)
     return route if isinstance(path, Mapping) else ".".join(path)

@@ -1,8 +1,8 @@
 """Constraint documents, compiled for the matcher and the explanations; each is read once per process.
 
 Reading some hundred constraints and checking pattern states against them takes longer than matching a small batch, and
-the answers depend only on the document and on the order of ties. So shards of one process, and states that are loaded
-repeatedly, share them.
+the result depends only on the document and on the order of ties. So shards of one process, and states that are loaded
+repeatedly, share the compiled documents.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Rules:
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Types that end a trace because the set has ``reopen: new_transaction``."""
+        """Event types that end a trace because the constraint set has ``reopen: new_transaction``."""
         return self._constraint_set.trace_ends
 
     def explain(self, query: Query, ending: Ending) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ class Rules:
         return self._deviations[question]
 
     def following(self, state: MonitorState, declared: Collection[str]) -> tuple[list[str], list[str]]:
-        """Event types that may come next and types that must not, in a trace without deviation, by type alone.
+        """Event types that may come next, and types that must not, in a trace without deviation, by type only.
 
         ``declared``: types of the stream; the types of the constraints are added. At most 50 types are examined.
         """
@@ -92,12 +92,15 @@ class Rules:
         return may, [name for name in types if name not in may]
 
     def is_complete(self, state: MonitorState, may: Collection[str]) -> bool:
-        """Whether a trace with these possible next types was completed by an end event or by the workflow."""
+        """Whether an end event or the end of the workflow has completed a trace.
+
+        ``may``: the event types that may come next, from ``following``.
+        """
         is_closed = self._constraint_set.process is not None
         return not may and (is_closed or self.monitor.step(state, EventClass(type=OTHER)) is None)
 
     def why_over(self, query: Query, view: GuardView, state: MonitorState) -> str | None:
-        """Why a pattern without bound events can no longer match, or None if unknown."""
+        """Why a pattern that has bound no event of a trace can no longer match there, or None if unknown."""
         from constraints import explain_ending  # noqa: PLC0415
 
         event = EventClass(type=OTHER)
@@ -110,7 +113,7 @@ class Rules:
         return None
 
     def _explain(self, question: _Question) -> Explanation:
-        """Explain an early termination by its event, or from the start of the trace if it was found only later."""
+        """Explain an early termination by its event, or if that fails, by all events since the start of the trace."""
         from constraints import explain_ending  # noqa: PLC0415
 
         parts = (self._constraint_set, question.query, question.state)
@@ -121,7 +124,7 @@ class Rules:
 
 
 def _named(event: EventClass, event_type: str) -> EventClass:
-    """The class of an event with the event's own type; the matcher shares one class among types that no rule names."""
+    """The class of an event with its real type; the matcher uses one class for all types that no rule names."""
     return event if event.type == event_type else replace(event, type=event_type)
 
 

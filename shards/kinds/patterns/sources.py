@@ -1,4 +1,4 @@
-"""The part and the inner stream of a pattern with ``suppress`` or ``incident``."""
+"""The part of a pattern with ``suppress`` or ``incident``, and the inner stream of its alerts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def alerts_stream(pattern: str) -> str:
 
 
 def fed_stream(pattern: str, suppression: Mapping[str, Any]) -> str:
-    """The inner stream to which the alerts of a pattern go."""
+    """The inner stream to which the alerts of a pattern go: its own, or that of the pattern that it resolves."""
     return alerts_stream(suppression.get("resolves") or pattern)
 
 

@@ -45,7 +45,7 @@ class SuppressingOperator(Operator):
         return Incidents(self.definition.body["stream"], self.definition, suppression.by, suppression.closes_after_us)
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Continue the open incidents in another version with the same groups; otherwise they are closed."""
+        """Continue as another version with the open incidents if its groups are the same; otherwise close them."""
         incidents = self._incidents
         if incidents is None:
             return None
@@ -60,7 +60,7 @@ class SuppressingOperator(Operator):
         return closed
 
     def process(self, batch: EventBatch) -> Output:
-        """Decide about alerts, and take in what closes or acknowledges incidents."""
+        """Decide which alerts of a batch are suppressed; open, join, acknowledge and close incidents."""
         batch = batch.take(np.flatnonzero(~batch.is_ended))
         types = [batch.type_names[code] for code in batch.type_codes.tolist()]
         ids, bodies, keys = (batch.columns.column(name).to_pylist() for name in ("id", "data", "key"))

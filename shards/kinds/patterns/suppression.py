@@ -1,7 +1,8 @@
 """Suppression of alerts: the members of a pattern's document, the groups of its alerts, and the last alert of each.
 
 The alerts of a pattern with ``suppress`` or ``incident`` go to an inner stream, where an operator of the kind
-``suppression`` decides about them (ADR 72, ADR 75). Those of a pattern with ``resolves`` go there, too.
+``suppression`` decides about them (ADR 72, ADR 75). Alerts of a pattern with ``resolves`` go to the inner stream of the
+pattern whose incidents they close.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ class Suppression:
 
     @property
     def stays(self) -> bool:
-        """Whether the alerts are reported as usual, and only a copy goes to the place of their group."""
+        """Whether alerts are reported as usual, and only copies go to the place of their group (``resolves``)."""
         return bool(self.resolves)
 
     def group_of(self, alert: Mapping[str, Any]) -> str:
-        """The group of an alert as JSON text: the values of ``by``, after the key unless alerts are re-keyed."""
+        """The group of an alert as JSON text: the values of ``by``, with the key first unless alerts are re-keyed."""
         returns, key = alert["returns"], alert["key"]
         values = [_as_integer(returns.get(name, key)) for name in self.by]
         return orjson.dumps(values if self.is_rekeyed else [key, *values]).decode()
@@ -81,7 +82,7 @@ class LastAlerts:
         return len(self._last)
 
     def suppressor(self, group: str, time_us: int, identity: str, key_hash: int = 0) -> str | None:
-        """The id of the earlier alert that suppresses an alert; None: the alert passes, and suppresses later ones.
+        """The id of the earlier alert that suppresses an alert; None: the alert passes, and suppresses later alerts.
 
         ``key_hash`` is the hashed key of the alert at its place.
         """
@@ -93,7 +94,7 @@ class LastAlerts:
         return None
 
     def expire(self, now_us: int) -> None:
-        """Pass time: drop the oldest groups while their last alerts suppress no later ones."""
+        """Pass time: drop the groups whose last alerts do not suppress later ones any more."""
         self._now_us = max(self._now_us, now_us)
         while self._last and self._last[first := next(iter(self._last))][0] <= self._now_us:
             del self._last[first]
@@ -103,15 +104,15 @@ class LastAlerts:
         return [key_hash for *_, key_hash in self._last.values()]
 
     def keep(self, stays: list[bool]) -> None:
-        """Drop groups; ``stays`` is in the order of ``key_hashes``."""
+        """Drop the groups whose flag in ``stays`` is false; the flags are in the order of ``key_hashes``."""
         self._last = {name: last for (name, last), stay in zip(self._last.items(), stays, strict=True) if stay}
 
     def to_json(self) -> list[Any]:
-        """As plain JSON."""
+        """The last alerts as plain JSON."""
         return [self._now_us, [*self._last.items()]]
 
     def load(self, value: list[Any]) -> None:
-        """Read the JSON form of ``to_json``."""
+        """Read last alerts from the JSON form of ``to_json``."""
         self._now_us, groups = value
         self._last = {group: (end_us, identity, key_hash) for group, (end_us, identity, key_hash) in groups}
 
@@ -145,7 +146,7 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
 
 
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern, as plain JSON that says whether alerts are re-keyed; None: it has none."""
+    """The member ``suppress`` of a pattern as plain JSON, and whether alerts are re-keyed; None: there is none."""
     suppress = _members(_SUPPRESS, value, "for", "{by: [customer], for: 1 h}")
     if suppress is None:
         return None
@@ -155,14 +156,14 @@ def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | N
 
 
 def suppressed_only(suppression: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The suppression without incidents, for backtests and dry runs; None: no alert is suppressed."""
+    """The rules of suppression without incidents, for backtests and dry runs; None: no alert is suppressed."""
     if suppression is None or "for" not in suppression:
         return None
     return {name: value for name, value in suppression.items() if name != INCIDENT}
 
 
 def _members(field: str, value: object, needed: str, example: str) -> Mapping[str, Any] | None:
-    """A member of the form ``{by, NEEDED}``; None: the pattern does not have it."""
+    """A member of a pattern's document, of the form ``{by, NEEDED}``; None: the document does not have it."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or needed not in value:
@@ -209,7 +210,7 @@ def _key_names(routed: RoutedPattern) -> list[str]:
 
 
 def _is_key(column: Expression, routed: RoutedPattern) -> bool:
-    """Whether a column of RETURN is just the key, so that alerts with equal values have equal keys."""
+    """Whether a column of RETURN is exactly the key, so that alerts with equal values in it have equal keys."""
     declaration, route = routed.declaration, routed.route
     if isinstance(column, Call):
         return column.name == "key" and not route

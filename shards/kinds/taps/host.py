@@ -30,7 +30,7 @@ class Tap(Operator):
         """No effect: a tap has no state."""
 
     def dump(self) -> SavedHost:
-        """No state."""
+        """An empty state: a tap has nothing to save."""
         return SavedHost(head={}, sections={})
 
     def load(self, saved: SavedHost) -> None:

@@ -35,7 +35,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class TapKind(DocumentKind):
-    """The kind of taps: the results of one kind of a stream become events of the derived stream with the tap's name."""
+    """The kind of taps: each turns a stream's results of one kind into events of the derived stream with its name."""
 
     name: ClassVar[str] = "tap"
     plural: ClassVar[str] = "taps"
