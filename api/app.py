@@ -139,7 +139,7 @@ def create_app(
 
 
 def create_worker(settings: Settings) -> FastAPI:
-    """Create the application of a worker process; the sending process has authenticated the requests."""
+    """Create the application of a worker process; it gets requests that the sending process has authenticated."""
     return _application(settings.model_copy(update={"tracing": TracingSettings()}), SystemClock())
 
 
@@ -221,7 +221,7 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def _telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """FastAPI's telemetry: only spans of requests that send events; none without a provider."""
+    """Settings of FastAPI's telemetry: only spans, only of requests that send events, and none without a provider."""
     return {
         "tracing": tracer_provider is not None,
         "tracer_provider": tracer_provider,

@@ -134,7 +134,7 @@ def _describe_outcomes(document: dict[str, Any]) -> None:
 
 
 def _webhooks(document: dict[str, Any]) -> dict[str, Any]:
-    """The messages to webhooks by kind, each in the form of the kind's list."""
+    """Describe the messages to webhooks: for each kind of result, the form of one item in the kind's list."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     messages = {}
     for kind in RESULT_KINDS.values():
@@ -163,7 +163,7 @@ def _header(name: str) -> dict[str, Any]:
 
 
 def _describe_headers(verb: str, operation: dict[str, Any]) -> None:
-    """Add the headers that middleware sets, and the answer 304."""
+    """Add the headers that middleware sets to an operation's answers, and the answer 304 to GETs of JSON."""
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     for status, answer in list(operation["responses"].items()):
         header_names = ["X-Request-Id", "RateLimit", "RateLimit-Policy", "Cache-Control"]

@@ -71,7 +71,7 @@ class ForeignPage(ApiError, code="foreign-page"):
 
 
 class RateLimited(ApiError, code="rate-limited", is_retryable=True):
-    """Too many requests, or too many wrong keys; the detail ``retry_after_s`` gives the pause to make."""
+    """Too many requests, or too many wrong keys; the detail ``retry_after_s`` is the time to wait, in seconds."""
 
 
 class BodyTooLarge(ApiError, code="body-too-large"):
@@ -247,7 +247,7 @@ def _document(
 
 
 def _instance() -> dict[str, str]:
-    """The member ``instance``, which names the request by the id that the answer and the log have."""
+    """The member ``instance`` of a problem document: the request id, as in the answer's headers and the log."""
     request_id = structlog.contextvars.get_contextvars().get("request_id")
     return {"instance": f"urn:forestall:request:{request_id}"} if request_id else {}
 

@@ -70,7 +70,7 @@ class Exchange:
 
 
 def _has_left(error: Exception) -> bool:
-    """Whether an error means that the client has left an endless answer."""
+    """Whether an error means that the client has disconnected from a streamed answer."""
     if isinstance(error, ExceptionGroup):
         return all(_has_left(cause) for cause in error.exceptions)
     return isinstance(error, anyio.BrokenResourceError)

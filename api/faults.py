@@ -23,10 +23,10 @@ class Fault:
 
 
 def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
-    """Convert a model's validation errors to faults, each once; alternatives of one value become one fault.
+    """Convert a model's validation errors to faults, without duplicates; errors about one value become one fault.
 
-    ``body`` is the value that was read. Parts of a place that are not in the body are names of models, and are left
-    out.
+    ``body`` is the parsed body. An error's location may contain names of models, which are not in the body and are left
+    out. If an error lies inside a value, errors that only name the expected form of the value itself are dropped.
     """
     placed = [(tuple(_place(fault, body)), str(fault["msg"])) for fault in faults[:MOST_FAULTS]]
     by_place: dict[tuple[str, ...], list[str]] = {}
@@ -41,7 +41,7 @@ def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
 
 
 def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
-    """The parts of a place that are in the request, and the name of a missing member."""
+    """The place of a validation error: the parts that exist in the request, and the name of a missing member."""
     source, *parts = fault["loc"]
     yield str(source)
     if source != "body":
@@ -74,7 +74,7 @@ def _plain(message: str) -> str:
 
 
 def _joined(messages: Sequence[str]) -> str:
-    """Join the messages about one value; messages that name an expected form become one."""
+    """Join the messages about one value into one message; expected forms are joined by "or"."""
     should_be = [message.removeprefix(_SHOULD_BE) for message in messages if message.startswith(_SHOULD_BE)]
     others = [message for message in messages if not message.startswith(_SHOULD_BE)]
     expectations = [_SHOULD_BE + ", or ".join(dict.fromkeys(should_be))] if should_be else []

@@ -18,10 +18,11 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits: closes a connection whose request head takes too long or is too long.
 
-    The timeout of a head begins with its first byte, or with the connection, and does not end a previous request. The
-    parser itself limits neither a head nor what surrounds the parts of a body (RFC 9112, section 7.1), and adds trailer
-    fields to the head's fields. An offer to upgrade to another protocol is ignored (RFC 9110, section 7.8), and the
-    request's body is read as usual.
+    The timeout of a head begins with its first byte, or with the connection if no byte comes; a previous request that
+    is still being answered is not interrupted. The parser itself does not limit the length of a head, or of chunk
+    extensions and trailers in a body (RFC 9112, section 7.1); this class does, and it drops the trailer fields that the
+    parser would add to the head's fields. An offer to upgrade to another protocol is ignored (RFC 9110, section 7.8),
+    and the request's body is read as usual.
     """
 
     head_timeout_s: ClassVar[float] = 30.0

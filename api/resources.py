@@ -18,7 +18,7 @@ from api.requests.bodies import replayed
 
 
 class Operations:
-    """Calls the operation of a request; the framework handles other requests, and traced ones.
+    """Finds and calls the operation of a request; the framework handles requests without operation, and traced ones.
 
     The framework would compare a request with every operation twice, which takes a tenth of a small request's CPU time.
     It prepares all operations at the first request; here each is prepared at the first request for its resource.

@@ -78,7 +78,7 @@ def add_start_page(app: FastAPI) -> None:
 
 
 def _service_state(services: Services) -> tuple[Sequence[str], str]:
-    """The missing parts, and the streams as HTML, which are shown only if no key is required."""
+    """The missing parts, and the streams as HTML; streams are shown only if no key is required."""
     missing = missing_parts(services.stores, services.settings, services.clock)
     try:
         return missing, "" if services.ring.is_demanded() else _streams(services)

@@ -1,4 +1,4 @@
-"""Entity tags of answers (RFC 9110): each covers the whole body; 304 to a client that has the body already.
+"""Entity tags of answers (RFC 9110): a tag covers the whole body; a client that has the body already gets a 304.
 
 A resource's tag begins with the tag of its declaration, which conditional changes compare. A digest of the body
 follows, as the body contains more than the declaration, such as the readers of a stream.
@@ -45,7 +45,7 @@ class Validators:
 
 
 def declared_tag(tag: str) -> str:
-    """The part of a tag that conditional changes compare."""
+    """The part of an entity tag that covers the declaration; conditional changes compare it."""
     return _OF_BODY.sub("", tag)
 
 

@@ -89,7 +89,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Annotation of a member that is read from another attribute, or from a part of the record: ``stats.dead``."""
+    """Annotation: the attribute of the record, or the path such as ``stats.dead``, from which a member is read."""
 
     path: str
 
@@ -101,16 +101,16 @@ class WireModel(BaseModel):
 
     @classmethod
     def from_domain(cls, record: Any, /) -> Self:
-        """The wire form of a record; also used if the record is a member of another record."""
+        """The wire form of a record; also converts records that are members of another record."""
         return cls.copying(record)
 
     @classmethod
     def copying(cls, record: object, **members: Any) -> Self:
         """The wire form of a record, an object or a mapping; ``members`` take precedence over its attributes.
 
-        An attribute has the member's name, or the name that ``From`` gives. Attributes of times and durations end with
-        their unit: ``applied_at`` and ``time`` are read from ``applied_us`` and ``time_us``, ``spent_s`` from
-        ``spent_ms``.
+        A member is read from the attribute with its name, or with the name that ``From`` gives. Attributes of times and
+        durations end with their unit: ``applied_at`` is read from ``applied_us``, ``time`` from ``time_us``, and
+        ``spent_s`` from ``spent_ms``.
         """
         for name, paths in _paths(cls).items():
             if name not in members and (member := _read(record, name, paths)) is not _MISSING:
@@ -120,7 +120,10 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Name the declared members in the message about an undeclared member; refuse values of another JSON type."""
+        """Validate a JSON value, or convert a record: errors about undeclared members name the declared ones.
+
+        Members that were given as another JSON type are refused.
+        """
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)
         try:
@@ -137,8 +140,8 @@ class WireModel(BaseModel):
 class ChangesModel(WireModel):
     """Changes of a resource (JSON merge patch): omitted members stay, null resets a member to its default.
 
-    ``created``: the models of new resources, which have these defaults; ``defaults``: defaults of members that only
-    changes have. Members without a default cannot be null.
+    ``created``: the models of new resources, which contain the defaults; ``defaults``: the defaults of other members.
+    Members without a default cannot be null.
     """
 
     created: ClassVar[tuple[type[BaseModel], ...]] = ()

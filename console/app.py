@@ -52,7 +52,7 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
 
 
 def _endpoint(view: View) -> Any:
-    """The endpoint of a view: only logged-in browsers get it, and each failure gets a page."""
+    """The endpoint of a view: browsers without a session are sent to the login, and failures get an error page."""
 
     async def show(request: Request) -> Response:
         session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))

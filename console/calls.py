@@ -38,18 +38,18 @@ class Api:
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path; returns JSON, possibly of an equal call in the last ``age_s`` seconds. Drops empty parameters."""
+        """GET a path, without empty parameters; returns JSON, possibly that of an equal call up to ``age_s`` ago."""
         query = _query_of(parameters)
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
-        """POST a question, which changes nothing; returns JSON."""
+        """POST a question, which changes nothing; returns JSON, possibly that of an equal call up to ``age_s`` ago."""
         call = (path, orjson.dumps(question))
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 
     async def shared(self, name: Hashable, age_s: float, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of ``ask``, or the result with the same name of the last ``age_s`` seconds."""
+        """The result of ``ask``, or an earlier result under the same ``name`` that is at most ``age_s`` seconds old."""
         if not age_s:
             return await ask()
         asked_at, answer = self._kept.get(name, (0.0, None))

@@ -55,7 +55,7 @@ def histogram(times: Iterable[str], noun: str) -> Histogram | None:
 
 
 def hourly(counts: Mapping[int, int], noun: str, newest: int) -> Histogram | None:
-    """The 48 hours up to the hour ``newest``, from counts by hours since 1970; None without results."""
+    """The histogram of the 48 hours up to ``newest``, from counts by hour (hours since 1970); None without results."""
     first = newest - _MOST_BARS + 1
     shown_counts = {hour: count for hour, count in counts.items() if hour >= first}
     return _drawn(shown_counts, _HOUR_S, noun, first, newest) if shown_counts else None

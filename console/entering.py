@@ -69,7 +69,7 @@ async def _log_out(request: Request) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """A path of this console; ``/`` for any other text."""
+    """The path if it is one of this console; ``/`` for any other text."""
     parts = urlsplit(path)
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.netloc and not parts.scheme
     return path if is_own else "/"

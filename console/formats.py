@@ -97,7 +97,7 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
 
 
 def early(summary: Mapping[str, Any] | None) -> int:
-    """The early terminations of a summary, without partial matches that ended with their transactions."""
+    """The number of early terminations in a summary, without partial matches that ended with their transactions."""
     return 0 if summary is None else int(summary["total"] - summary["by_form"].get("end", 0))
 
 

@@ -63,7 +63,7 @@ class Page:
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path; returns JSON, possibly of an equal call in the last ``age_s`` seconds.
+        """GET a path of the API; returns JSON, which may be that of an equal call ``age_s`` seconds ago.
 
         A refresh reuses answers that other pages of the same key received since about the previous refresh, so twenty
         open pages ask the API as often as one.
@@ -73,7 +73,7 @@ class Page:
 
     @property
     def shared_s(self) -> float:
-        """The greatest age of shared answers: 0 for a click, most of the refresh period for a refresh."""
+        """The greatest age of answers that a page reuses: 0 for a click, most of the refresh period for a refresh."""
         try:
             period_s = float(self.request.headers.get("x-refresh", 0))
         except ValueError:
@@ -133,7 +133,7 @@ class Page:
         return self._unless_known(answer) if self.is_refresh and status == 200 else answer
 
     def _unless_known(self, answer: Response) -> Response:
-        """Answer a refresh; without a body if the browser already shows the same content."""
+        """Answer a refresh: 304 without a body if the browser already shows the same content."""
         tag = f'"{hashlib.blake2b(answer.body, digest_size=12).hexdigest()}"'
         if self.request.headers.get("if-none-match") == tag:
             return Response(status_code=304)
@@ -185,7 +185,7 @@ class Page:
 
 
 async def allowed(call: Awaitable[Any], otherwise: Any = None) -> Any:
-    """Await a call; ``otherwise`` if the key may not make it or the resource does not exist."""
+    """Await a call of the API; ``otherwise`` if the key may not make the call, or the resource does not exist."""
     try:
         return await call
     except ApiError as refusal:
@@ -248,12 +248,12 @@ def templates() -> Environment:
 
 
 def static(name: str) -> str:
-    """The address of a static file, which changes with the content of the files."""
+    """The address of a static file; it changes when any static file changes."""
     return f"/static/{_digest()}/{name}"
 
 
 @cache
 def _digest() -> str:
-    """The digest of all static files: scripts import each other under the same path."""
+    """A digest of all static files together, a part of each file's address, as scripts import each other by path."""
     static_files = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in static_files)).hexdigest()[:12]

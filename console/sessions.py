@@ -70,7 +70,7 @@ class Sessions:
         self._apis: dict[bytes, Api] = {}
 
     def api(self, url: str, key: str | None) -> Api:
-        """The calls with a key; sessions with the same key share them and recent answers."""
+        """The API client for a key; sessions with the same key share the client and its recent answers."""
         return self._apis.setdefault(_digest(key or ""), Api(url, key))
 
     async def release(self, api: Api) -> None:

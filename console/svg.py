@@ -36,7 +36,7 @@ class Badge:
 
 
 def inline(picture: bytes, badges: Mapping[str, Sequence[Badge]] | None = None) -> Markup:
-    """The drawing elements of an SVG, with badges at its event types; all other elements are left out."""
+    """The drawing elements of an SVG, without all other elements; event types get their badges."""
     drawn = _cleaned(fromstring(picture))
     if drawn is None or drawn.tag != "svg":
         return Markup("")

@@ -41,8 +41,8 @@ class Frame:
     """A table of events.
 
     Attributes:
-        table: Its columns.
-        back: Makes a frame of the same kind.
+        table: The events as an Arrow table.
+        back: Converts an Arrow table to a frame of the original kind.
     """
 
     table: pa.Table

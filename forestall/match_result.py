@@ -57,7 +57,7 @@ class ResultLists(ABC, Generic[FrameT]):
 
     @abstractmethod
     def _kept(self, output: str) -> FrameT:
-        """A list of results."""
+        """The list of results that has the name ``output``, as a frame; refused if the list was not kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class MatchResult(ResultLists[FrameT]):
 
     @abstractmethod
     def _frame(self, output: str) -> FrameT:
-        """A list of results."""
+        """The list of results that has the name ``output``, as a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,7 @@ def discover(
         zone: Time zone of times without one (default: UTC).
         end_events: Types that end a transaction.
         min_support: Least number of transactions that activate a constraint; below 1: their share.
-        min_confidence: Least share of those transactions that keep it.
+        min_confidence: Least share of the activating transactions that keep the constraint.
         rules: Whether rules of DECLARE, such as response, are discovered too.
 
     Raises:

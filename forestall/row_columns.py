@@ -50,7 +50,7 @@ OUTPUTS: Mapping[str, str] = MappingProxyType(
 
 
 def table_of_results(report: StreamReport, output: str, form: MatchForm) -> pa.Table:
-    """A list of a run's results as columns; ``output`` is one of ``OUTPUTS``."""
+    """A list of a run's results as an Arrow table; ``output``, the name of the list, is one of ``OUTPUTS``."""
     if output == "matches":
         return form.table(report.lanes)
     return table_of_rows(report.bodies(OUTPUTS[output]), OUTPUTS[output], form)

@@ -99,7 +99,7 @@ class RunResult(ResultLists[Any]):
 
     @cached_property
     def streams(self) -> Mapping[str, Any]:
-        """Events by derived stream: id, type, time, key, and a column for each attribute."""
+        """The events of each derived stream: id, type, time, key, and a column for each attribute."""
         return {name: self.back(_event_table(name, self.lists[_EVENTS])) for name in self.outputs}
 
     def stream(self, name: str) -> Any:
@@ -143,7 +143,7 @@ def _form(project: LocalProject) -> MatchForm:
 
 
 def _notices(project: LocalProject, inline_run: InlineRun) -> tuple[str, ...]:
-    """Notices of operators and losses of streams, each prefixed with its name."""
+    """Notices of operators and losses of streams, each prefixed with the name of the operator or stream."""
     sentences = [
         (name, sentence)
         for by_name in (project.notices, inline_run.unkeyed)

@@ -2,8 +2,8 @@
 
 Purpose: read models of processes that are drawn (BPMN), written (trees) or computed (Petri nets); derive constraints,
 end events and an automaton; simulate streams; mine constraints from past logs; check conformance; draw pictures.
-Promises: models are immutable, constraints hold on every complete trace, a result names the method by which it was
-found, a seed determines a stream, and nothing here knows who stores a model or which stream follows it.
+Promises: models are immutable; constraints hold on every complete trace; a result names the method by which it was
+found; a seed determines a stream. The package does not know who stores a model or which stream follows it.
 """
 
 from workflows.attributes import (

@@ -58,7 +58,7 @@ class IntegerAttribute(_Named):
 
 @dataclass(frozen=True, slots=True)
 class TextAttribute(_Named):
-    """A text ``<name>-1`` to ``<name>-<domain>``, uniform."""
+    """A text, drawn uniformly from ``<name>-1`` to ``<name>-<domain>``."""
 
     domain: int
 
@@ -71,11 +71,10 @@ class TextAttribute(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdAttribute:
-    """A whole number, the same under all names, that is at most a threshold with a set probability.
+    """A whole number, the same under all its names, that is at most ``threshold`` with probability ``fail_ratio``.
 
-    The number is uniform over 1 to ``threshold`` with probability ``fail_ratio``, otherwise over ``threshold + 1`` to
-    ``highest``. So the condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for
-    each event.
+    In that case it is uniform over 1 to ``threshold``, otherwise over ``threshold + 1`` to ``highest``. So the
+    condition ``[name > threshold]`` passes with probability ``1 - fail_ratio``, independently for each event.
     """
 
     names: tuple[str, ...]

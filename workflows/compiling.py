@@ -141,7 +141,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """The error, with the drawn elements from which no way leads to an end; the net lacks the silent elements."""
+    """The error, extended by the drawn elements from which no way leads to an end; the net lacks the silent ones."""
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error
@@ -154,7 +154,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     net: WorkflowNet, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """The automaton of a net, the reason why there is none, and known problems of the net."""
+    """The automaton of a net, the reason why there is none (empty: there is one), and warnings about the net."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(net, limits, progress)

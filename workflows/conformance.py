@@ -73,7 +73,7 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationCount:
-    """A deviation of traces from a model, by the first event that leaves the model, with its frequency.
+    """A way in which traces leave a model: the first event that does, and the number of traces.
 
     ``kind`` is ``after_end`` if the trace was over before the event; ``allowed`` types may come instead. ``broken`` are
     the constraints that the event breaks, if the model has no automaton. ``example`` is the index of the first of these
@@ -90,7 +90,7 @@ class DeviationCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConformance:
-    """The conformance of a log to a model: deviations, and unknown types with their traces, the most frequent first.
+    """The conformance of a log: how many traces have each deviation and each unknown type, the most frequent first.
 
     In conforming traces no event leaves the model. An exact result uses an automaton; otherwise constraints are used,
     which may be too lenient.

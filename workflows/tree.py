@@ -78,9 +78,9 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class InclusiveChoice:
-    """Any branches, at least one, interleaved in any way.
+    """One or more branches, interleaved in any way.
 
-    ``probabilities`` has the probability of each branch, taken independently; if no branch is taken, the choice is
+    ``probabilities`` has the probability of each branch, taken independently; if no branch is taken, the draw is
     repeated. Empty: 1/2 for each.
     """
 
@@ -94,7 +94,7 @@ class InclusiveChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """``body``, then any number of times ``redo`` and ``body`` again.
+    """A trace of ``body``, then any number of times a trace of ``redo`` and another of ``body``.
 
     ``repetitions`` is the number of bodies, if the model fixes it; otherwise ``again`` is the probability of one more
     round after each.

@@ -67,7 +67,7 @@ def scope_of(methods: Set[str], writing: Scope) -> Scope:
 
 
 def described_gate(scope: Scope) -> dict[str, Any]:
-    """The security requirement of a scope in an operation's description."""
+    """The security requirement, in an operation's OpenAPI description, for the scope that the operation needs."""
     return {"security": [{name: [scope]} for name in SECURITY_SCHEMES]}
 
 

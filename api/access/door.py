@@ -90,8 +90,8 @@ class Door:
     def _caller(self, services: Services, headers: Headers, token: str | None, address: str) -> Caller:
         """Authenticate the caller.
 
-        ``Unauthorized`` if a required key is missing or refused, ``ForeignPage`` if no key is required and a page of
-        another site calls, ``RateLimited`` after too many wrong keys from the address.
+        ``Unauthorized`` if a required key is missing or refused; ``ForeignPage`` if no key is required and a page of
+        another site calls (only with ``auth: auto``); ``RateLimited`` after too many wrong keys from the address.
         """
         if not services.ring.is_demanded():
             if services.settings.auth == "auto":
@@ -165,14 +165,14 @@ def _token(headers: Headers) -> str | None:
 
 
 def _address(scope: Scope) -> str:
-    """The client's address; for IPv6 its network, all of whose addresses the client can use."""
+    """The client's address; for IPv6 its /64 network, because the client can use every address in the network."""
     client = scope.get("client")
     return _limited(client[0]) if client else ""
 
 
 @lru_cache(maxsize=1_024)
 def _limited(host: str) -> str:
-    """The address to which limits apply, for a host."""
+    """The address to which the limits of a client apply: for IPv6 the host's /64 network, otherwise the host."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -189,7 +189,7 @@ def _require_allowance(allowance: Allowance, what: str) -> None:
 
 
 def _rate_headers(allowance: Allowance | None) -> dict[str, str]:
-    """Header fields as in draft-ietf-httpapi-ratelimit-headers."""
+    """The rate-limit header fields of an answer (draft-ietf-httpapi-ratelimit-headers); none without an allowance."""
     if allowance is None:
         return {}
     return {

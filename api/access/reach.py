@@ -104,7 +104,7 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """The streams that query parameters name; other operations have no such parameters."""
+    """The streams in the query, if the operation declares it; ``NotFound`` for a pattern outside the caller's reach."""
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -119,7 +119,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """The streams in a body with a declared model; of uploaded files, only the query is checked."""
+    """The streams that a body with a declared model names; None for every stream, or for a file or workflow."""
     members = _members(route)
     if not members or not body:
         return
@@ -146,7 +146,7 @@ def _members(route: APIRoute) -> frozenset[str]:
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Names of registered patterns in a body; in a backtest, only objects name patterns, and a text is a pattern."""
+    """Names of registered patterns in a body; in a backtest only objects name them: a string is a pattern's text."""
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):
@@ -162,7 +162,7 @@ def _names_file(value: object) -> bool:
 
 
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
-    """Whether a resource to be put exists; for a new resource, only the body names the stream."""
+    """Whether the resource of a PUT exists; a new resource belongs to the stream that its body names."""
     try:
         _OWNERS[place][0](services, value)
     except NotFound:
@@ -171,7 +171,7 @@ def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
 
 
 def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """The stream of a resource within the caller's reach, by its id; raises ``NotFound`` otherwise."""
+    """Look up a resource's stream by the resource's id; raises ``NotFound`` unless the caller may access the stream."""
     owner, missing = _OWNERS[place]
     try:
         stream = owner(services, value)
@@ -183,7 +183,7 @@ def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str],
 
 
 def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, name: str) -> str:
-    """The stream of an operator within the caller's reach; raises ``UnknownOperator`` otherwise."""
+    """Look up the stream of an operator; raises ``UnknownOperator`` unless the caller may access the stream."""
     streams = [operator.stream for operator in services.stores.registry.operators(kind).all() if operator.name == name]
     if not streams or not caller.may_touch(streams[0]):
         raise UnknownOperator(f"there is no {kind} {name!r}", kind=kind, name=name)

@@ -45,7 +45,7 @@ class Section:
 
 @cache
 def addresses() -> Mapping[str, Path]:
-    """Documents by address; the index has the empty address."""
+    """The documents of the manual by the addresses of their pages; the index has the empty address."""
     paths = sorted(path.relative_to(FOLDER) for path in FOLDER.rglob("*.md"))
     return {
         "" if path.stem == INDEX and len(path.parts) == 1 else path.with_suffix("").as_posix(): path for path in paths

@@ -13,7 +13,7 @@ from service import AlertFilter, Caller, InvalidCursor, Order
 
 
 class _OfStream(Protocol):
-    """A resource with a stream, or None."""
+    """A resource that has a stream; None: it belongs to no single stream."""
 
     @property
     def stream(self) -> str | None: ...
@@ -50,14 +50,14 @@ def known_pattern(
     services: Served,
     pattern: Annotated[str | None, Query(description="Only alerts of this pattern.")] = None,
 ) -> str | None:
-    """The pattern in the query, which filters alerts: registered, or deleted but with alerts."""
+    """The pattern in the query, by which alerts are filtered; it must be registered or still have alerts."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
         services.stores.registry.operator(pattern)
     return pattern
 
 
 def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """The items of a list without pages within the caller's reach, optionally of one stream."""
+    """The items that the caller may access, optionally only of one stream, from a list without pages."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
@@ -94,7 +94,7 @@ class Part:
     limit: int | None
 
     def of(self, items: Sequence[object], member: str) -> dict[str, Any]:
-        """The items after the cursor, and the next cursor: the ``member`` of the last item of a part."""
+        """The items of this part, and the next cursor: the ``member`` of the last item, None at the end of the list."""
         names = [str(getattr(item, member)) for item in items]
         if self.after is not None and self.after not in names:
             raise InvalidCursor(f"after={self.after!r} is not, or no longer, in the list; leave it out")

@@ -93,7 +93,7 @@ class IdempotentRoute(APIRoute):
 
 
 def forget(request: Request, body: bytes) -> None:
-    """Admit a request again after its worker process was killed; ``asked_token`` identifies the worker's attempt."""
+    """Let a request be repeated after its worker process was killed; its ``asked_token`` identifies the attempt."""
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None:
         services: Services = request.state.services
@@ -112,7 +112,7 @@ def _idempotent_request(request: Request, body: bytes, idempotency_key: str) -> 
 
 
 def _settle(request: Request, response: Response | None, secrets: frozenset[str]) -> None:
-    """Store the successful answer to an idempotent request, without secrets; otherwise admit the request again."""
+    """Store a successful answer to an idempotent request, without secrets; otherwise let the request be repeated."""
     attempt: IdempotentRequest = request.state.asked
     services: Services = request.state.services
     answers = services.stores.answers

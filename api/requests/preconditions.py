@@ -43,7 +43,7 @@ def give_tag(response: Response, record: Record) -> None:
 
 
 def _tags(name: str, text: str | None) -> tuple[str, ...] | None:
-    """The tags in a header, without weak tags, which never match for a change."""
+    """The entity tags in a header; weak tags are dropped, because they never match for a change."""
     if text is None:
         return None
     if text.strip() == "*":

@@ -31,7 +31,7 @@ def wanted_times(
         Moment | None, Query(description="Only alerts with `created_at` before this time.")
     ] = None,
 ) -> dict[str, int | None]:
-    """Ranges of event time and of the time of detection, which filter alerts."""
+    """The time ranges of a list of alerts: by ``detected_at`` (event time), and by ``created_at``."""
     times = {"since": since, "until": until, "created_since": created_since, "created_until": created_until}
     return {f"{name}_us": None if time is None else parse_time(time) for name, time in times.items()}
 

@@ -50,7 +50,7 @@ def list_backtest_alerts(
     after: Annotated[str, Query(description="'next' of an earlier page.")] = "0",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> BacktestAlertList:
-    """Alerts by their end, including those that a comparison has lost; none before the backtest is done."""
+    """The alerts by their end, including alerts that only a compared variant has; none before the backtest is done."""
     return BacktestAlertList.from_domain(services.backtests.alerts(backtest_id, after=after, limit=limit))
 
 

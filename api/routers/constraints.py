@@ -104,8 +104,8 @@ def get_constraint_version(stream: str, version: int, services: Served, response
 def delete_constraints(stream: str, services: Served, preconditions: Preconditions) -> None:
     """Remove all hand-written constraints of a stream; transactions that begin later do not follow them.
 
-    The set stays as its next, empty version, as transactions that have begun follow earlier ones. A stream that follows
-    a workflow keeps the constraints of the workflow.
+    The set remains, with an empty next version, because transactions that have begun follow earlier versions. A stream
+    that follows a workflow keeps the constraints of the workflow.
     """
     services.registration.constraint_sets.remove(stream, preconditions)
 

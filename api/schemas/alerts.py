@@ -44,7 +44,7 @@ class NoteModel(WireModel):
 
 
 class AlertModel(WireModel):
-    """A match."""
+    """An alert: a match of a registered pattern."""
 
     type: Literal["alert"] = Field("alert", description="Distinguishes alerts from other results.")
     id: str = Field(description="Id of the match, the same each time it is found; the webhook-id.")

@@ -213,7 +213,7 @@ class FailingConditionModel(WireModel):
 
 
 class MetRowsModel(WireModel):
-    """Which rows of the table of FOR EACH ROW the events of a step meet."""
+    """For a step, which rows of the table in FOR EACH ROW its events meet."""
 
     step: str
     meets: str

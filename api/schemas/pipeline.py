@@ -13,7 +13,7 @@ from service import Limits, PipelineOverview
 
 
 class VolumeModel(WireModel):
-    """An amount of the log."""
+    """An amount of log content: entries, events and bytes."""
 
     entries: int = Field(description="Log entries that hold events.")
     events: int = Field(description="Number of events; an event with several keys counts once for each key.")
@@ -117,7 +117,7 @@ class PipelineModel(WireModel):
 
 
 class ShardPlanModel(WireModel):
-    """A shard of the plan."""
+    """A shard in the plan: the task that holds it, and how far its log is matched."""
 
     shard: int
     task: str | None = Field(
@@ -128,7 +128,7 @@ class ShardPlanModel(WireModel):
 
 
 class OperatorCostModel(WireModel):
-    """An operator of an engine."""
+    """The rates of one operator of an engine."""
 
     name: str
     selectivity: float | None = Field(description="Results per event of the stream.")

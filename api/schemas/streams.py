@@ -101,7 +101,7 @@ class LatenessModel(WireModel):
 
     @classmethod
     def of(cls, declared: Lateness | None) -> Self | None:
-        """The wire form of a bound."""
+        """The wire form of a declared lateness; None if none is declared."""
         form = lateness_json(declared)
         return None if form is None else cls(**form)
 
@@ -114,7 +114,7 @@ class AheadModel(WireModel):
 
     @classmethod
     def from_domain(cls, declared: MaxAhead | None) -> Self:
-        """The wire form of a limit."""
+        """The wire form of a declared limit of how far ahead event times may be."""
         return cls(**ahead_json(declared))
 
 
@@ -125,7 +125,7 @@ NewAhead: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | AheadMod
 
 
 def _documents_form(value: Any) -> Any:
-    """Convert a lateness that is written as in documents, ``{"auto": {…}}``, to the form of the API."""
+    """Convert a lateness in the form of documents, ``{"auto": {…}}``, to the form of the API."""
     if isinstance(value, dict) and value.keys() == {"auto"} and isinstance(value["auto"], dict):
         return {
             "mode": "auto",
@@ -139,7 +139,7 @@ LatenessGiven: TypeAlias = Annotated[NewLateness, BeforeValidator(_documents_for
 
 
 def _either(name: str) -> AliasChoices:
-    """The names of a duration in the API and in documents."""
+    """The two names of a duration's member: with the unit, as in the API, and without, as in documents."""
     return AliasChoices(name, name.removesuffix("_s"))
 
 

@@ -98,7 +98,7 @@ class NewWebhook(NewReceiver):
 
 
 def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
-    """The draft of a receiver from the members of its model; ``sink`` has the members that only its kind has."""
+    """The draft of a receiver, from its model; ``sink`` holds the members that only a sink of this kind has."""
     names = {field.name for field in fields(WebhookDraft)} - {"sink"}
     members = {name: getattr(model, name) for name in type(model).model_fields if name in names}
     digest = None if model.digest is None else model.digest.model_dump()

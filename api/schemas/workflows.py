@@ -66,10 +66,10 @@ class ModelEnvelope(WireModel):
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read a JSON body.
+        """Read a model and its options from a JSON body.
 
         Raises:
-            WrongShape: The body is not of this form; every fault is named.
+            WrongShape: The body does not have this form; every fault is named.
         """
         try:
             return cls.model_validate(document)
@@ -85,7 +85,7 @@ class NoticeModel(WireModel):
 
 
 class AutomatonModel(WireModel):
-    """The automaton of a workflow's language, minimal."""
+    """The minimal automaton of a workflow's language."""
 
     state_count: int
     letter_count: int = Field(description="The number of event types.")
@@ -191,7 +191,7 @@ class DerivedConstraints(WireModel):
 
     @classmethod
     def of(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
-        """The wire form of constraints of some kinds (empty: all kinds); all of them, or only the cover."""
+        """The wire form of the constraints of some kinds (empty: all kinds): all that hold, or only the cover."""
         extraction, cover = derived.extraction, frozenset(derived.cover)
         constraints = [
             constraint
@@ -292,7 +292,7 @@ class ConformanceRequest(WireModel):
         """The event types of each transaction.
 
         Args:
-            limit: The most events of all transactions together.
+            limit: The maximum number of events, over all transactions.
 
         Raises:
             WrongShape: The request has neither ``trace`` nor ``traces``.
@@ -364,5 +364,5 @@ class FollowedWorkflow(WireModel):
 
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
-        """The wire form of a set that follows a workflow."""
+        """The wire form of a constraint set that includes a followed workflow."""
         return cls.copying(report.record.following, constraint_set=report)

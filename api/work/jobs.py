@@ -28,7 +28,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request, with additions to the request's state; only ``beyond`` is set if a limit was exceeded.
+    """The answer to a request, and additions to the request's state; if a limit was exceeded, only ``beyond`` is set.
 
     ``is_last``: the worker process ends after this answer.
     """

@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 class BoundedWork:
-    """Middleware that lets worker processes answer the bounded operations, given by path and method."""
+    """Middleware that has worker processes answer the bounded operations, given by path and method."""
 
     def __init__(self, app: ASGIApp, pool: WorkPool, limits: WorkSettings, routes: Sequence[Route]) -> None:
         self._app = app
@@ -99,7 +99,7 @@ async def _disconnection(receive: Receive) -> None:
 
 
 def _sent(scope: Scope) -> dict[str, Any]:
-    """The parts of a scope that are sent to a worker process."""
+    """The parts of a request's ASGI scope that are sent to a worker process."""
     sent = {name: scope[name] for name in _SENT if name in scope}
     return {**sent, "query_string": scope["query_string"], "headers": list(scope["headers"]), "extensions": {}}
 

@@ -58,7 +58,7 @@ class WorkPool:
             self._seats.release()
 
     async def _wait_for_seat(self) -> None:
-        """Wait for a free worker process."""
+        """Wait for a free worker process; raises ``TooBusy`` if too many requests are waiting."""
         limits = self._limits
         if self._seats.locked() and self._waiting >= limits.max_waiting:
             raise TooBusy(
@@ -124,7 +124,7 @@ class _Worker:
     connection: Connection
 
     def ask(self, job: Job) -> Answer:
-        """Have the process answer a request; if the process dies, a limit of memory or time counts as exceeded.
+        """Have the process answer a request; if a limit of memory or time kills it, the answer names the limit.
 
         ``WorkFailed`` if the process failed for another reason.
         """

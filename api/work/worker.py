@@ -45,7 +45,7 @@ def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], sett
 
 
 def _load_kernels() -> None:
-    """Load the kernels of patterns if compiled; otherwise a first dry run on a busy machine would use up its time."""
+    """Load the kernels of patterns if they are compiled, so that the first dry run does not use up its time for it."""
     if progress_of([PatternKind.exercise]).is_complete:
         run_exercise(PatternKind.exercise)
 
@@ -53,7 +53,7 @@ def _load_kernels() -> None:
 class _Bounds:
     """Limits of this process, as far as the platform supports them: memory since its start, and CPU time of each job.
 
-    The memory limit covers writable memory (``RLIMIT_DATA``), as much of the address space is never used.
+    The memory limit covers writable memory only (``RLIMIT_DATA``), because much of the address space is never used.
     ``RLIMIT_CPU`` ends a job that continues after its client has disconnected.
     """
 

@@ -62,7 +62,7 @@ def _ask_attributes(aggregate: Mapping[str, Any]) -> list[str]:
 
 
 def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The question in the form, and the fault of its filter (empty: none)."""
+    """The question that the form asks, and what is wrong with its filter (empty: nothing)."""
     attributes = _ask_attributes(aggregate)
     by = [name for name in page.request.query_params.getlist("by") if name in attributes]
     if "by" not in page.request.query_params and attributes:

@@ -27,7 +27,7 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 
 
 class Feed:
-    """New alerts that match some filters, for all pages that follow them; polls the API while pages follow."""
+    """New alerts that match some filters, for all pages that follow them; polls the API while any page does."""
 
     def __init__(self, api: Api, filters: dict[str, Any]) -> None:
         self._api = api
@@ -67,7 +67,7 @@ class Feed:
             del self._api.feeds[name]
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
-        """The cursor after all alerts, and the newest alerts after ``cursor`` as an event, or None."""
+        """The newest cursor, and the newest alerts after ``cursor`` as a server-sent event; None without new alerts."""
         listed = await self._api.get("/alerts", **self._wanted, after=cursor, limit=_MOST_ROWS)
         is_cut = listed["next"] is not None
         items = list(reversed(listed["items"]))

@@ -158,7 +158,7 @@ def _rows(
 class Figures:
     """Figures from the metrics: alerts by pattern since its registration, and the latency of alerts.
 
-    ``latency`` is the bound, in seconds, within which nine of ten alerts are found; ``inf`` if above all bounds, None
+    Nine of ten alerts are found within ``latency`` seconds: the bound of a bucket, ``inf`` if above all bounds, None
     without alerts.
     """
 

@@ -34,7 +34,7 @@ class Step:
 
     @property
     def total_s(self) -> float:
-        """The rank of a step: the total time in all transactions, estimated by the median."""
+        """The estimated total time of a step in all transactions, count times median; steps are ranked by it."""
         return self.count * self.median_s
 
 
@@ -114,7 +114,7 @@ def usual_s(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _gaps(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[tuple[float, str]]]:
-    """By pairs of consecutive event types, the times between them, in seconds, each with the transaction's key."""
+    """The times between consecutive events, in seconds, by pair of event types; each with the transaction's key."""
     latest: dict[str, tuple[str, float]] = {}
     gaps: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     timed = sorted(

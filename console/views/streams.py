@@ -78,7 +78,7 @@ async def show(page: Page) -> Response:
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Engines by falling cost; an engine without events has no cost per event yet."""
+    """Engines by falling processor use, equal ones by cost per event; engines without events have no cost per event."""
     return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 
@@ -168,7 +168,7 @@ def _query(name: str) -> str:
 
 
 def _titles(streams: Sequence[Mapping[str, Any]], operators: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Titles of the boxes of pattern groups."""
+    """The titles of the boxes that show a stream's patterns without INTO as one group, such as ``3 patterns``."""
     counts: dict[str, int] = defaultdict(int)
     for stream in streams:
         for reader in stream["consumers"]:

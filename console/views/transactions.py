@@ -59,14 +59,14 @@ async def show_list(page: Page) -> Response:
 
 
 def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
-    """A case with the time since its newest event, in seconds of the stream's event time."""
+    """The case, extended by the event time in seconds since its newest event; None if the stream's time is unknown."""
     if time is None:
         return {**case, "quiet_s": None}
     return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """By type of the newest event, the listed case that has been quiet for longest."""
+    """For each type of newest event, the listed case whose newest event is the longest ago."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
@@ -150,7 +150,7 @@ async def _open_case(page: Page, stream: str, key: str) -> Any:
 
 
 def _values(ended: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str:
-    """The attributes of the terminating event that the reason mentions, such as the price that is too low."""
+    """The attributes that a reason mentions, with their values in the terminating event, such as a too low price."""
     data = next((event["data"] for event in events if event["id"] == ended["event"]), None) or {}
     mentioned = set(_NAME.findall(ended["reason"]))
     values = ", ".join(f"{name} {as_json(value)}" for name, value in data.items() if name in mentioned)

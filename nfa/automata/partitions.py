@@ -41,7 +41,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The atoms that are bound in any partition, and the partitions that were not chosen at an OR that has begun.
+    """The atoms bound in any partition, and the partitions not chosen at an OR that has begun.
 
     All alternatives of a finished OR count as bound.
     """

@@ -53,7 +53,11 @@ def count_plain(log: EncodedLog) -> Mapping[str, Tally]:
 
 
 def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
-    """Count DECLARE rules: traces with the first name test responses, traces with the second name test precedences."""
+    """Count DECLARE rules over the traces of a log.
+
+    Traces with the first name test responses, and traces with the second name test precedences. All traces test
+    ``init`` and ``last``.
+    """
     width = len(log.types)
     kept = {kind: np.zeros((width, width), np.int64) for kind in _KEPT}
     ends = {kind: np.zeros(width, np.int64) for kind in ("init", "last")}
@@ -77,7 +81,7 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """For each first and second type, the number of traces that have the first type and satisfy ``holds``."""
+    """For each pair of types, the number of traces that have the first type and in which ``holds`` is true of both."""
     counts = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for first in range(len(counts)):
         rows = np.flatnonzero(seen.counts[:, first])
@@ -86,12 +90,19 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """The number of traces with the first type after the second; on the diagonal, traces that repeat the type."""
+    """For each pair of types, the number of traces in which an event of the first type is after one of the second.
+
+    On the diagonal: the number of traces with at least two events of the type.
+    """
     return _per_first(seen, log.weights, lambda own, rows: seen.last[rows, own, None] > seen.first[rows])
 
 
 def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """For two types, the number of traces in which every event of the one type is next to one of the other type."""
+    """For each pair of types, the number of traces that keep chain response (``is_response``) or chain precedence.
+
+    Every event of the first type must be directly followed by one of the second; or every event of the second type
+    directly preceded by one of the first.
+    """
     width = len(log.types)
     follows = np.flatnonzero(seen.place[1:] > 0)  # events that have a next event in their variant
     pairs, often = np.unique(
@@ -105,7 +116,10 @@ def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
 
 
 def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
-    """For two types, the number of traces in which every gap (``_gaps``) of the one type has an event of the other."""
+    """For each pair of types, the number of traces that keep alternate response (``is_response``) or precedence.
+
+    Every gap (``_gaps``) of the activating type must contain an event of the other type.
+    """
     width = len(log.types)
     groups, group, often = np.unique(seen.variant * width + log.codes, return_inverse=True, return_counts=True)
     opens, closes = _gaps(log, seen, group, is_response=is_response)
@@ -120,7 +134,10 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """The begin and the end of the gap between each event and the next (or previous) event of its type."""
+    """The begin and the end of each event's gap: up to the next event of its type, or else to the end of the trace.
+
+    Without ``is_response``, the gap before the event: from the previous event of its type, or else from the beginning.
+    """
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")
     is_alike = group[order][1:] == group[order][:-1]

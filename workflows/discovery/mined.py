@@ -21,10 +21,10 @@ class MiningSettings:
     Attributes:
         min_support: Least number of traces that activate a constraint: below 1 a share of all traces, otherwise their
             number; None: 1 % of the traces, but at least 5.
-        min_confidence: Least share of those traces that keep it, 0 to 1.
-        min_expected: Least significance of ``exclusive`` and ``require``, which must not hold by chance. If the two
-            types were independent, an expected number of traces would break the constraint. If no trace breaks it, the
-            expected number must be at least this; if some do, their number must be as unlikely. 0: no such condition.
+        min_confidence: Least share of the activating traces that keep the constraint, 0 to 1.
+        min_expected: Least significance of ``exclusive`` and ``require``, which could hold by chance: the number of
+            traces that would break the constraint if its two types were independent. If some traces do break it, their
+            number must be as improbable as 0 would be if ``min_expected`` were expected. 0: not tested.
     """
 
     min_support: float | None = None
@@ -62,7 +62,7 @@ class LogSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedConstraint:
-    """A constraint that a log mostly keeps: ``support`` traces activate it, of which ``violations`` traces break it."""
+    """A constraint that was found in a log: ``support`` traces activate it, of which ``violations`` traces break it."""
 
     part: Part
     support: int
@@ -103,7 +103,7 @@ class MinedConstraints:
     withdrawn: tuple[MinedConstraint, ...] = ()
 
     def to_document(self, *, is_complete: bool = False) -> dict[str, Any]:
-        """A constraint document for upload, plain JSON; a complete one has redundant constraints too."""
+        """A constraint document for upload, as plain JSON; a complete one also contains redundant constraints."""
         listed = self.all if is_complete else self.useful
         document = to_document(ConstraintSet.of(mined.part for mined in listed))
         held = parse_constraints(document, max_constraints=len(self.all) + len(document)).constraint_set.parts

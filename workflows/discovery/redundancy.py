@@ -1,7 +1,7 @@
 """Selects the mined constraints that do not follow from the others.
 
-Constraints are examined one after the other, and dropped if they follow from the remaining constraints. The constraints
-that imply a dropped one must be as reliable: the sum of their violations is at most the dropped one's number.
+Constraints are examined one after the other, and dropped if they follow from the remaining constraints. A constraint is
+dropped only if the constraints that imply it have at most as many violations, in total, as the constraint itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundConstraints:
-    """The constraints of one kind by their names.
+    """The mined constraints of one kind, as their numbers of violations.
 
-    ``violations`` are float64 (types,) or (types, types), infinite if a constraint was not found. They change in place
-    while constraints are left out.
+    ``violations`` are float64 (types,) or (types, types), infinite for a constraint that was not found or that has been
+    left out. They change in place.
     """
 
     violations: Violations
@@ -37,7 +37,7 @@ class FoundConstraints:
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Leave out the constraints that follow from others with at most ``least`` violations in total."""
+        """Leave out each constraint with at least ``least`` violations: the total of others that together imply it."""
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
@@ -67,7 +67,10 @@ def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Ma
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """Orders and requirements, with the consequences of ends, exclusions and existence."""
+    """Violations of orders and requirements, where orders include those implied by ends and exclusions.
+
+    Requirements include those of types that occur in every trace.
+    """
 
     prior: Violations
     require: Violations

@@ -22,7 +22,9 @@ ONE_OR_MORE, ZERO_OR_MORE = "one-or-more", "zero-or-more"
 
 
 def read_mapping(text: str) -> dict[str, str | None]:
-    """Names or ids of tasks to event types; None makes a task silent. White space in names is normalised.
+    """Read a mapping from names or ids of tasks to event types; None makes a task silent.
+
+    White space in names is normalised.
 
     Raises:
         ModelRefused: The text is not such a mapping; every problem with its line.

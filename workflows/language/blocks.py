@@ -52,7 +52,7 @@ def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -
 
 
 def repetition(body: ProcessAutomaton, redo: ProcessAutomaton, count: int, most: int) -> ProcessAutomaton:
-    """Repetition: a word of the body ``count`` times, with a word of ``redo`` between; by doubling."""
+    """Repetition: ``count`` words of the body, with a word of ``redo`` between them; built by doubling."""
     _check_length(count * _shortest_length(body) + (count - 1) * _shortest_length(redo), most)
     automaton, power = body, one_after_another((redo, body), most)
     rounds = count - 1
@@ -88,10 +88,9 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """A word of one or more branches each, in any interleaving.
+    """The language of one or more branches: a word of each of these, in any interleaving.
 
-    Each branch may be left out, so the result is the interleaving of optional branches; without the empty word, if no
-    branch has it.
+    It is the interleaving of optional branches, without the empty word unless some branch contains the empty word.
     """
     if len(branches) == 1:
         return branches[0]
@@ -124,9 +123,9 @@ def _has_short_words(body: ProcessAutomaton) -> bool:
 
 
 def _mixes_freely(body: ProcessAutomaton, repeated: ProcessAutomaton) -> bool:
-    """Whether two instances of a shortest word for each first letter may alternate step by step.
+    """Whether two instances of one word may alternate step by step; tested with a shortest word for each first letter.
 
-    If not, the interleavings are not all sequential repetitions.
+    If not, some interleaving is not a sequential repetition of the body.
     """
     for letter in body.allowed(0):
         state = body.step(0, letter)

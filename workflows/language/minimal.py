@@ -15,8 +15,8 @@ def minimal(automaton: ProcessAutomaton) -> ProcessAutomaton:
     """The minimal automaton of the same language, which must not be empty.
 
     Only letters and states of complete words remain, numbered breadth-first over the sorted letters: automata of one
-    language become equal. Moore's refinement (E. F. Moore, Gedanken-experiments on sequential machines, 1956), by
-    hashes and then verified; states with different numbers of events to the next acceptance differ from the beginning.
+    language become equal. States are merged by Moore's refinement (E. F. Moore, Gedanken-experiments on sequential
+    machines, 1956) with hashes, and the result is verified. The first classes are the distances to acceptance.
     """
     moves = moves_of(automaton)
     forward = moves.forward().reached(np.zeros(1, np.int64))

@@ -80,7 +80,7 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """The disjoint union of automata, which begins in the first, and the number of the first state of each."""
+    """The disjoint union of automata, which begins where the first begins, and the number of each one's first state."""
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

@@ -54,7 +54,7 @@ def _accepting_silently(moves: Moves) -> Moves:
 
 
 def _without_detours(moves: Moves) -> Moves:
-    """Merge states whose only move is silent with the state after it."""
+    """Merge each state whose only move is silent with the target of this move."""
     states = len(moves)
     ways = np.bincount(moves.sources, minlength=states)
     is_silent = (moves.labels == SILENT) & (ways[moves.sources] == 1) & ~moves.accepting[moves.sources]

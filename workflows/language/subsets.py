@@ -46,10 +46,9 @@ class _Sets:
 
 
 def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
-    """The minimal automaton of the language.
+    """The minimal automaton of the language of ``moves``, from each of whose states acceptance can be reached.
 
-    From every state of ``moves`` some accepting state can be reached. The minimal automaton has at most ``max_states``
-    states; there may temporarily be more sets.
+    ``AutomatonTooLarge`` if the minimal automaton has more than ``max_states`` states, or if there are too many sets.
     """
     plain = _plain(moves)
     if plain is None:
@@ -97,7 +96,10 @@ def _plain(moves: Moves) -> ProcessAutomaton | None:
 
 
 def _closures(silent: Adjacency, most: int) -> tuple[Numbers, Numbers]:
-    """Sorted pairs of a state and a state that silent moves lead to, or itself; empty if more than ``most``."""
+    """The silent closures as sorted pairs: a state, and the state itself or a state to which silent moves lead.
+
+    The result is empty if there are more than ``most`` pairs.
+    """
     states = len(silent.offsets) - 1
     keys = frontier = np.arange(states, dtype=np.int64) * (states + 1)
     while len(frontier):
@@ -157,7 +159,10 @@ class _Determinisation:
         self._edges.append((sets.numbers[ways // width], ways % width, self._number(reached, len(ways))))
 
     def _closed(self, keys: Numbers) -> Numbers:
-        """Sets with their silent closures, reduced to relevant members; keys are set * states + member, sorted."""
+        """Extend sets by silent moves, then keep only members that have events or accept.
+
+        Sets are sorted keys: set * states + member.
+        """
         states = len(self._moves)
         frontier = keys
         is_known = _members(keys)

@@ -12,7 +12,7 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """The places, in words, and the transitions so far; places are numbered in order, so a part's places are a range.
+    """The places, in words, and the transitions of a net so far; places are numbered in order of addition.
 
     Tokens of ``bookkeeping`` places only mirror the state of other places.
     """
@@ -71,7 +71,7 @@ def fuse_silent(net: WorkflowNet) -> WorkflowNet:
 
 
 class _Fusion:
-    """A net as mutable sets."""
+    """A net as mutable sets of steps by place, while silent steps are fused."""
 
     def __init__(self, net: WorkflowNet) -> None:
         self._net = net

@@ -1,10 +1,10 @@
 """Finds silent steps that may be taken first, so that other orders need not be explored.
 
-A group of eager steps are silent transitions with the same inputs; no other transition takes from these places, and one
-of the places is empty whenever a trace completes. Where the group is enabled, every way to the end fires one of its
-steps at some time (or empties these places), and firing this step at once leaves the events of the way unchanged. So
-only the group needs to be explored: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989)
-that keeps the language, and also ways that cannot reach an end.
+Eager steps form groups: silent transitions with the same inputs. No other transition takes from these places, and one
+of the places is empty whenever a trace completes. Where a group is enabled, every way to the end fires a step of the
+group at some time (or empties these places), and the way has the same events if this step fires at once. So only the
+group needs to be explored: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989), which
+preserves the language and also ways that cannot reach an end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
 
 
 def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
-    """Whether other transitions are not affected by firing these silent steps now or later.
+    """Whether it makes no difference to the other transitions when these silent steps fire.
 
     A transition of ``others`` that empties some of the steps' places must empty all of them. A transition that waits
     for an empty output must also wait for an empty input.

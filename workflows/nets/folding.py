@@ -178,7 +178,7 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add a non-interrupting exit: its token may be put when the block begins, or never."""
+        """Add a non-interrupting exit, whose token is put when the block begins, or never; returns where it begins."""
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)
@@ -188,9 +188,9 @@ class _Drawing:
     def _put_open_block(
         self, node: Node, block: Block, place: int, target: int | None, leaving: Iterable[Exit]
     ) -> bool:
-        """Add a block that can be left while it runs; its steps are added if the block has one token at a time.
+        """Add a block that can be left while it runs, by its single steps; returns whether it could be expressed.
 
-        The block can be left with its token at any time, unless a step does several things.
+        The block must have one token at a time. If it can be left at any time, no step may have several events.
         """
         anytime = [leaves for leaves in leaving if not leaves.is_thrown]
         if block.repeat or (anytime and any(within.block for within in block.graph.nodes)):
@@ -210,7 +210,7 @@ class _Drawing:
     def _copy(self, inner: TreeNet, place: int, target: int | None, thrown: dict[str, int | None]) -> list[int]:
         """Put the net of a block between two places; returns its places except the first.
 
-        The targets of thrown exits are in ``thrown``; other exits are left to the outer blocks.
+        ``thrown`` has the targets of the block's own exits by signal; throws to exits of outer blocks remain.
         """
         number = {inner.source: place}
         for step in inner.steps.values():
@@ -274,7 +274,7 @@ class _Runs:
         return Loop(body=self.body, origin=self.origin)
 
     def exactly(self, count: int, more: ProcessTree = normal_forms.NOTHING) -> ProcessTree:
-        """A fixed number of runs of the block, with a part concurrent to them or after them."""
+        """``count`` runs of the block, with ``more`` concurrent to the runs or after them."""
         if self.is_parallel:
             return normal_forms.parallel((*((self.body,) * count), more), self.origin)
         runs = self.body if count == 1 else normal_forms.NOTHING

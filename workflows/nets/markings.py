@@ -165,7 +165,7 @@ class _Search:
         )
 
     def _keep_eager(self, enabled: Flags) -> Flags:
-        """In markings with eager steps, keep only one group of them; returns the mask of these markings."""
+        """Disable all but one eager group in markings where any is enabled; returns the mask of these markings."""
         if not len(self._eager):
             return np.zeros(len(enabled), np.bool_)
         candidates = enabled[:, self._eager]
@@ -239,7 +239,7 @@ class _Growth:
         self._record = len(net.initial)
 
     def note(self, sources: Numbers, transitions: Numbers, targets: NDArray[np.int32]) -> None:
-        """Add steps between markings."""
+        """Record the numbers of tokens of the markings to which steps lead."""
         if not self._is_monotone or not len(targets):
             return
         needed = int(targets.max()) + 1
@@ -248,13 +248,13 @@ class _Growth:
         self._totals[targets] = self._totals[sources] + self._gains[transitions]
 
     def largest(self, count: int) -> int | None:
-        """The marking with the most tokens of the first ``count``; None if it would not prove an unbounded place."""
+        """The marking with the most tokens among the first ``count``; None if a large marking proves nothing."""
         return int(self._totals[:count].argmax()) if self._is_monotone else None
 
     def grown(self, begin: int, is_passing: Flags) -> int | None:
-        """A marking with a record number of tokens among those from ``begin`` on.
+        """The marking with the most tokens from ``begin`` on, if it has more than any before; otherwise None.
 
-        Markings of ``is_passing``, which eager steps leave at once, are left out.
+        Markings of ``is_passing``, which eager steps leave at once, are not considered.
         """
         if not self._is_monotone or is_passing.all():
             return None

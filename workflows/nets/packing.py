@@ -109,7 +109,7 @@ class PackedTransitions:
         return is_enabled
 
     def fire(self, markings: Words, transitions: NDArray[np.integer]) -> Words:
-        """The marking after each pair of a marking and an enabled transition; set guards mean too many tokens."""
+        """The marking after each pair of a marking and an enabled transition; a set guard bit shows too many tokens."""
         after: Words = ((markings - self.inputs[transitions]) & self.kept[transitions]) + self.outputs[transitions]
         return after
 

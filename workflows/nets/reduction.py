@@ -7,7 +7,7 @@ transitions there are splits that put tokens on any non-empty set of their place
 do, and steps that end everything at once; and a net may end with no token instead of one in a sink.
 
 The rules for inclusive gateways require that no part of the net runs twice at once. A net that reduces to one step
-satisfies this: undoing the rules from one token on, no place is ever filled twice.
+satisfies this: the one step fills no place twice, and undoing a rule does not change that.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Tokens = frozenset[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeTransition:
-    """A transition with a tree.
+    """A transition (a step) that performs a trace of a process tree.
 
     Attributes:
         tree: Process tree of which the step performs a trace between taking and putting its tokens.
         is_open_join: The step takes a token from each filled input, once the empty inputs can get none.
         is_open_split: The step puts tokens on any of its outputs, at least one.
-        signal: Not empty: the step ends more than itself; the caller knows the meaning of the signal.
+        signal: If not empty, the step also ends other steps, as a terminate or throw does; the caller interprets it.
         splits: The element that splits, in words.
     """
 
@@ -59,9 +59,10 @@ class _Branch:
 
 
 class TreeNet:
-    """A net of steps; a trace begins with one token on ``source`` and ends with none, or one on ``sink``.
+    """A net of steps; a trace begins with one token on ``source`` and ends with one on ``sink``, or with none.
 
-    No step puts a token on ``source``. ``words`` are the descriptions of gateways at places; other places have none.
+    Without a ``sink`` it ends with none. No step puts a token on ``source``. ``words`` are the descriptions of gateways
+    at places; other places have none.
     """
 
     def __init__(self) -> None:
@@ -96,7 +97,7 @@ class TreeNet:
         self._set_step(name, step)
 
     def tree(self) -> ProcessTree | None:
-        """The tree, if one step is left that leads from source to sink, or to the end."""
+        """The tree, if a single step is left that leads from source to sink (without sink: to no place); else None."""
         if len(self.steps) != 1:
             return None
         (step,) = self.steps.values()
@@ -150,7 +151,7 @@ class TreeNet:
         return False
 
     def _spin(self, place: int) -> bool:
-        """Rule: steps from a place back to itself become a loop before a new place."""
+        """Rule: steps from a place back to itself become a loop from the place to a new one."""
         spinning = sorted(
             name
             for name in self._takers[place]
@@ -220,7 +221,7 @@ class TreeNet:
         return True
 
     def _loop(self, place: int) -> bool:
-        """Rule: a place with one step out, to another place with steps back, becomes a loop."""
+        """Rule: the only step from a place to another, and the steps back, become a loop."""
         if len(self._takers[place]) != 1 or place == self.source:
             return False
         (name,) = self._takers[place]
@@ -290,7 +291,10 @@ class TreeNet:
         return False
 
     def _branch_from(self, place: int) -> tuple[int | None, _Branch] | None:
-        """The branch from an output of a split, and its join, if the branch has at most one link."""
+        """The join and the branch that begins at a split's output, if the branch has at most one link; else None.
+
+        A branch that has its own end has no join.
+        """
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place == self.sink:
             return None
         (name,) = self._takers[place]
@@ -343,7 +347,7 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Rule: splits to one join, a split for each choice of branches, become one inclusive or optional block."""
+        """Rule: splits for all choices of branches to one join become an inclusive choice, or optional branches."""
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         return any(self._gather_splits_of(other) for other in sorted(before | {place}))
 
@@ -375,7 +379,7 @@ class TreeNet:
         return False
 
     def _chosen_by(self, name: int) -> tuple[int, Tokens] | None:
-        """The join of a silent split, and the places of its branches that are not empty."""
+        """The join of a silent split, and the first places of the branches that the split does not skip; else None."""
         step = self.steps[name]
         if len(step.inputs) > 1 or len(step.outputs) < 2 or step.is_open_split or not isinstance(step.tree, Silent):
             return None
@@ -454,7 +458,7 @@ class TreeNet:
         return True
 
     def _join_further(self, place: int) -> bool:
-        """Rule: a join that leads only to another join is merged with it."""
+        """Rule: a join that leads only to another join is merged with the other join."""
         names = self._between(place)
         if names is None:
             return False

@@ -21,7 +21,7 @@ _MOST_STUCK = 3
 
 
 def check(markings: Markings) -> tuple[str, ...]:
-    """Warnings about a net, in words that name its elements; none for a sound one. Some trace must complete."""
+    """Warnings about a net, which name its elements; a sound net has none. Refuses a net without complete traces."""
     check_completion(markings)
     return (*_dead(markings), *_stuck(markings))
 
@@ -73,7 +73,7 @@ def _stuck(markings: Markings) -> list[str]:
 
 
 def _livelock(markings: Markings, is_lost: NDArray[np.bool_]) -> str:
-    """The warning for circling tokens: markings that are never left, with the way to the first one."""
+    """The warning for tokens that circle for ever: markings that are never left, and how the first is reached."""
     component = np.array(components(markings.offsets.tolist(), markings.targets.tolist()), np.int64)
     leaves = component[markings.sources] != component[markings.targets]
     is_left = np.zeros(int(component.max()) + 1, np.bool_)
@@ -107,7 +107,7 @@ def _dead_end(markings: Markings, marking: int) -> str:
 
 
 def _missing(transition: Transition, tokens: dict[int, int], net: WorkflowNet) -> str:
-    """A sentence about the tokens that a transition still waits for, if it has some of its tokens."""
+    """A sentence about what a transition waits for: tokens in its inputs, and places that must become empty."""
     inputs = Counter(transition.inputs)
     lacks = [net.places[place] for place, count in sorted(inputs.items()) if tokens.get(place, 0) < count]
     blocked = [net.places[place] for place in sorted(set(transition.waits)) if tokens.get(place, 0)]

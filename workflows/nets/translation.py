@@ -4,12 +4,12 @@ Flows are places; if a node takes one token from any incoming flow, its incoming
 inlined:
 
 - A graph that always has exactly one token passes it on.
-- Any other graph that folds to a process tree is replaced by the net of the tree.
+- Any other graph that folds to a process tree is replaced by the net of the tree, unless it can be left at any time.
 - Any other graph is completed by a step that waits for all places of the graph to be empty.
 
-An inclusive gateway with several incoming flows has one step for each set of filled flows, which waits for the places
-whose tokens may still come to the empty ones (BPMN 2.0, section 13.4.3). Interrupting exits, and terminate ends, empty
-the places of their block or graph.
+An inclusive gateway with several incoming flows has one step for each set of filled flows. The step waits until no
+token can come to the other flows any more: until the places from which a token could come are empty (BPMN 2.0, section
+13.4.3). Interrupting exits, and terminate ends, empty the places of their block or graph.
 
 If a run enters a block again before the block is complete, both passes share the same places; then graphs with two
 tokens on one flow can differ from their description.
@@ -87,10 +87,10 @@ _Begins = list[tuple[str, Places]]  # alternatives to begin: the element in word
 
 @dataclass(slots=True)
 class _Frame:
-    """A block that is being inlined; ``exits`` are the places in which each exit puts a token.
+    """A block that is being inlined; ``exits`` has the places in which each exit puts a token.
 
-    ``throws`` has for each throw the place taken, the tokens that the thrower puts itself, the exit, and the thrower in
-    words.
+    ``throws`` has one entry for each throw: the place that it takes from, the places in which it puts tokens itself,
+    the exit, and the throwing node in words.
     """
 
     node: Node
@@ -103,9 +103,9 @@ class _Way:
     """The context in which a graph runs.
 
     Attributes:
-        done: Tokens that remain when a token of the run ends.
-        running: A place that is filled during the run, if a step waits for the end of the run.
-        after: With ``running``, the tokens that remain after a terminate.
+        done: Places that get a token when a token of the run ends.
+        running: A place that is filled during the run, if a step waits for the end of the run; otherwise None.
+        after: With ``running``, the places that get a token after a terminate.
     """
 
     done: Places = ()
@@ -146,7 +146,7 @@ class _Translator:
         return self._one_by_one(node, block.graph, self._bounded(node, repeat), way)
 
     def _bounded(self, node: Node, repeat: Repeat) -> Repeat:
-        """The repetitions, reduced to a number that can be written out."""
+        """The repetition; if it needs more than ``MOST_COPIES`` copies, an open repetition instead, with a notice."""
         if max(repeat.least, repeat.most or 0) <= MOST_COPIES:
             return repeat
         least = min(repeat.least, MOST_COPIES)
@@ -175,7 +175,7 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add copies in sequence, beginning with the last; if their number is open, the last copy may begin again."""
+        """Add copies of a run in sequence, the last copy first; if their number is open, the last may begin again."""
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
             gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)
@@ -206,7 +206,10 @@ class _Translator:
         return [("", tuple(starts))]
 
     def _anything(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add any number of concurrent runs; a net cannot tell runs apart, so only a required run is exact."""
+        """Add any number of concurrent runs, as activities in any order: only a required run keeps its order.
+
+        A net cannot tell concurrent runs apart.
+        """
         message = "runs any number of times at once; read as any of its activities, any number of times, in any order"
         self.notices.append((node.id, message if not repeat.least else f"{message}, beside one run"))
         running = self.assembly.place(f"while {node} runs")
@@ -243,7 +246,7 @@ class _Scope:
             self._put_places(node)
 
     def add_steps(self) -> _Begins:
-        """Add all steps; returns the alternatives to begin."""
+        """Add the steps of all nodes; returns the alternative ways to begin."""
         for node in self._graph.nodes:
             self._put_node(node)
         for node in self._graph.nodes:
@@ -365,7 +368,7 @@ class _Scope:
         self._put_exits(node.block, frame, places, chances)
 
     def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
-        """Add the exits: the block can be left with any of its tokens."""
+        """Add the steps that leave a block: throws, and exits that can be taken with any token of the block."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
         emptied = () if is_plain else tuple(places)

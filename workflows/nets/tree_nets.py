@@ -31,7 +31,10 @@ def can_be_net(tree: ProcessTree) -> bool:
 
 
 def put_tree(assembly: Assembly, tree: ProcessTree, source: int, sink: int) -> None:
-    """Add steps that lead a token from ``source`` to ``sink`` on each trace of a tree; the tree ``can_be_net``."""
+    """Add the steps of a tree, each of whose traces leads a token from ``source`` to ``sink``.
+
+    The tree must satisfy ``can_be_net``.
+    """
     match tree:
         case Activity(name):
             element = tree.origin or f"activity {name!r}"
@@ -102,7 +105,7 @@ def _put_listed(assembly: Assembly, tree: InclusiveChoice, source: int, sink: in
 
 
 def _put_one_by_one(assembly: Assembly, tree: InclusiveChoice, source: int, sink: int) -> None:
-    """Decide branch after branch; while the place ``none`` is marked, no branch was taken, and the last one must be."""
+    """Decide branch after branch; if no branch was taken before (place ``none``), the last branch must be taken."""
     ends = _put_branches(assembly, tree.branches)
     element = tree.origin or "an inclusive choice"
     none, some = source, -1

@@ -10,7 +10,7 @@ from workflows.nets.graph import GATEWAYS, Exit, Flow, FlowGraph, Node, NodeKind
 
 
 class Ways:
-    """The nodes and flows of one graph, indexed. Blocks are not entered.
+    """The nodes and flows of one graph, indexed by node; blocks are single nodes.
 
     A graph is refused if a flow leads from or to a node outside it, or if several flows leave an exit, or a node that
     is not a gateway.

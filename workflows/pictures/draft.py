@@ -36,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A flow between two boxes, by index; ``port`` is the exit by which it leaves, counted from 1; 0: none."""
+    """A flow between two boxes, by index; ``port`` is the exit by which the flow leaves a box, from 1 on (0: none)."""
 
     element: str
     source: int

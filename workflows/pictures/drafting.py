@@ -79,13 +79,13 @@ class _Growing:
     arrows: list[Arrow] = field(default_factory=list)
 
     def add(self, box: Box, ends: _Ends) -> _Ends:
-        """Add a box after some ends; returns its end."""
+        """Add a box and the arrows that lead to it from some open ends; returns the box's open end."""
         self.boxes.append(box)
         self.join(ends, len(self.boxes) - 1)
         return [(len(self.boxes) - 1, "")]
 
     def join(self, ends: _Ends, target: int) -> None:
-        """Add arrows from some ends to a box."""
+        """Add arrows from some open ends to a box."""
         for source, label in ends:
             element = f"arrow-{len(self.arrows) + 1}"
             self.arrows.append(Arrow(element=element, source=source, target=target, label=label))
@@ -106,7 +106,7 @@ def _of_tree(tree: ProcessTree) -> PictureDraft:
 
 
 def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
-    """Add a tree after some ends; returns its own ends."""
+    """Add the boxes of a tree after some open ends; returns the open ends of the tree."""
     match tree:
         case Activity(name):
             return growing.add(task_box(growing.name("task"), name, event=name), ends)

@@ -90,7 +90,7 @@ def _mark(shape: Shape, marks: Mapping[str, Mark]) -> Mark:
 
 
 def _holds(area: Shape, other: Shape) -> bool:
-    """Whether an area contains a shape that needs room: a lane for a pool, any shape for another area."""
+    """Whether a shape counts as content of an area: of a pool only a lane, of other areas any but a boundary event."""
     if area.kind == "pool" and other.kind != "lane":
         return False
     x, y = other.centre

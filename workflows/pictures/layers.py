@@ -38,9 +38,9 @@ class Layered:
 
 
 def layered(draft: PictureDraft, max_places: int) -> Layered:
-    """Give every box a layer and a place in it.
+    """Give every box a layer, and a position in the layer.
 
-    Long arrows get at most ``max_places`` places; arrows beyond that are straight, across other boxes.
+    Long arrows get at most ``max_places`` places in total; arrows beyond that are straight, across other boxes.
     """
     forward, back = _without_cycles(draft)
     layer_of = _longest_paths(len(draft.boxes), forward)
@@ -65,7 +65,10 @@ def layered(draft: PictureDraft, max_places: int) -> Layered:
 
 
 def _without_cycles(draft: PictureDraft) -> tuple[list[Arrow], list[Arrow]]:
-    """Forward arrows, and backward arrows: they close a cycle in a depth-first walk from boxes without predecessors."""
+    """Split the arrows into forward and backward ones.
+
+    Backward arrows close a cycle in a depth-first walk, which begins with boxes without predecessors.
+    """
     leaving: list[list[Arrow]] = [[] for _ in draft.boxes]
     entered = set()
     for arrow in draft.arrows:

@@ -173,7 +173,7 @@ def _forward(placed: _Placed) -> Iterator[Edge]:
 
 
 def _piece(placed: _Placed, arrow: Arrow, first: int, second: int) -> Sequence[Point]:
-    """The points of an arrow between two of its numbers."""
+    """The points of an arrow between two successive numbers of its chain."""
     hop = _hop(placed.draft, placed.layers, placed.middle, arrow, (first, second))
     start, end = _start(placed, arrow, first), placed.edges(second)[0]
     if hop not in placed.tracks:

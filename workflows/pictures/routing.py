@@ -64,7 +64,7 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """For each backward arrow, the height below all boxes in its way, and below shorter such arrows."""
+    """For each backward arrow, the height below all boxes in its way, and below shorter backward arrows."""
     lanes: dict[Arrow, float] = {}
     occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {
@@ -82,7 +82,7 @@ def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]
 
 
 def without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The line without points that lie between their neighbours."""
+    """The line without the points that lie on the straight line between their neighbours."""
     corners: list[Point] = []
     for point in points:
         if corners and abs(corners[-1][0] - point[0]) < _LEVEL and abs(corners[-1][1] - point[1]) < _LEVEL:

@@ -65,7 +65,7 @@ def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
 
 
 def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
-    """The gaps between shapes and the texts below them, between the first and the last."""
+    """The horizontal gaps between shapes with the texts below them, from the first shape to the last."""
     covered = []
     for shape in shapes:
         label = label_below(shape)
@@ -82,7 +82,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """The breaks to use: for each row the last one within its width, or else the next; no row is very short."""
+    """The breaks to use: a row ends at the last break within its width, otherwise at the next; no row is very short."""
     usable = [candidate for candidate in breaks if candidate.x < held.right - _ROW / 2]
     selection: list[_Break] = []
     places = [candidate.x for candidate in usable]

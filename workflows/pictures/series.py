@@ -113,7 +113,7 @@ def _entry(row: int, name: str, y: float) -> Iterator[str]:
 
 
 def _scale(low: float, high: float) -> tuple[int, int, float]:
-    """The first and the last mark of a scale that contains two numbers, and their distance.
+    """The first and the last mark of a scale that contains two numbers, and the distance between marks.
 
     Marks are multiples of the distance, which is 1, 2 or 5 times a power of ten.
     """

@@ -28,7 +28,7 @@ def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
 
 
 class _Occurrence:
-    """Horn clauses over types by their places; sets of types are integers."""
+    """Horn clauses over types, which are numbered by their places in the extraction; sets of types are integers."""
 
     def __init__(self, extraction: Extraction) -> None:
         self._parts: list[Constraint] = [part for part in extraction.constraints if not isinstance(part, Prior)]
@@ -54,7 +54,10 @@ class _Occurrence:
         return bits_of(self.places[name] for name in names)
 
     def closure(self, types: int, without: tuple[int, int] | None = None) -> int:
-        """The closure of a set of types: the types of every trace that has all types of the set."""
+        """The closure of a set of types: the types of every trace that has all types of the set.
+
+        The rule ``without`` is not applied.
+        """
         closed = self._base | self.always | types
         waiting = closed & ~self._base
         while waiting:
@@ -160,7 +163,10 @@ class _Occurrence:
 
 
 def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, str]]:
-    """The orders that follow neither from exclusions or ends nor from chains of orders whose types must occur."""
+    """The orders that cannot be left out.
+
+    An order follows from exclusions, from ends, or from a chain of orders through types that must occur.
+    """
     places = occurrence.places
     ends, apart = frozenset(extraction.end), frozenset(extraction.exclusive)
     listed = [

@@ -87,7 +87,7 @@ class Drawing:
                 return ""
 
     def restate(self, constraint: Constraint, reason: str) -> str:
-        """The origin of a constraint: ways that show it; otherwise the elements that emit its types, and the method."""
+        """The origin of a constraint that ways do not explain: the elements that emit its types, and ``reason``."""
         if not all(name in self._labels for name in constraint.names):
             return ""
         listed = [self._emitted_by(name) for name in constraint.names]
@@ -120,7 +120,7 @@ class Drawing:
         return self._parting(earlier, later)
 
     def _parting(self, first: str, second: str) -> str:
-        """The nearest node at which the ways to two types part, in words; empty if there is none."""
+        """The nearest node at which the ways to two types part, in words; empty if the drawing has no such node."""
         if self._leads(first, second) or self._leads(second, first):
             return ""
         first_distances = self._distances(self._labels[first], self._before)

@@ -100,7 +100,7 @@ class GroupFamilies:
         return _BlockFamilies(groups, whole[groups])
 
     def _either(self, parts: list[_BlockFamilies], *, is_inclusive: bool) -> _BlockFamilies:
-        """The families of a choice of one part; if inclusive, of at least one part."""
+        """The families of a choice of exactly one part; if inclusive, of one or more parts."""
         whole, touched = self._blank()
         whole[:] = 0
         for part in parts:
@@ -137,7 +137,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """A table (families, families): for two families, the family of all unions of a subset of each."""
+    """A table (families, families): the family of all unions of a subset from one family and one from the other."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

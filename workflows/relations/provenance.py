@@ -112,7 +112,7 @@ class TreeExplanation:
         return _listed([words for words in reasons if words])
 
     def _companion(self, leaf: int, required: str) -> str:
-        """The smallest block around a leaf in which a type always occurs, in words; empty without one."""
+        """The smallest block around a leaf in which the required type always occurs, in words; empty without one."""
         for place in self._outline.ancestors(leaf):
             if required in self._certain_of(place):
                 label, block = self._outline.labels[leaf], self._outline.blocks[place]

@@ -1,9 +1,9 @@
 """Derives exactly the constraints of a language that is given as an automaton.
 
-Sets of event types are propagated over the states. Forward from the start, for each state: the types that some word to
-the state has, the types that some word to the state lacks, and, for clauses over three types and for each type, the
-types that some word with the type lacks, and the types that come before the type. Backward from the accepting states:
-the types that some word from a state to the end lacks.
+Sets of event types are propagated over the states. Forward from the start, each state gets the types that some word to
+the state has, and the types that some word to the state lacks. For clauses over three types it also gets, for each type
+T, the types that some word with T lacks, and the types that come before T. Backward from the accepting states, each
+state gets the types that some word from the state to the end lacks.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _AT_A_TIME = 1 << 22  # words of one step
 class Graph:
     """Edges between nodes numbered from 0, sorted by source; the edges of a node begin at ``first``, (nodes + 1,).
 
-    The level of a node is the largest number of strongly connected components on a path to its own.
+    The level of a node is the largest number of strongly connected components that a path to the node's own passes.
     """
 
     source: Numbers
@@ -42,11 +42,11 @@ class Graph:
 
 
 def spread(graph: Graph, values: Bits, begin: Numbers, carry: Carry) -> None:
-    """Unite into each node's value the values that its incoming edges carry; changes ``values``, (nodes, ..).
+    """Add to each node's value the values that incoming edges carry, until nothing changes; ``values``: (nodes, ..).
 
     Nodes of low level are processed first, so that without cycles each is processed once. Edges of nodes in ``begin``
-    carry from the beginning; edges of other nodes carry once the node's value has changed. ``carry`` maps the values of
-    the sources of some edges, and these edges, to the carried values; it may write into its first argument.
+    carry from the beginning; edges of other nodes carry once the node's value has changed. ``carry`` takes the values
+    of the sources of some edges, and these edges, and returns the carried values; it may write into its first argument.
     """
     waiting: dict[int, list[Numbers]] = {}
     for level, nodes in _by_level(graph, begin):

@@ -2,7 +2,8 @@
 
 An event can come after another only if a token has a way from one to the other, or if both steps could be concurrent. A
 trace can lack an event type only if steps of other labels can complete it, as far as single places show
-(``useful_steps``). Reset and inhibitor arcs are ignored, which only allows more traces.
+(``useful_steps``). Inhibitor arcs are ignored, and reset arcs may dispose of tokens but need not: this allows more
+traces, never fewer.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _follows(net: WorkflowNet, steps: list[int], groups: list[list[int]]) -> Rel
 
 
 def _beside(net: WorkflowNet, steps: list[int]) -> dict[int, int]:
-    """For each step, the steps (bits) that may be concurrent with it; itself, if two firings may be concurrent."""
+    """For each step, the steps (as bits) that may be concurrent with it; itself, if two of its firings may be."""
     transitions = [net.transitions[step] for step in steps]
     places = concurrency(len(net.places), net.initial, transitions)
     everything = (1 << len(net.places)) - 1

@@ -36,7 +36,7 @@ class RelationTable:
 
     @property
     def meets(self) -> Relation:
-        """(A, B): some trace has both; symmetric, and true on the diagonal."""
+        """A mask over (A, B): whether some trace has both types; symmetric, and true on the diagonal."""
         return self.follows | self.follows.T | np.eye(len(self.events), dtype=np.bool_)
 
     @property

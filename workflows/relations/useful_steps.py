@@ -1,8 +1,8 @@
 """Finds the steps of a net that can belong to a complete trace, as far as single places show.
 
 In a complete trace, every token that a step takes is initial or was added by another step, and every token that a step
-adds stays to the end or is taken, or reset, by another step. So steps that cannot get their tokens from such steps, or
-cannot dispose of them, belong to no complete trace. The excluded steps are certainly useless; others may be useless,
+adds stays to the end or is taken, or reset, by another step. So a step is excluded if the remaining steps cannot
+provide its tokens, or cannot dispose of its outputs. Excluded steps are in no complete trace; others may be useless,
 too.
 """
 
@@ -40,7 +40,7 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps whose needs are met by ``begin`` or by other such steps, and the places that these provide."""
+    """The steps whose needed places are all in ``begin`` or given by steps of the result; and all these places."""
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():

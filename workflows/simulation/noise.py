@@ -79,7 +79,7 @@ class Noise:
         return self._duplicate(self._swap(self._thin(trace)))
 
     def delay(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Events, given in the order of time, in the order of arrival."""
+        """Reorder events from the order of time to the order of arrival."""
         held: list[tuple[int, int, Event]] = []
         newest_us = -(2**63)
         for number, event in enumerate(events):
@@ -107,7 +107,7 @@ class Noise:
         return remaining
 
     def _swap(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """Swap activities of neighbours; the times stay."""
+        """Swap the activities of some neighbouring events; the times stay where they are."""
         place = 0
         while place < len(trace) - 1:
             if self._rng.random() < self._settings.swapped:

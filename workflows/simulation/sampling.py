@@ -75,7 +75,10 @@ class _Sampling:
                 return self._in_turn(self._again((tree.redo, tree.body), tree.repetitions, tree.again), start_us)
 
     def _again(self, parts: tuple[ProcessTree, ...], rounds: int | None, share: float) -> Iterator[ProcessTree]:
-        """The last part, then all parts again: ``rounds`` rounds in total, or a random number given by ``share``."""
+        """The parts in the order of their execution: the last one, then in each further round all parts.
+
+        ``rounds`` is the number of rounds; None: random, each further round with probability ``share``.
+        """
         yield parts[-1]
         done = 1
         while done < rounds if rounds is not None else self.rng.random() < share:
@@ -117,7 +120,7 @@ class _Sampling:
         return merged, max(end_us for _, end_us in sampled)
 
     def _merged(self, unfinished: list[TimedTrace]) -> TimedTrace:
-        """The traces, given backwards, in a random interleaving."""
+        """A random interleaving of traces, each of which is given in reverse order."""
         merged: TimedTrace = []
         while unfinished:
             place = int(self.rng.random() * len(unfinished))

@@ -132,7 +132,7 @@ def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -
 
 
 def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Time, trace and step of each event, without durations."""
+    """For each event of the stream its time, trace and step, if activities have no durations."""
     spread_us = 2 * settings.interval_us - 1
     time_us = settings.start_us
     open_traces = list(islice(waiting, settings.concurrent))
@@ -152,7 +152,7 @@ def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng
 
 
 def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """Time, trace and step of each event, with durations."""
+    """For each event of the stream its time, trace and step, if activities have durations."""
     due: list[_Due] = []
     last_us = start_us = settings.start_us
     for rank, trace in enumerate(waiting):

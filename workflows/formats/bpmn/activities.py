@@ -25,19 +25,19 @@ class Labels:
 
     @property
     def least_instances(self) -> int:
-        """Least number of instances if the model has none: BPMN allows zero, a mapping can require one."""
+        """The least number of instances of an activity if its model gives none: 0, or 1 if the mapping requires one."""
         return int(self.mapping.get(INSTANCES) == ONE_OR_MORE)
 
     def is_mapped(self, element: BpmnElement) -> bool:
         return element.id in self.mapping or (element.name or None) in self.mapping
 
     def label_of(self, element: BpmnElement) -> str | None:
-        """The event type of an element; None: it emits none."""
+        """The event type that an element emits; None for a silent element."""
         name = element.name
         return event_type(self.mapping, element.id, name, name or element.id)
 
     def mapped_label(self, element: BpmnElement) -> str | None:
-        """The event type that the mapping gives; None: none."""
+        """The event type that the mapping gives an element; None if it is silent or not in the mapping."""
         return event_type(self.mapping, element.id, element.name, None)
 
 

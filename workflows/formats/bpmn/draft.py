@@ -38,16 +38,17 @@ class GraphDraft:
         return node
 
     def connect(self, port: Port, target: str, flow: str = "") -> None:
-        """Add a flow; generated flows have no id yet."""
+        """Add a flow from a port to a node; without ``flow``, the id of a drawn flow, the flow gets a generated id."""
         source = port.node.id
         self.budget.work(source)
         generated_id = f"{port.exit or source}#flow{len(self._flows)}"
         self._flows.append(Flow(id=flow or generated_id, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """The graph without unreachable nodes; each drawn one gets a notice.
+        """The graph without its unreachable nodes; drawn ones among them get a notice.
 
-        Flows to missing nodes are left out, because those nodes were rejected.
+        Flows to missing nodes are left out, because those nodes were rejected. A parallel gateway that waits for an
+        unreachable node is refused.
         """
         self._flows = [flow for flow in self._flows if flow.target in self._nodes]
         reached = reached_by_flows(self._nodes.values(), self._flows)
@@ -71,7 +72,7 @@ class GraphDraft:
 
 
 class Budget:
-    """Limits the size of a model and the work to read it, because calls can multiply both."""
+    """Limits the size of a model and the work to read it, which processes can multiply by calling each other."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

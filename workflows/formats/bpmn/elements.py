@@ -62,7 +62,7 @@ _BPMN = re.compile(r"https?://([a-z]+\.)?omg\.org/(spec/)?bpmn(?!.*non-normative
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """Namespace, which may be empty, and local name."""
+    """Split the name of an XML element into its namespace, which may be empty, and its local name."""
     namespace, _, local = tag.rpartition("}")
     return namespace.removeprefix("{"), local
 

@@ -1,14 +1,15 @@
 """Makes ends immediate, so that nothing can happen between the last activity and the end.
 
-In a flow graph, an activity and the end after it are two steps. Between them, other branches could continue, or a block
-with no work left could be left by an exit. In a process the end follows at once:
+In a flow graph, an activity and the end after it are two steps. Between the steps, other branches could continue, or an
+exit could leave a block that has nothing left to do. In a process the end follows at once:
 
-- If a block can be left at any time, ends in the block are left out: an activity without outgoing flow is an end.
+- If a block can be left at any time, its ends are left out: an activity without outgoing flow is an end.
 - If there are other branches, an activity before a terminate end or a throwing end is moved after the block: first the
-  block's other tokens are removed, then the activity happens. The traces are those where nothing comes between.
+  block's other tokens are removed, then the activity happens. The traces are those in which nothing comes between
+  activity and end.
 
 The choice of an exclusive gateway between an activity and ends is made before the activity. A gateway that is also
-reached from other nodes keeps its flows if some of them continue.
+reached from other nodes keeps its flows if some of them do not lead to ends.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 class _Last:
     """An activity that comes last in a block, and is placed after it.
 
-    The block is left by ``exit`` for the activity, whose end takes the exit ``instead`` (empty: terminate).
+    The block's exit ``exit`` leads to the activity, after which the exit ``instead`` is taken (empty: terminate).
     """
 
     exit: str
@@ -41,7 +42,7 @@ class _Last:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A graph under examination, with the interrupting exits of the block that contains it.
+    """A graph under examination; ``cutting`` are the interrupting exits of the block that contains it.
 
     ``is_single``: the graph has no concurrent branches; ``is_left``: the block can be left at any time.
     """
@@ -52,13 +53,13 @@ class _Frame:
 
 
 def end_at_once(graph: FlowGraph) -> FlowGraph:
-    """The graph with last activities moved after blocks, if the ends after them remove other branches."""
+    """Make the ends of a graph immediate, as the module describes; returns the changed graph."""
     ended, _ = _end_graph(graph, (_Frame(frozenset(), is_single(graph)),))
     return ended
 
 
 def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph, list[_Last]]:
-    """A graph, and the activities to be placed after the blocks around it."""
+    """The graph with immediate ends, and the activities to be placed after the blocks around it."""
     outwards: list[_Last] = []
     parts = []
     for node in graph.nodes:
@@ -81,7 +82,7 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """A block with the activities placed after it, and the activities to be placed further out."""
+    """The block with immediate ends and the activities placed after it; the activities to be placed further out."""
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     inner, lasts = _end_graph(block.graph, (*frames, _Frame(cutting, is_single(block.graph), is_left)))
@@ -100,7 +101,7 @@ def _end_block(
 
 
 def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
-    """A graph as a block, followed by the last activities before its terminate ends."""
+    """The content of a graph as a block, followed by the activities that come last before a terminate end."""
     inner = replace(graph, id=f"{graph.id}#before-last")
     block = Block(graph=inner, exits=tuple(Exit(id=last.exit, is_thrown=True) for last in lasts))
     start = Node(id=f"{graph.id}#last-start", kind=NodeKind.START, described=f"start of {graph.id}")
@@ -117,7 +118,7 @@ def _wrapped(graph: FlowGraph, lasts: list[_Last]) -> FlowGraph:
 
 
 class _Rewriting:
-    """Removes ends that immediately follow activities, and adds throws instead where needed.
+    """Removes the ends of a graph that immediately follow activities; ends that remove other branches become throws.
 
     ``frames`` are the frames of the graph and of the graphs around it.
     """
@@ -161,7 +162,10 @@ class _Rewriting:
 
     @staticmethod
     def _choice(activity: Node, ends: list[str], *, is_going_on: bool) -> tuple[FlowGraph, list[_Last]]:
-        """The graph of an activity after a choice: whether the activity is the last one, and before which end."""
+        """A choice before an activity: whether the activity is the last one, and which end follows it.
+
+        Also returns the last activities to be placed after blocks.
+        """
         identity, described = activity.id, str(activity)
         gate = Node(id=f"{identity}#choice", kind=NodeKind.EXCLUSIVE, described=described)
         nodes, lasts = [gate], []
@@ -207,7 +211,7 @@ class _Rewriting:
         return gateways
 
     def _ends_after(self, activity: str) -> list[str]:
-        """The effects of the ends that immediately follow an activity."""
+        """The ends that immediately follow an activity, as exits or marks (see ``_end_of``)."""
         seen: set[str] = set()
         ends: dict[str, None] = {}
         waiting = [activity]
@@ -221,7 +225,7 @@ class _Rewriting:
         return list(ends)
 
     def _kept_flows(self, ending: set[str]) -> list[Flow]:
-        """The flows except those to ends, and to gateways that lead only to them."""
+        """The flows without flows to immediate ends, and without flows to gateways that lead only to such ends."""
         dropped = {flow.id for flow in self._graph.flows if self._is_dropped(flow, ending)}
         waiting = [flow.source for flow in self._graph.flows if flow.id in dropped and flow.source in self._own]
         while waiting:
@@ -244,7 +248,7 @@ class _Rewriting:
 
 
 def _end_of(node: Node, frames: tuple[_Frame, ...]) -> str | None:
-    """The exit of an end that follows at once, or a mark; None for other nodes, and for ends that may come later."""
+    """The exit of an end that must be immediate, or the mark ``_PLAIN`` or ``_TERMINATE``; None for other nodes."""
     is_left = any(frame.is_left for frame in frames)
     if node.kind is NodeKind.END:
         return _PLAIN if is_left else None

@@ -17,7 +17,7 @@ from workflows.nets.graph import Node, NodeKind
 
 
 class EventReader:
-    """Converts the events of levels to nodes; ``thrown`` are the exits that they throw.
+    """Converts the events of levels to nodes; ``thrown`` collects the exits to which events throw.
 
     ``labels`` maps the id of an intermediate event of the process itself to the event type that it emits.
     """
@@ -57,7 +57,7 @@ class EventReader:
             self._add_catch(draft, level, element)
 
     def _add_catch(self, draft: GraphDraft, level: Level, element: BpmnElement) -> None:
-        """Add a catch event: it emits the mapped event type; an event that has only a name is optional."""
+        """Add a catch event, which emits its mapped event type; without a mapping, it may emit its name, if any."""
         name = element.name
         if self._labels.is_mapped(element) or not name or link_of(element, self._document) is not None:
             self._pass(draft, level, element, self._mapped_node(level, element))
@@ -144,7 +144,7 @@ class EventReader:
             draft.connect(Port(node=node), prefix + targets[0], f"{node.id}#link")
 
     def _throw(self, draft: GraphDraft, level: Level, element: BpmnElement, triggers: Sequence[Trigger]) -> bool:
-        """Add an event that is caught further out; False if it throws nothing, or nothing catches it."""
+        """Add an event that is caught on an outer level; returns False if it throws nothing, or nothing catches it."""
         trigger = first_of(triggers, THROWN)
         if trigger is None:
             return False
@@ -161,7 +161,7 @@ class EventReader:
         return bool(exits)
 
     def _throw_to_any(self, draft: GraphDraft, level: Level, element: BpmnElement, exits: Sequence[str]) -> None:
-        """Add a choice of catchers for an event without a code."""
+        """Add a throw without a code, which several events may catch, as a choice between their exits."""
         choice = draft.add(level.scope.node(element, NodeKind.EXCLUSIVE))
         after = None
         if level.scope.flows.leaving(element.id):

@@ -26,10 +26,10 @@ class Watcher:
 def watch(
     graph: FlowGraph, watchers: Sequence[Watcher], role: str, budget: Budget, findings: Findings, ending: str = ""
 ) -> FlowGraph:
-    """The graph as a block with event sub-processes, all interrupting or none; unchanged without them and ``ending``.
+    """The graph as a block whose exits lead to event sub-processes, either all interrupting or all non-interrupting.
 
-    Through the exit ``ending`` (empty: none) the graph ends itself and its event sub-processes. ``role`` is part of the
-    ids of generated nodes.
+    The exit ``ending`` (empty: none) ends the graph with its event sub-processes. Without ``watchers`` and ``ending``
+    the graph is unchanged. ``role`` is part of the ids of generated nodes.
     """
     if not watchers and not ending:
         return graph

@@ -68,7 +68,7 @@ class FlowTable:
             self._take(SequenceFlow(id=identity, source=source, target=target, is_conditional=_is_conditional(element)))
 
     def _end(self, element: BpmnElement, identity: str, attribute: str, mentions: dict[str, list[str]]) -> str | None:
-        """The source or target of a flow as written; otherwise the only node that mentions the flow."""
+        """The source or target of a flow: as written, otherwise the only node that mentions the flow, or None."""
         written = resolve(element.get(attribute, ""), self._nodes)
         if written is not None:
             return written
@@ -113,7 +113,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Read flows that only nodes mention."""
+        """Read flows without an element of their own that a node names as outgoing and another as incoming."""
         for identity in self._sources:
             if (
                 identity not in self._targets

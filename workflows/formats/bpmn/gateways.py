@@ -1,8 +1,8 @@
 """The meaning of several flows out of a node.
 
-- Out of an activity or event, all flows without a condition are taken (parallel), and any of the flows with a condition
-  (inclusive); the default flow only if no conditional flow is taken. Every conditional flow may be skipped if other
-  flows are taken in any case.
+- Out of an activity or event, all flows without a condition are taken (parallel), and any number of the flows with a
+  condition (inclusive). The default flow is taken if and only if no conditional flow is. At least one conditional flow
+  is taken if there is neither an unconditional nor a default flow.
 - Out of an exclusive or event-based gateway, one flow is taken; out of a parallel gateway, all flows.
 - Out of an inclusive gateway, at least one flow is taken; the default flow if and only if no other is taken.
 """
@@ -41,7 +41,7 @@ def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], defaul
 def lead_on_from_gateway(
     draft: GraphDraft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str
 ) -> None:
-    """Connect a gateway with its successors; an inclusive gateway with a default flow gets a gateway for the choice."""
+    """Connect a gateway with its successors; an inclusive one with a default flow first chooses default or others."""
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
     if not flows:
@@ -81,7 +81,7 @@ def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default
 
 
 def _choose_any(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
-    """Connect flows of which any may be taken, at least one."""
+    """Connect a port with flows of which at least one is taken, and possibly several."""
     if len(flows) > 1:
         choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
         draft.connect(port, choice.node.id)
@@ -95,7 +95,7 @@ def _connect_all(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], p
 
 
 def _make(draft: GraphDraft, port: Port, kind: NodeKind, role: str) -> Port:
-    """A generated node for the meaning of flows."""
+    """Add a generated node, which expresses the meaning of a port's flows; returns its port."""
     identity = port.exit or port.node.id
     described = f"flows out of {port.node}" if kind is not NodeKind.END else f"end after {port.node}"
     return Port(node=draft.add(Node(id=f"{identity}#{role}", kind=kind, described=described)))

@@ -60,7 +60,7 @@ class Level:
     links: Mapping[str, list[str]]
 
     def fragments(self) -> tuple[Level, ...]:
-        """The parts that no flow connects, each by itself, in the order of the file."""
+        """The parts of the level that no flow connects with each other, in the order of the file."""
         hosts = {event.id: host for host, events in self.boundary.items() for event in events}
         touching: dict[str, set[str]] = {identity: {identity} for identity in self.nodes}
         for identity in (*self.nodes, *hosts):

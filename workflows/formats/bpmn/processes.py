@@ -11,7 +11,7 @@ from workflows.naming import normalised
 
 
 def choose_process(document: Document, reference: str | None, findings: Findings) -> BpmnElement:
-    """The process with an id, or with a pool of this id or name; ``reference`` None: the only candidate.
+    """The process that a reference names: by its id, the id or name of its pool, or its name; None: the only candidate.
 
     The only candidate is the only process with content, the only process that no other process calls, or the only
     process with activities.

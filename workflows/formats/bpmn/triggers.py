@@ -1,8 +1,8 @@
 """Triggers of events, and the events that catch thrown ones.
 
 A thrown error, escalation or cancellation is caught at the nearest level around it with a matching event; an event for
-the same code takes precedence over an event for any code. A throw without a code may go to each event of that level
-that catches its kind.
+the same code takes precedence over an event for any code. A throw without a code goes to an event for any code; if the
+level has none, it may go to every event of the level that catches its kind.
 """
 
 from __future__ import annotations

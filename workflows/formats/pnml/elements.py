@@ -171,7 +171,7 @@ def read_elements(root: Element, findings: NetFindings) -> Drawn:
 
 
 def _walk(root: Element, findings: NetFindings) -> Iterator[tuple[Element, str]]:
-    """Objects, arcs and pages, each with the page that contains it; other elements with a meaning get a notice."""
+    """The places, transitions, arcs and pages, each with its page; other elements that have a meaning get a notice."""
     waiting = deque([(root, root.get("id", "") if local(root) == "page" else "")])
     while waiting:
         holder, page = waiting.popleft()

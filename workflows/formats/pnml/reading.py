@@ -149,7 +149,10 @@ def _misreference(node: NetNode, after: NetNode | None, way: set[str]) -> str:
 
 @dataclass(slots=True)
 class _Wired:
-    """Places by index, and per transition its arcs: index of the place to weight."""
+    """The places of a net, numbered by ``index``, and the arcs of each transition by place.
+
+    ``inputs`` and ``outputs`` have the weights of arcs.
+    """
 
     places: list[str]
     index: dict[str, int]

@@ -87,7 +87,7 @@ class _Reader:
         }
 
     def node(self, entry: yaml.Node, path: str) -> ProcessTree:
-        """A leaf, or an operator with everything below it."""
+        """Convert an entry to a leaf, or to an operator with everything below it."""
         self._count += 1
         if self._count > MAX_NODES:
             self._refused(path, entry, f"the tree has more than {MAX_NODES:,} nodes")
@@ -224,7 +224,7 @@ class _Reader:
         return repetitions, 0.5
 
     def _branch(self, entry: yaml.Node, path: str) -> _Branch:
-        """A node, a leaf with a probability, or ``{branch: node, probability: p}``."""
+        """Read a branch: a node, a leaf with a probability, or ``{branch: node, probability: p}``."""
         probability = child_node(entry, "probability")
         if not isinstance(entry, yaml.MappingNode) or not {"activity", "branch"} & set(keys_of(entry)):
             return _Branch(self.node(entry, path), None)

@@ -52,7 +52,7 @@ def read_duration(entry: yaml.Node, path: str, findings: Findings) -> Duration |
 
 
 def read_attributes(entry: yaml.Node, path: str, findings: Findings) -> tuple[Attribute, ...]:
-    """A mapping from names of attributes to their generators; attributes with problems are left out."""
+    """Read a mapping from names of attributes to their generators; attributes with problems are left out."""
     if not isinstance(entry, yaml.MappingNode):
         findings.refuse(
             place_of(entry, path),
@@ -69,7 +69,7 @@ def read_attributes(entry: yaml.Node, path: str, findings: Findings) -> tuple[At
 
 
 def read_probability(entry: yaml.Node, path: str, findings: Findings) -> float | None:
-    """A number from 0 to 1; None after a problem."""
+    """Read a probability, a number from 0 to 1; None after a problem."""
     number = number_of(entry)
     if number is None or not 0.0 <= number <= 1.0:
         findings.refuse(place_of(entry, path), "a probability is a number from 0 to 1")
