@@ -65,7 +65,7 @@ class PlacedStops:
             if is_between and until not in state.stops:
                 raise StateLost(
                     f"the state of shard {shard} at {state.position} was saved before it was decided that operators "
-                    f"stop behind {after}"
+                    f"stop after {after}"
                 )
 
     def _unplaced(self, shard: int, after: str) -> list[str]:
