@@ -55,8 +55,8 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 class DemoResult:
     """Counts of the service, and of runs in this process with and without early termination.
 
-    ``endings``: (trace, pattern) entries that were terminated early, by the constraints that imply it. ``peak_held``:
-    the largest number of bound events. ``is_equal``: alerts, webhooks and expected matches agree.
+    ``endings``: the number of (trace, pattern) entries terminated early, by the constraints from which this follows.
+    ``peak_held``: the largest number of bound events. ``is_equal``: alerts, webhooks and expected matches agree.
     """
 
     events: int
@@ -180,7 +180,7 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
 
 
 def _endings(client: Client) -> dict[str, int]:
-    """Count early terminations of (trace, pattern) entries by the constraints that imply them."""
+    """Count early terminations of (trace, pattern) entries by the constraints from which they follow."""
     counts: Counter[str] = Counter()
     for group in client.endings.page(limit=1)["counts"]:
         counts[group["chain"]] += group["count"]

@@ -1,13 +1,13 @@
 """A private Redis-compatible server for one data folder.
 
-The server listens on loopback only, and syncs every write to a file before it answers. (With a sync once a second, a
-server that is killed during a sync would lose answered writes, as even their hand-over to the operating system waits.)
-The server outlives the process that started it: after a crash, the next ``start`` finds and uses it. It keeps its port
-over restarts, so that clients find it again.
+The server listens on loopback only, and syncs every write to a file before it answers. (With a sync once a second,
+writes wait in the server's memory during a sync, so a server killed then would lose writes that it has answered.) The
+server outlives the process that started it: after a crash, the next ``start`` finds and uses it. It keeps its port over
+restarts, so that clients find it again.
 
 Two servers would destroy the append-only file. Therefore each server inherits a lock on its folder, which is held until
-its last process ends, and its port is recorded before it is launched. So a starter that dies, or cannot write, leaves
-no server that the next starter cannot find.
+its last process ends, and its port is recorded before it is launched. So the next starter finds every server, even if
+the process that launched it died or could not write.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class EmbeddedServer:
             yield
 
     def _claim(self) -> IO[bytes] | None:
-        """Take the lock that the folder's server inherits; None while a server holds it."""
+        """Take the lock that a launched server inherits; None if a server of the folder still holds the lock."""
         file = (self._folder / "server.lock").open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -251,7 +251,7 @@ def _is_listening(port: int) -> bool:
 
 
 def port_fault(host: str, port: int) -> str | None:
-    """Why no process could listen on a port, in the system's words; None if one could."""
+    """The system's reason why a port cannot be listened on; None if it can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -56,7 +56,7 @@ class LogFull(ServiceError, code="log-full", fault="external", is_retryable=True
 
 
 class LogResharding(ServiceError, code="log-resharding", fault="external", is_retryable=True):
-    """The log is being divided into more shards, and takes nothing until then."""
+    """The log is being divided into more shards, and takes no records until this is done."""
 
 
 class ReshardRefused(ServiceError, code="reshard-refused", fault="caller"):
@@ -92,7 +92,7 @@ class UnknownStream(NotFound, code="unknown-stream"):
 
     @classmethod
     def named(cls, stream: str) -> Self:
-        """The error for a name."""
+        """The error for the name of an undeclared stream."""
         return cls(f"there is no stream {stream!r}; declare it first (POST /v1/streams)", stream=stream)
 
 
@@ -266,7 +266,7 @@ class BatchTooLarge(LimitExceeded, code="batch-too-large"):
 
 
 class TooManyEventTypes(LimitExceeded, code="too-many-event-types"):
-    """The maximum number of the stream's types have schemas."""
+    """The stream already has schemas for the maximum number of event types."""
 
 
 class TooManyProjects(LimitExceeded, code="too-many-projects"):
@@ -314,7 +314,7 @@ class InvalidTableName(RequestRefused, code="table-name"):
 
 
 class TooManyTables(LimitExceeded, code="too-many-tables"):
-    """The service has the greatest number of reference tables."""
+    """The service has the maximum number of reference tables."""
 
 
 class InvalidWorkflowName(RequestRefused, code="workflow-name"):
@@ -338,7 +338,7 @@ class BacktestRefused(RequestRefused, code="backtest-refused"):
 
 
 class TooManyBacktests(LimitExceeded, code="too-many-backtests"):
-    """The store of backtests is full, and too few have ended."""
+    """The store of backtests is full, and too few of its backtests have ended to make room."""
 
 
 class TooManyKeys(LimitExceeded, code="too-many-keys"):
@@ -404,7 +404,7 @@ class OperatorAway(RequestRefused, code="operator-not-running"):
 
 
 class CaseFilterRefused(RequestRefused, code="case-filter-refused"):
-    """A filter of open transactions names a pattern without partial matches there, or an invalid duration."""
+    """A filter of open transactions has an invalid duration, or a pattern of another stream or key."""
 
 
 class QuestionRefused(RequestRefused, code="question-refused"):

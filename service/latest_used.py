@@ -1,4 +1,4 @@
-"""Bounded tables that keep the most recently stored keys."""
+"""Tables of bounded size, from which the keys stored least recently are dropped."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MIGRATIONS: tuple[Migration, ...] = (Migration(name="alerts are stored in blocks
 
 
 def pending(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Sequence[Migration]:
-    """The steps that the store still needs; refused for newer stores and for incomplete restorations of backups."""
+    """The steps that the store still needs; refused for a newer store, or if restoring a backup was interrupted."""
     if Keyspace(client).is_restoring():
         raise BackupRefused(
             "a backup was being restored and is not complete: run forestall restore again, and start the service then"

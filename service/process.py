@@ -84,7 +84,7 @@ def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
 
 @contextmanager
 def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[None]:
-    """Run a function in a thread while the block runs. The function must return soon after its argument is set."""
+    """Run a function in a thread while the block runs; at its end, set the function's event and wait for the thread."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()
@@ -97,7 +97,7 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Delay SIGTERM and SIGINT until the block ends; in the block, an exception would leave another process running."""
+    """Delay SIGTERM and SIGINT until the block ends; raised in the block, they could leave a started process behind."""
     held: list[int] = []
     handlers = {
         number: signal.signal(number, lambda signal_number, _: held.append(signal_number)) for number in _SIGNALS
@@ -121,7 +121,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
-    """Wait until ``parent`` ends or, in a forked process, the fork server, which alone sees ``parent`` end."""
+    """Send SIGTERM to this process once ``parent`` or, in a forked process, the fork server has ended."""
     starter, pause = parent_process(), threading.Event()
     forker = parent if starter is None else os.getppid()
     while os.getppid() == forker and (starter is None or starter.is_alive()):

@@ -25,7 +25,8 @@ def missing_part(client: Client) -> str | None:
 def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], patience_s: float) -> str | None:
     """Wait until no part is missing; returns the parts that are still missing, or None.
 
-    ``say`` is called a few times a second with the missing parts. Each compiled kernel restarts the patience.
+    ``say`` is called a few times a second with the missing parts. The wait ends after ``patience_s``; with each
+    compiled kernel, this time starts again.
     """
     last_reason, deadline = "", time.monotonic() + patience_s
     while (reason := missing()) is not None and time.monotonic() < deadline:

@@ -33,7 +33,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    """Two shards per core that Spark takes by default; further shards of a task would delay each other's results."""
+    """The default number of shards: two per core that Spark uses by default; more would delay each other's results."""
     return min(MAX_SHARDS, max(2, os.cpu_count() or 1))
 
 
@@ -226,7 +226,7 @@ class PatternWorkSettings(Group):
 
     @property
     def budget(self) -> WorkBudget:
-        """The values as a work budget."""
+        """These settings as a work budget."""
         return WorkBudget(**self.model_dump())
 
 
@@ -463,7 +463,7 @@ def load_settings() -> Settings:
 
 
 def given_variables() -> list[str]:
-    """The variables of the environment with the prefix of settings, sorted."""
+    """The environment variables with the prefix of settings, sorted by name."""
     return sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX))
 
 

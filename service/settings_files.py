@@ -27,7 +27,7 @@ def use_config(path: Path) -> None:
 
 
 def file_values(settings: type[BaseModel]) -> dict[str, Any]:
-    """Values from files; environment variables take precedence. Raises ``SettingsInvalid``."""
+    """The settings in files; environment variables take precedence over them. Raises ``SettingsInvalid``."""
     values: dict[str, Any] = {}
     if path := _environment_value(CONFIG):
         values = _document(path)

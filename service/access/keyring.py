@@ -35,9 +35,10 @@ _USE_NOTED_EVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """An authenticated caller: the ``id`` of its key (``environment``; None: no key is required), and its rights.
+    """An authenticated caller, with the rights of its API key.
 
-    ``streams``: the only streams that the caller may touch; None means all.
+    ``id``: the key's id; ``environment`` for the key in the settings, None if the service requires no key. ``streams``:
+    the only streams that the caller may touch; None means all.
     """
 
     id: str | None
@@ -60,14 +61,14 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The caller of a token, None if refused; the ``reason`` is detailed only for a caller with the right secret."""
+    """The result of checking a token: the caller, None if refused; only a right secret gets a detailed ``reason``."""
 
     caller: Caller | None
     reason: str = ""
 
 
 class KeyRing:
-    """Checks tokens. Records of keys are remembered for a second, so that not every request reads Redis.
+    """Checks tokens. Key records are cached for a second, so that not every request reads Redis.
 
     A key that another process revokes is accepted for up to a second more. ``now`` gives seconds on a monotonic clock.
     """
@@ -104,7 +105,7 @@ class KeyRing:
         return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
-        """Whether checking a token, and noting its use, reads and writes no store."""
+        """Whether checking a token and noting its use need no access to Redis, because everything is cached."""
         settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
         if needs_look and not self._is_check_recent():
@@ -131,7 +132,7 @@ class KeyRing:
         return self._holder(key, is_former=not is_current)
 
     def note_use(self, caller: Caller) -> None:
-        """Store that a key is in use, at most once a minute."""
+        """Store the time of a key's use, at most once a minute."""
         if caller.id is None or caller.id == ENVIRONMENT:
             return
         now = self._now()
@@ -144,7 +145,7 @@ class KeyRing:
             self._keys.note_use(caller.id, self._clock.now_us())
 
     def forget(self, key_id: str) -> None:
-        """Drop the cached record of a key, and whether any key was created, so that the next check reads Redis."""
+        """Drop the cached record of a key, and the cached answer whether keys exist; the next check reads Redis."""
         with self._lock:
             self._remembered.pop(key_id, None)
             self._checked_at = None
@@ -162,7 +163,7 @@ class KeyRing:
         return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """The result for a token with a correct secret of a key."""
+        """The verdict on a token with a right secret; the key may be revoked or expired, or the secret replaced."""
         now_us = self._clock.now_us()
         if key.revoked_us is not None:
             return Verdict(None, f"the API key {key.id} was revoked at {format_time(key.revoked_us)}")
@@ -174,7 +175,7 @@ class KeyRing:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has the form of a token, and so contains a secret that no one can guess."""
+    """Whether a text has the form of a token, and so contains a secret that cannot be guessed."""
     return _TOKEN.fullmatch(text) is not None
 
 

@@ -96,7 +96,7 @@ class KeyLibrary:
         return key, token_of(key_id, secret)
 
     def revoke(self, key_id: str, condition: Condition = ANY) -> None:
-        """Revoke a key, which stays in the list; a revoked key is unchanged."""
+        """Revoke a key, which stays in the list. Has no effect on a key that is already revoked."""
         now_us = self._clock.now_us()
 
         def revoked(key: ApiKey) -> ApiKey:
@@ -106,13 +106,13 @@ class KeyLibrary:
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:
-        """The token of a new key with all rights; None unless keys are required and no usable key can create one."""
+        """Create a key with all rights; returns its token, or None if no key is required, or another key has them."""
         if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
             return None
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]
 
     def _has_admin(self, now_us: int) -> bool:
-        """Whether a usable key can create keys, given that keys are required."""
+        """Whether the key in the settings, or another usable key with the scope ``admin``, can create keys."""
         if self._settings.api_key is not None:
             return True
         return any(key.may("admin") and key.is_usable(now_us) for key in self._keys.all())

@@ -26,7 +26,7 @@ _LOCAL = re.compile(r"local\[(\d+)\]")
 class SparkUse:
     """Options of Spark for a backtest; without ``data_folder``, scratch files are in a temporary folder.
 
-    ``is_last``: this process ends afterwards, which saves a second.
+    ``is_last``: this process ends after the backtest, so Spark's orderly shutdown is skipped, which saves a second.
     """
 
     master: str = "local[*]"
@@ -43,7 +43,7 @@ class SparkUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Callbacks of a running backtest: for the share that is done, and for missing kernels that are compiled.
+    """Callbacks of a running backtest: ``progress`` gets the share that is done, ``compiling`` that of missing kernels.
 
     An exception from ``progress`` ends the backtest.
     """
@@ -59,7 +59,7 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match the histories of some streams: small ones in this process, others in Spark."""
+    """Match the histories of streams: in this process if they are small together, otherwise in Spark."""
     backtest_options, reports = options or BacktestOptions(shards=use.shards), report or Reports()
     exercises = _exercises(histories, plan)
     if is_small(histories):
@@ -99,7 +99,7 @@ def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:
-    """Options with a folder for all rows; the folder is created."""
+    """Extend options by the folder for all result rows, which is created; None: no folder."""
     if folder is None:
         return options
     folder.mkdir(parents=True, exist_ok=True)

@@ -45,8 +45,8 @@ class BacktestDraft:
 
     Attributes:
         path: A file or folder below the configured one; None: the log.
-        pruning: Whether constraints terminate partial matches early, or both ways are compared.
-        is_open: Whether traces continue after the history; None: only for the log.
+        pruning: Whether constraints terminate partial matches early: ``on``, ``off``, or ``compare`` for both.
+        is_open: Whether traces continue after the history; None: yes for the log, no for files.
     """
 
     stream: str

@@ -1,4 +1,4 @@
-"""Variants of matching that answer a backtest's question.
+"""Plans a backtest as variants of patterns and constraints; each variant is matched over the same history.
 
 The first variant is the tested one. Further variants on request: the patterns to compare with, the tested variant
 without pruning, and the tested variant without constraints. Constraints are reduced to the limit of monitor states, as

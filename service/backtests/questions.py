@@ -37,13 +37,13 @@ class TriedPattern:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TriedPattern:
-        """Read plain JSON; earlier releases wrote no budgets."""
+        """Read a pattern from plain JSON; the work budget may be missing, as earlier releases did not write it."""
         return cls(**{**document, "budget": WorkBudget.from_json(document.get("budget", {}))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The question of a backtest.
+    """The question of a backtest: the patterns to run on a stream, and what to compare them with.
 
     Attributes:
         declaration: The stream, its end events included.

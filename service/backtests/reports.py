@@ -103,5 +103,5 @@ def _comparison(counts: ComparisonCounts, tested: VariantCounts, other: VariantC
 
 
 def _ratio(tested: int, other: int) -> float | None:
-    """The first value as a share of the other; None if the other is 0."""
+    """The tested value divided by the other value; None if the other value is 0."""
     return round(tested / other, 3) if other else None

@@ -74,7 +74,7 @@ class BacktestRun:
         )
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
-        """Export the events of the log; the question gets the tables and their changes between these events."""
+        """Export a stream's events from the log; adds the tables and their changes to the question."""
         names = frozenset(str(table["name"]) for table in question.tables)
         log_range = LogRange(
             stream=backtest.stream,

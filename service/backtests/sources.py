@@ -20,7 +20,7 @@ _OF_TABLES = frozenset((TableOn.KIND, TableOff.KIND, TableRow.KIND))
 
 
 def allowed_path(folder: Path | None, path: str) -> Path:
-    """The path that a backtest names; ``BacktestRefused`` if missing or outside the folder, also by links."""
+    """Resolve the path that a backtest names; ``BacktestRefused`` if it is missing or leads out of the folder."""
     if folder is None:
         raise BacktestRefused(
             f'files cannot be read, as {PREFIX}BACKTEST_DIR is not set; use the log: {{"log": true}}', path=path
@@ -71,7 +71,7 @@ class ExportedLog:
 
 
 def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
-    """Export the events of a part of the log, and the places of table changes among them.
+    """Export the events of a part of the log, and where among these events tables change.
 
     All shards hold the same changes; a trimmed shard lacks the earliest ones.
     """
@@ -111,9 +111,9 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 
 
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
-    """The tables before the first of some changes.
+    """The tables as they were before the first of the given changes.
 
-    A row that changed both before and after that point, under one version, gets the value in the version's file.
+    If a row changed both before and after that point, under one version, the value in the version's file is used.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):
@@ -131,7 +131,7 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """The version of a table before some changes."""
+    """The version of a table before the given changes; without changes, the newest version."""
     for record in records:
         match record:
             case TableRow():

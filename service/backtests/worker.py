@@ -83,7 +83,7 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """Queue backtests that an earlier worker left running again, or mark them as failed."""
+        """Requeue backtests that an earlier worker left running; those interrupted too often are marked as failed."""
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":
                 continue

@@ -135,7 +135,7 @@ def commands() -> Mapping[str, str]:
 
 @cache
 def _kinds() -> Mapping[str, DocumentKind]:
-    """Kinds of operators by command group; imported late, as they import Arrow and most calls need none."""
+    """Kinds of operators by command group; imported late, because they import Arrow, which most calls do not need."""
     from shards import DOCUMENT_KINDS  # noqa: PLC0415
 
     return {kind.plural: kind for kind in DOCUMENT_KINDS}
@@ -166,7 +166,7 @@ def build_app(names: Iterable[str] | None = None) -> typer.Typer:
 
 
 def _exemplify(app: typer.Typer, above: str, examples: Mapping[str, str]) -> None:
-    """Add its example to each command; the help shows it after the options."""
+    """Add to each command its example, which the help shows after the options."""
     for command in app.registered_commands:
         name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
         if example := examples.get(above + name):
@@ -215,7 +215,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application for the command that is called or completed, or a listing of all commands."""
+    """Build the application with only the command that is called or completed; if none is named, a listing of all."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -310,7 +310,7 @@ _UNCHANGED = frozenset(("workflows", "event-types", "keys", "tables"))  # withou
 
 
 def as_commands(message: str, groups: Set[str]) -> str:
-    """Replace API operations in a message by commands; ``groups`` are the names of the command groups."""
+    """Replace the API operations that a message names by the commands for them; ``groups``: the command groups."""
 
     def command(operation: re.Match[str]) -> str:
         method, group, name = operation.groups()

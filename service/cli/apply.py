@@ -1,4 +1,4 @@
-"""``forestall apply`` and ``export``: make the running service match a project, or write it as one."""
+"""``forestall apply`` and ``export``: make the running service match a project, or write the service as a project."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def apply(
 
 
 def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping[str, Sequence[str]]:
-    """Notices about members without effect, by the name of the new or changed operator."""
+    """Notices about document members without effect, by the name of the new or changed operator."""
     changes = (
         change for change in plan.work if isinstance(change.kind, Operators) and not change.kind.kind.has_own_resource
     )
@@ -97,7 +97,7 @@ def _notices(plan: Plan, documents: Sequence[Document], folder: Path) -> Mapping
 
 
 def _show(plan: Plan, *, is_json: bool) -> None:
-    """Print the plan: each change with its difference."""
+    """Print the plan: each change with the lines that differ."""
     for change in plan.work:
         _tell(change, is_json=is_json)
         if not is_json:

@@ -177,7 +177,7 @@ def _run_project(options: Mapping[str, Any]) -> None:
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """Measured lateness of streams and measurements of waiting operators, in the form of ``forestall run``."""
+    """The measured lateness of streams, and measurements of operators with ``wait: auto``, as in ``forestall run``."""
     counts: dict[str, dict[str, int | None]] = {}
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
@@ -195,7 +195,7 @@ def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
 
 
 def _compared(projects: Sequence[LocalProject]) -> RoundPlan:
-    """Plan the rounds of a project and, if a second one is given, of their comparison."""
+    """Plan the backtest of a project and, if a second project is given, the comparison of the two."""
     first, *others = (project.plan.variant(name) for name, project in zip((TESTED, AGAINST), projects, strict=False))
     return RoundPlan(variants=(first, *(replace(variant, alike=likeness(first, variant)) for variant in others)))
 
@@ -225,7 +225,7 @@ def _history(options: Mapping[str, Any], key_form: KeyForm | None, declaration: 
 
 
 def _require_only(context: typer.Context, allowed: Collection[str]) -> None:
-    """Refuse options whose values come from the project's documents."""
+    """Refuse options other than ``allowed`` with ``--project``: the project's documents have these values."""
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if source is not None and source.name == "COMMANDLINE" and option.name not in allowed:

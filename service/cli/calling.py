@@ -75,7 +75,7 @@ class Caller(Client):
     ) -> None:
         """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
 
-        ``resource_kind`` is the type in words, ``detail`` follows the id; ``group`` is the group with ``rotate``.
+        A note names ``resource_kind``, id and ``detail``; without the secret, the command ``rotate`` of ``group``.
         """
         id_, secret = document["id"], document[member]
         if self.is_json:
@@ -97,8 +97,8 @@ PatientCaller: TypeAlias = Annotated[Caller, 60.0]
 class Commands(typer.Typer):
     """A group of commands that call the running service.
 
-    A command declares its client as the parameter ``client``; on the command line, the options ``--url`` and
-    ``--api-key`` take the parameter's place, and ``--json`` if the client is a ``Caller``.
+    A command declares its client as the parameter ``client``. On the command line, this parameter is replaced by the
+    options ``--url`` and ``--api-key``, and by ``--json`` if the client is a ``Caller``.
     """
 
     def __init__(self, help: str, **settings: Any) -> None:
@@ -180,7 +180,7 @@ def show_list(items: Iterable[Mapping[str, Any]], columns: Columns, *, is_json: 
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes all values without quotes, where YAML permits; programs read ``--json`` instead."""
+    """A YAML dumper that omits quotes where YAML permits; programs read ``--json`` instead."""
 
     def represent_scalar(self, tag: str, value: Any, style: str | None = None) -> yaml.ScalarNode:
         return super().represent_scalar("tag:yaml.org,2002:str", value, style)

@@ -138,7 +138,7 @@ class _CheckReport:
 
 
 def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstraints:
-    """Join a document with the constraints of a model; the slow model reader is imported only here."""
+    """Add the constraints of a model to those of a document; the slow model reader is imported only here."""
     from service.cli.models import follow_model  # noqa: PLC0415
 
     return replace(parsed, constraint_set=follow_model(parsed.constraint_set, choice)[0])
@@ -241,7 +241,7 @@ def _affecting_constraints(inspection: PatternInspection) -> list[str]:
 
 
 def _forbidden(pattern: Pattern, query: Query) -> list[str]:
-    """Event types of NOT and UNTIL that are not types of a step."""
+    """Event types that occur only in NOT and UNTIL, not in a step."""
     return sorted(all_types_of(pattern) - query.types)
 
 

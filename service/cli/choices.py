@@ -1,4 +1,4 @@
-"""Choices that several commands have as options."""
+"""Conversion of options that several commands share: suppression, incidents, lateness, durations."""
 
 from __future__ import annotations
 

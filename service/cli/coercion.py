@@ -1,6 +1,6 @@
 """Typer's commands and groups with plainer options: conversion without pydantic, metavars, no repeated values.
 
-Typer converts every value with pydantic, absent ones too; that takes a tenth of a command's start. Here text, paths,
+Typer converts every value with pydantic, even absent ones, which takes a tenth of a command's start. Here text, paths,
 choices and defaults are converted directly; typer converts everything else and raises every error.
 
 An option without its own metavar shows FILE for a path, N for a whole number, SHARE for a number from 0 to 1, nothing
@@ -51,7 +51,7 @@ def converted_directly(params: list[Any]) -> list[Any]:
 
 
 class _DirectConversion:
-    """Converts a parameter's values, through the interface that typer expects; calling the object returns itself."""
+    """Converts a parameter's values through the interface that typer expects, in which it is also its own factory."""
 
     def __init__(self, typers: Callable[[], Any]) -> None:
         self._typers = typers
@@ -121,7 +121,7 @@ class PlainCommand(TyperCommand):
 
 
 def make_plain(app: typer.Typer) -> None:
-    """Let all commands of a group be plain commands."""
+    """Make every command of a group a ``PlainCommand``."""
     for command in _commands_of(app):
         command.cls = PlainCommand
 
@@ -134,7 +134,7 @@ def _commands_of(app: typer.Typer) -> Iterator[typer.models.CommandInfo]:
 
 
 def _takes_one(option: TyperOption) -> bool:
-    """Whether an option given twice would silently keep its last value; counted options and one-way flags do not."""
+    """Whether an option is single-valued: given twice, it would silently keep only its last value."""
     return not option.multiple and not option.count and (not option.is_flag or bool(option.secondary_opts))
 
 

@@ -106,7 +106,7 @@ _TAB = ("tab", "\\t")
 
 
 def with_options(options: Options) -> Callable[[Command], Command]:
-    """Decorator: add options to a command, which reads their values from the parameters of its context."""
+    """Decorator: add options to a command. The command gets their values from its context, not as arguments."""
 
     def extended(command: Command) -> Command:
         own_parameters = signature(command, eval_str=True).parameters
@@ -121,7 +121,7 @@ def with_options(options: Options) -> Callable[[Command], Command]:
 
 
 def merged_options(options: ReaderOptions, arguments: Mapping[str, Any]) -> ReaderOptions:
-    """Merge reader options with the values of a command's options, which take precedence unless left at default."""
+    """Merge reader options with a command's options; an option that is not at its default takes precedence."""
     clock = options.clock
     named: dict[str, Any] = {"zone": arguments.get("assume_zone"), "format": arguments.get("time_format")}
     if (unit := arguments.get("time_unit")) not in (None, "auto"):
@@ -164,7 +164,7 @@ def delimiter_of(written: str | None) -> str | None:
 
 
 def _columns(defaults: Columns, arguments: Mapping[str, Any]) -> Columns:
-    """Replace the columns that options name; empty names are refused when the columns are read."""
+    """Replace the columns that options name. Empty column names are refused later, when the columns are read."""
     ids, attributes = arguments.get("id_column"), arguments.get("attributes")
     named = {"type": arguments.get("type_column"), "time": arguments.get("time_column")}
     columns: dict[str, Any] = {name: value for name, value in named.items() if value is not None}

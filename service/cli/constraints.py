@@ -22,7 +22,7 @@ from workflows import CompiledWorkflow, Method, compile_workflow, minimal_cover
 
 
 class _ModelFirst(TyperGroup):
-    """A command group that treats a model file in place of a command as an argument of ``derive``."""
+    """A command group that reads ``constraints MODEL`` as ``constraints derive MODEL``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a class private to typer
         if args and args[0] not in (*self.commands, *ctx.help_option_names):

@@ -72,7 +72,7 @@ def demo(
 
 
 def _stay(console: Console, progress: Progress, result: DemoResult, service: TemporaryService) -> None:
-    """Show the result and the address of the console; return when the reader interrupts."""
+    """Show the result and the address of the console; return when the user interrupts."""
     progress.stop()
     _show(console, result)
     console.print(f"console: [bold]{service.console}[/bold], log in with the key [bold]{service.api_key}[/bold]")

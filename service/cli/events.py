@@ -62,7 +62,7 @@ def tail_events(
 
 
 def _named_stream(stream: str | None, old_stream: str | None) -> str:
-    """The named stream, given as argument or with the former option."""
+    """The stream's name, from the argument or the former option; refused unless exactly one of them is given."""
     names = [name for name in (stream, old_stream) if name is not None]
     if len(names) != 1:
         raise typer.BadParameter("name one stream.", param_hint="--stream")

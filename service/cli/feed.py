@@ -163,7 +163,7 @@ def _mapping(arguments: Mapping[str, Any]) -> ReaderOptions | None:
 
 
 def layout_for(declaration: StreamDeclaration, max_row_bytes: int) -> RowLayout:
-    """Lay out files' columns by the stream's mapping, or by the usual names if the stream has no mapping."""
+    """The columns to read from a stream's files: by the stream's mapping or, without one, by the usual names."""
     defaults = RowLayout()
     key = declaration.key
     mapping = declaration.mapping

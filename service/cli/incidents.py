@@ -1,4 +1,4 @@
-"""``forestall incidents``: groups of alerts, until they are over, and what people did about them."""
+"""``forestall incidents``: groups of alerts with their state: open, acknowledged or closed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ keys = Commands(
 
 
 class KeyScope(StrEnum):
-    """What a key may do."""
+    """A scope of an API key, as an option."""
 
     ADMIN = "admin"
     PATTERNS = "patterns"

@@ -205,13 +205,13 @@ def event_time(lateness: Any, late: Late, idle_timeout: float | None) -> StreamD
 
 
 def reading_of(key: KeyForm | None, times: Times, timing: StreamDeclaration, *, lifecycle: bool) -> ReaderOptions:
-    """The reader options; events keep the order of the file if a lateness is given."""
+    """The reader options for a file; events keep the order of the file if a lateness is given."""
     keeps_order = timing.lateness is not None
     return ReaderOptions(key=key, times=times, keeps_order=keeps_order, lifecycle=lifecycle)
 
 
 def followed(constraints: Path | None, choice: ModelChoice | None) -> tuple[ConstraintSet | None, WorkflowUse | None]:
-    """Join the constraints of a file with those of a model; either may be None."""
+    """The constraint set of a file joined with that of a model, and the model's use; None for what is not given."""
     own_set = read_constraint_file(constraints).constraint_set if constraints else None
     if choice is None:
         return own_set, None
@@ -262,7 +262,7 @@ def _print(report: StreamReport, lists: Sequence[str]) -> None:
 
 
 def _print_stats(say: Callable[[str], None], report: StreamReport) -> None:
-    """Counts that are printed only if they are not 0."""
+    """Print the numbers of a run, such as late events or ignored violations; zeros are left out."""
     stats = report.stats
     if report.suppressed is not None:
         say(f"{report.suppressed} matches were suppressed")
@@ -310,7 +310,7 @@ def _print_matches(say: Callable[[str], None], report: StreamReport) -> None:
 
 
 def _remarks(body: Mapping[str, Any]) -> str:
-    """Remarks on a match besides its content."""
+    """The remarks printed after a match, for example that constraints decided it."""
     remarks = {
         "decided by the constraints": body.get("decided_by") == "constraint",
         "deviating": "deviating" in body,

@@ -34,7 +34,7 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 def operator_commands(
     singular: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
-    """The group of commands of a kind that is registered as documents; ``plural`` is also its name in the API."""
+    """The command group for a kind of operator registered as documents; ``plural`` is also its name in the API."""
     app = Commands(help=f"{plural.capitalize()} of the running service.")
     resource = Resource(path=f"/{plural}", one=singular, listed=f"the {plural}, by name", table=Table(columns))
     add_list_of_stream(app, resource)

@@ -33,8 +33,8 @@ def read_log(
 ) -> PastLog:
     """Read the traces of an event file; every trace counts as finished.
 
-    Without a key, the file names it. In XES files, types are name+transition with ``lifecycle``, or are made by
-    ``classifier``. After one of ``end_events``, a later event of the same key begins another trace.
+    If no key is given, the file names the key. In XES files, types are name+transition with ``lifecycle``, or are made
+    by ``classifier``. After one of ``end_events``, a later event of the same key begins another trace.
     """
     events = read_event_file(path, ReaderOptions(key=key, times=times, lifecycle=lifecycle, classifier=classifier))
     has_times = times != "line"

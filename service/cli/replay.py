@@ -84,7 +84,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """A file of events, sent to a stream in this order; ``key`` is where the stream reads the correlation key."""
+    """The events of a file, in the order in which they are sent; ``key``: where the stream reads the key."""
 
     stream: str
     path: Path
@@ -106,7 +106,7 @@ def declaration_in(client: Client, stream: str) -> StreamDeclaration:
 def _file(
     client: Client | None, source: tuple[str, Path], base: ReaderOptions, arguments: Mapping[str, Any]
 ) -> EventFile:
-    """Read a file by its stream's mapping and the options, which take precedence; no client: a new stream."""
+    """Read a file by its stream's mapping and the options, which take precedence; no client: no mapping."""
     name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     defaults = reading_of(declared)
@@ -153,7 +153,7 @@ def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, k
 
 
 def _requests(files: Sequence[EventFile], batch_size: int) -> Iterator[tuple[EventFile, slice]]:
-    """Split files into requests, each file in its order; the next request has the oldest event not sent yet."""
+    """Split the events of files, each in its order, into requests; the next request has the oldest unsent event."""
     nexts = dict.fromkeys(range(len(files)), 0)
     while open_files := [number for number, start in nexts.items() if start < len(files[number].events)]:
         number = min(open_files, key=lambda index: files[index].events[nexts[index]].time_us)
@@ -172,7 +172,7 @@ def _paths(file: Path | None, stream: str | None, events: Sequence[str] | None) 
 
 
 def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
-    """Print a notice for each file with events older than its stream's watermark, if the API key may read that."""
+    """Print how many events of each file are older than their stream's watermark, if the API key may read it."""
     with suppress(ApiError):
         watermarks = {stream["name"]: stream["watermark"] for stream in client.pipeline.get()["streams"]}
         for file in files:
@@ -187,7 +187,10 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event: equal for all files, or the file's digest if ids are made from places in the file."""
+    """The source of each event; sending a source and id again is a repetition, unless ``keeps``.
+
+    One source serves all files, but ids that are places in a file have the file's digest as source.
+    """
     if keeps:
         run = uuid4().hex
         return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]

@@ -95,7 +95,7 @@ def add_list_of_stream(app: typer.Typer, resource: Resource) -> None:
 
 
 def add_list_of_latest(app: typer.Typer, resource: Resource, name: str = "list") -> None:
-    """Add ``list``, or a command of another name, for paged results, of which the latest are kept."""
+    """Add the command ``list``, or ``name``, for paged results, of which the service keeps only the latest."""
 
     @app.command(name, help=f"List {resource.listed}.")
     def list_latest(client: Caller, stream: OfStream = None, after: After = None, limit: AtMost = 20) -> None:

@@ -1,4 +1,4 @@
-"""``forestall run``: a project over event files, in this process."""
+"""``forestall run``: run a project over event files, in this process."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def run(
 
 
 def _suspended(suspensions: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
-    """Make the error about suspended operators, of the class that their kind uses."""
+    """Make the error about suspended operators, of the class for the first operator's kind."""
     kinds = {operator.name: KINDS_BY_NAME[operator.kind] for _, operator in project.plan.variant("").operators}
     return kinds[suspensions[0]["pattern"]].suspended("\n".join(suspension["reason"] for suspension in suspensions))
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:
-    """Measurements of streams and operators, and the numbers of late events and dead letters."""
+    """The measured lateness of streams, measurements of operators, and the numbers of late events and dead letters."""
     stats = measured_stats(ran.measured, ran.waiting)
     return stats | {
         name: number for name, number in (("late_events", ran.late), ("dead_letters", ran.dead_letters)) if number
@@ -99,7 +99,7 @@ def _measured(ran: InlineRun) -> dict[str, Any]:
 
 
 def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Measurements of streams and operators, as members of ``stats``."""
+    """The measured lateness of streams, and measurements of operators with ``wait: auto``, as members of ``stats``."""
     stats: dict[str, Any] = {}
     if lateness:
         stats["lateness"] = {name: asdict(measured) for name, measured in lateness.items()}
@@ -109,7 +109,7 @@ def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Ma
 
 
 def _derived(results: Results, project: LocalProject) -> dict[str, EventBatch]:
-    """Derived events by stream, of the streams that have patterns."""
+    """Events of the derived streams on which the project has patterns, by stream."""
     events: dict[str, list[Event]] = {}
     for body in results[EVENTS]:
         if not project.plan.patterns[body["stream"]]:

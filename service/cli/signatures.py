@@ -14,7 +14,7 @@ Command: TypeAlias = Callable[..., None]
 
 
 def in_place_of(name: str, options: Options, value_of: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Decorator: replace the parameter ``name`` by options; ``value_of`` computes its value from theirs."""
+    """Decorator: replace the parameter ``name`` by options, from whose values ``value_of`` computes the argument."""
 
     def extended(command: Command) -> Command:
         own_parameters = signature(command, eval_str=True).parameters

@@ -1,4 +1,4 @@
-"""``forestall sinks``: receivers of results beside webhooks."""
+"""``forestall sinks``: receivers of results other than webhooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 
 
 def _with_shared(*further: str) -> Callable[[Command], Command]:
-    """Decorator: put the options that all kinds of sinks share, and ``further`` ones, in place of ``shared``."""
+    """Decorator: replace the parameter ``shared`` by the options of all kinds of sinks and the options ``further``."""
     names = ("stream", "pattern", "key", "min_severity", "kind", "name", *further)
     return in_place_of("shared", {name: RECEIVER_OPTIONS[name] for name in names}, members_of)
 

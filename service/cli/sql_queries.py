@@ -16,7 +16,7 @@ from streams import EventFileError, json_value
 
 
 def answers_query(query: Path | None, patterns: Collection[Path], events: Path, *, is_json: bool) -> bool:
-    """Run the query, if one is given instead of patterns, over the event file, and print its rows; True if it ran."""
+    """Run an SQL query over the event file and print the result's rows; False if patterns are given instead."""
     if query is None and not patterns:
         raise typer.BadParameter("give a file with patterns, or one with a query (--sql)", param_hint="--pattern")
     if query is None:

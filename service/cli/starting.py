@@ -14,15 +14,15 @@ _UNUSED = ("pandas", "coverage")
 
 
 def main() -> None:
-    """Entry point.
+    """Run the command ``forestall``.
 
     The garbage collector is off during imports: they make some hundred thousand objects that all stay, and scanning
     them repeatedly took a fifth of the start. Objects that exist when the command begins are never scanned; objects of
     the command are collected as usual.
 
-    Numpy starts threads for matrix products, which takes half of its import time. ``match`` needs neither these
-    threads, as it multiplies only the matrices of a model's tasks, nor the packages in ``_UNUSED``, as it reads only
-    files.
+    Numpy starts threads for matrix products, which takes half of its import time. ``match`` does without these threads,
+    because it multiplies only small matrices (the tasks of a model). It also does without the packages in ``_UNUSED``,
+    because it reads only files.
     """
     end = _QuickEnd()
     atexit.register(end)  # registered first, so it runs last
@@ -58,7 +58,7 @@ class _QuickEnd:
         self._process = os.getpid()
 
     def __call__(self) -> None:
-        """Exit at once; do nothing in a fork, after an error, or if output was lost: the interpreter reports it."""
+        """End the process at once, unless it is a fork, or the interpreter has an error or lost output to report."""
         if self.status is None or os.getpid() != self._process:
             return
         try:

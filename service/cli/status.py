@@ -123,7 +123,7 @@ def _read(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers of a stream's events in the reorder buffer, late events and events without a usable key.
+    """The numbers of a stream's waiting events, late events, and events without a usable key.
 
     For a derived stream, ``held_back_by`` names what its waiting events wait for.
     """

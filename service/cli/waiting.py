@@ -99,7 +99,7 @@ def _print_line(text: str, out: IO[str]) -> None:
 
 
 def waiting_in(bar: Bar, task: Any, *, is_shown: bool) -> Waiting:
-    """Show what the command waits for: as the title of a bar, or as lines on standard error without a visible bar."""
+    """Show what the command waits for: as the title of a visible bar, otherwise as lines on standard error."""
     if is_shown:
         return Waiting(lambda text: bar.update(task, description=text), 0.0)
     return Waiting(lambda text: _print_line(text, sys.stderr), LINES_REST_S)

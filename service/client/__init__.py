@@ -3,7 +3,7 @@
 Purpose: one implementation of calls for programs, the command line and the web console: retries, idempotency, pages,
 server-sent events, errors. Promises: a creation that is repeated after a lost answer creates nothing twice, an
 iterator over server-sent events resumes after its last event, and an error has the code of its problem document. No
-module imports the API's framework, stores or Spark, and each is imported on demand.
+module imports the API's framework, stores or Spark, and each module is imported on demand.
 """
 
 from lazy_loader import attach_stub

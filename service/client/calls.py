@@ -100,7 +100,7 @@ class Call:
 
 
 class Tagged(NamedTuple, Generic[T]):
-    """An answer with its ``ETag``; a change that gives the tag is refused if the resource has changed since."""
+    """An answer with its ``ETag``; a change with this tag is refused if the resource has changed since the answer."""
 
     value: T
     etag: str
@@ -265,9 +265,9 @@ def _warn_of_gap(trimmed_until: str) -> None:
 
 
 def condition(etag: str | None) -> dict[str, str]:
-    """The header of a change that is made only if the resource is still as it was read.
+    """The header that makes a change conditional on the ``etag`` with which the resource was read.
 
-    None: the resource did not exist. An empty tag sets no condition.
+    None: the resource must not exist. An empty tag sets no condition.
     """
     return {"If-None-Match": "*"} if etag is None else {"If-Match": etag} if etag else {}
 

@@ -77,7 +77,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one attempt: the HTTP status, if there was an answer, and the error unless the receiver accepted.
+    """The result of one attempt: the HTTP status if there was an answer, and the error if it was not a success.
 
     ``retry_after_s``: the pause that a receiver requested when it did not accept; not bounded.
     """
@@ -125,7 +125,7 @@ def signed_headers(message: Message) -> dict[str, str]:
 
 
 def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
-    """The message with an item of a kind to a webhook at the present time, in microseconds UTC.
+    """The message that sends ``item`` (its id) to a webhook, signed with the secrets valid at ``now_us`` (UTC).
 
     Raises ``BodyTooLong`` if the webhook's template makes the body too long.
     """

@@ -1,4 +1,4 @@
-"""Decisions from the observations of all shards, made beside the sink, which gets the rows of every shard."""
+"""Merges the observations of all shards into decisions, in the process of the sink, which gets every shard's rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, reports: Sequence[OutputRow]) -> None:
-        """Observe the reports of shards, rows of the kind ``stats``."""
+        """Merge the observations in the shards' reports (rows of the kind ``stats``) into the deciders."""
         observations: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in reports:
             for observation in orjson.loads(row.body).get("observed", ()):
@@ -64,7 +64,7 @@ class Decisions:
             return self._store.unread(stream, name)
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
-        """Store a decider after its observations, with its decision if due; False if another driver came first."""
+        """Store a decider after its observations, and its decision if one is due; False if another driver was first."""
         decider = decider_kind(name).load(before.state)
         decider.observe([summary for _, summary in unread])
         now_us = self._clock.now_us()

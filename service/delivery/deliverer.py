@@ -97,7 +97,7 @@ class Deliverer:
         return self._stores.deliveries.claim(now_us, lease_us, limit, partial(self._close, now_us=now_us))
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a digest; one with a damaged record waits for a minute, and delays no other delivery."""
+        """Queue a digest. If one of its records is damaged, the digest is tried again after a minute."""
         try:
             close_digest(self._stores, webhook_id, now_us)
         except RecordFormatError as error:
@@ -224,7 +224,7 @@ class Deliverer:
 
 
 def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
-    """The span of an attempt. It has only the host of the address, as the rest is a secret with some receivers."""
+    """The span of an attempt, with only the host of the webhook's URL, because the rest may be secret."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,
         "forestall.alert.id": delivery.alert,

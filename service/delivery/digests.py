@@ -27,9 +27,9 @@ _MOST_RESULTS = 10_000  # in one digest; further results are in the next one
 
 
 def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
-    """Queue the results that a webhook has collected as one delivery; those of a deleted webhook are dropped.
+    """Queue the results that a webhook has collected as one delivery; results of a deleted webhook are dropped.
 
-    A sink that lists all results gets as many as one delivery may have, and the others wait for the next one. Has no
+    A digest for a sink that lists all results may hold only a part of them; the rest is in its next digest. Has no
     effect if another process closes the same digest at this moment.
     """
     deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
@@ -78,9 +78,10 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """The first results that still exist, with their kinds; the cursor after their last alert; the number examined.
+    """List the first results that still exist, each with its kind, within the limits.
 
-    Alerts are in the order of their numbers, so that all others are after the cursor.
+    Also returns the cursor after the last listed alert, which all unlisted alerts follow, and the number of
+    deliveries that were examined.
     """
     alerts = stores.alerts.numbered([delivery.alert for delivery in deliveries if delivery.body is None])
     ordered = sorted(alerts.values(), key=lambda alert: alert.number)

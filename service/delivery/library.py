@@ -75,7 +75,7 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook: totals, its circuit since the last success, its deliveries, and collected results."""
+    """The state of a webhook: totals, its circuit, and how many deliveries wait, were abandoned, or are collected."""
 
     stats: DeliveryStats
     circuit: Circuit
@@ -86,7 +86,7 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """The progress of resending abandoned deliveries: queued by this call, and remaining for further calls."""
+    """The result of resending abandoned deliveries: the number queued by this call, and the number that remains."""
 
     queued: int
     remaining: int
@@ -120,7 +120,7 @@ class WebhookLibrary:
         return webhook
 
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
-        """Change a webhook; a new state, address or secret of an enabled one resumes deliveries and resets failures.
+        """Change a webhook. If it is enabled, a new state, address or secret resumes deliveries and resets failures.
 
         ``changes``: values by attribute of ``RegisteredWebhook``; ``WebhookRefused`` if one of them cannot be used.
         """
@@ -204,7 +204,7 @@ class WebhookLibrary:
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
-        """Queue the deliveries abandoned since a time again, oldest first, at most ``limit``."""
+        """Requeue deliveries that were abandoned at or after a time, oldest first, at most ``limit``."""
         self._stores.webhooks.get(webhook_id)
         deliveries = self._stores.deliveries.given_up(webhook_id, since_us, limit)
         queued = self._stores.deliveries.send_again(webhook_id, deliveries, self._clock.now_us()) if deliveries else 0
@@ -247,13 +247,13 @@ def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
 
 
 def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The digest of a sink, which some kinds always have."""
+    """The rules of digests for a sink; kinds of sinks that only get digests have a default of one minute."""
     is_bulk = sink is not None and SINK_KINDS[sink["kind"]].is_bulk
     return {"every": "1 min"} if is_bulk and digest is None else digest
 
 
 def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Refuse a change of the server without the password, so that only its owner can send it to another server."""
+    """Refuse a change of a sink's server without its password, so that no other server can get the password."""
     former_sink = former.sink or {}
     if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

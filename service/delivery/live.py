@@ -1,4 +1,4 @@
-"""Live lists: listeners get every new alert, other result or event soon after it was written, with a cursor.
+"""Live lists: each listener gets every new alert, other result or event soon after it was written, with a cursor.
 
 The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor
 misses nothing.

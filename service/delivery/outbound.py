@@ -67,10 +67,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class Outbound:
-    """Connections to permitted addresses, a new one for each request, for as long as the block runs.
+    """Opens a new connection, to permitted addresses only, for each request while the block runs.
 
-    No connection is reused: so each attempt is checked again, no request meets a connection that its receiver is about
-    to close, and requests to one host do not queue for the same idle connection, as they would in the pool. By default,
+    No connection is reused: so each attempt is checked again, no request uses a connection that its receiver is about
+    to close, and requests to one host do not queue for one idle connection, as they would in a pool. By default,
     certificates must be those of public authorities.
     """
 

@@ -24,7 +24,7 @@ FeedItem: TypeAlias = tuple[str, dict[str, Any]]
 class ResultsFeed:
     """The feed of some kinds of results, of all streams or of one.
 
-    A cursor has a place for each kind, in the order of their names, so it is valid for these kinds only.
+    A cursor has a place for each kind, in the order of the kinds' names; it is valid only for a feed of these kinds.
     """
 
     def __init__(
@@ -80,5 +80,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """The cursor of some places, with numbers to base 36, to be short."""
+    """Join the places of all kinds into one cursor; numbers are written to base 36, so that it is short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

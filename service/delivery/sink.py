@@ -1,7 +1,8 @@
 """The sink of the pipeline's rows: each kind is stored, its deliveries are queued, and derived events are appended.
 
-A partly written micro-batch is written again. Therefore the order is: derived events, the times of derived streams,
-results, decisions from the shards' observations, and last the shards' reports, which mark the entries as matched.
+A micro-batch that was written in part is written again as a whole. Therefore the order is: derived events, the times
+of derived streams, results, decisions from the shards' observations, and last the shards' reports, which mark the
+entries as matched.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class AlertSink:
         self.index(rows, epoch_id)
 
     def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write all rows but derived events; a shard's rows may come from several consecutive ranges."""
+        """Write all rows except derived events; a shard may have several reports, of which the last is stored."""
         reports = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)
@@ -121,7 +122,7 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend in all shards the operators that one shard has suspended; an operator is suspended once."""
+        """Suspend, in all shards, operators that one shard suspended; returns one row per operator suspended now."""
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in suspended_rows:
@@ -140,7 +141,7 @@ class AlertSpans:
         self._contexts = contexts
 
     def begin(self, rows: Sequence[OutputRow]) -> Mapping[str, OpenSpan]:
-        """Begin a span for each alert whose last event a traced request brought; returned by the ids of the alerts."""
+        """Begin a span for each alert whose last event came with a traced request; returns the spans by alert id."""
         by_stream: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for row in rows:
             by_stream[row.stream].append(orjson.loads(row.body))

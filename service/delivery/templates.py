@@ -45,11 +45,11 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
 
 
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
-    """The JSON text of a template with the members of a body in their places, at most ``MOST_BODY_BYTES``.
+    """Replace the places in a template by members of the body; returns JSON text of at most ``MOST_BODY_BYTES``.
 
     A string that consists of one place becomes the member itself, of whatever type, or null if the body has no such
-    member. Within longer strings, a text is inserted unchanged, a missing member as nothing, and other values as JSON
-    text. A longer result raises ``BodyTooLong``.
+    member. Within longer strings, a text is inserted unchanged, a missing member as an empty text, and any other value
+    as JSON text. A longer result raises ``BodyTooLong``.
     """
     bytes_left = [MOST_BODY_BYTES]
     text = orjson.dumps(_filled(template, body, bytes_left))
@@ -96,7 +96,7 @@ def _member(body: Any, path: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """The text of a member: a text unchanged, null as nothing, and other values as JSON."""
+    """The text that is inserted for a member: a text unchanged, null as an empty text, any other value as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
@@ -111,7 +111,7 @@ def _places_of(text: str) -> list[str]:
 
 
 def _texts(part: Any) -> Iterator[str]:
-    """All strings to be filled. Names are not filled, and must not contain places."""
+    """All strings of a template in which places are filled. Member names are not filled; places in them are refused."""
     if isinstance(part, Mapping):
         for name, value in part.items():
             if "{{" in name:

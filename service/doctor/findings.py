@@ -25,17 +25,17 @@ class Finding:
 
 
 def ok(subject: str, observation: str) -> Finding:
-    """A result without a fault."""
+    """The finding that a subject has no fault."""
     return Finding(subject=subject, verdict="ok", found=observation)
 
 
 def warning(subject: str, observation: str, advice: str) -> Finding:
-    """A result about something that works only under conditions."""
+    """The finding that a subject can cause problems under some conditions."""
     return Finding(subject=subject, verdict="warning", found=observation, advice=advice)
 
 
 def problem(subject: str, observation: str, advice: str) -> Finding:
-    """A result about something that does not work."""
+    """The finding that a subject does not work, or loses data."""
     return Finding(subject=subject, verdict="problem", found=observation, advice=advice)
 
 

@@ -22,7 +22,7 @@ class Announcing:
     def punctuate(self, stream: str, punctuation: Punctuation) -> Sequence[str]:
         """Append a punctuation, a promise about the events after it, to every shard of the log.
 
-        A range without a time is finished at the time of the stream's newest event, which is the same in every shard.
+        A range of keys without a time gets the time of the stream's newest event, so that all shards use the same time.
         Returns sentences about the parts of the punctuation that have no effect. Refused for a derived stream, whose
         time follows from the streams that feed it, and for a time further ahead of the clock than an event may be.
         """

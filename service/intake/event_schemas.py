@@ -119,7 +119,7 @@ class EventSchema:
         raise EventBreaksSchema(f"{listed} (schema of the type {event.type!r}, version {version})")
 
     def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
-        """The first faults of an event, in words; only as many are built as fit into memory."""
+        """The first faults of an event, in words; for a large event at most one, so that they fit into memory."""
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
             return [_sentence(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:

@@ -77,7 +77,7 @@ def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Itera
 
 
 def _identity(folder: Path, name: str, stream: str, source: str) -> str:
-    """The checkpoint's id, made when the feed is new."""
+    """The id of the feed's checkpoint, from the feed's folder; a new feed gets a new id."""
     path = folder / "feed.json"
     if not path.exists():
         with replacing(path) as file:
@@ -127,8 +127,8 @@ class FeedSink:
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
         """Take the rows of a micro-batch, except those that were taken before.
 
-        Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or moves while this process feeds; other
-        errors if the service cannot take the rows, and will not later either.
+        Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or moves while this process feeds. Any
+        other error means that the service will not take the rows later either.
         """
         mark = self._feed_mark(batch)
         if mark.batch > batch:

@@ -18,7 +18,7 @@ def without_repetitions(
     declaration: StreamDeclaration,
     origins: Sequence[Mapping[str, Any]] | None,
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
-    """The events of a batch, each once, and the digests of their identities.
+    """Drop repeated events of a batch; returns the remaining events and the digests of their identities.
 
     ``objects`` are the objects of the request; the rows ``rejected`` are not in the batch. The identity of a CloudEvent
     is its source and id, the identity of a plain object its id. An event whose id a feed has made from its place in a

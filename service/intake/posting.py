@@ -53,7 +53,7 @@ class RejectedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An event that a feed could not even read: the reason, and its text for the dead letter."""
+    """An event that a feed could not read: the reason, and the text that its dead letter gets."""
 
     detail: str
     text: str
@@ -61,7 +61,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """A feed's step, taken once, with the origin of each event as plain JSON, for dead letters."""
+    """A part of a feed's rows, taken once: the feed's step, and the origin of each event for dead letters, as JSON."""
 
     step: FeedStep
     origins: Sequence[Mapping[str, Any]]
@@ -92,9 +92,9 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The schemas of a stream, each with its version; single schemas may be newer than the ``version`` of the whole.
+    """The schemas of a stream's event types, each with its own version; ``version`` is that of the whole stream.
 
-    ``most_steps``: the steps that the checks of a request may take.
+    A single schema may be newer than ``version``. ``most_steps``: the steps that the checks of a request may take.
     """
 
     version: int
@@ -120,7 +120,7 @@ class Arrivals:
         self._next = 0
 
     def number(self, batch: EventBatch) -> EventBatch:
-        """The batch with numbers above all earlier ones, even if the clock is set back."""
+        """Give the events of a batch numbers above all earlier ones, even if the clock is set back."""
         with self._lock:
             first = max(self._next, self._clock.now_us() * _PER_US)
             self._next = first + len(batch)
@@ -195,7 +195,7 @@ class Intake:
         return _sorted_out(objects, declaration, _Rules(shape, self._checks(stream, use), self._clock.now_us()))[1]
 
     def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
-        """The schemas that events of a stream have to keep; compiled once per version."""
+        """The schemas to check a stream's events against, compiled once per version; None if checks are off."""
         if not use.is_checked:
             return None
         schemas = self._schemas.get(stream)
@@ -273,7 +273,7 @@ def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
 
 
 def most_ahead(latest_us: int) -> str:
-    """The advice for a time that is too late, in words."""
+    """The advice for a time that is too far ahead of the clock: the latest time, and how to permit a later one."""
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"
@@ -281,7 +281,7 @@ def most_ahead(latest_us: int) -> str:
 
 
 def _outcome(submission: Submission, receipt: Receipt, valid: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """The result of a request; ``valid`` is the number of its valid events."""
+    """The report on a request that the log has taken, now or earlier; ``valid``: the number of its valid events."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)

@@ -1,4 +1,4 @@
-"""Dead letters: looked up, and resent after their fault is corrected."""
+"""Dead letters: looking them up, and resending their events after the fault is corrected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The results of resending dead letters, by id, in order; ``left``: the number of letters that remain."""
+    """The outcomes of resending dead letters, in order, by id; ``left``: the number of letters not accepted so far."""
 
     outcomes: Mapping[str, ReplayOutcome]
     left: int

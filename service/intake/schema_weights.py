@@ -43,9 +43,9 @@ _STATES_OF_A_CLASS = 8
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The cost of a part of a schema: the number of its ``parts``, with the targets of references, and steps.
+    """The cost of checking one part of a schema, and the number of its ``parts``, including the targets of references.
 
-    Steps are counted for each value to which the part is applied, and for each character of its texts and names.
+    The cost is in steps for each value to which the part is applied, and for each character of its texts and names.
     """
 
     parts: int = 1
@@ -77,7 +77,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a value: the number of values in it, with itself and names, and the number of their characters.
+    """The size of a JSON value: the number of values and names in it, itself included, and of their characters.
 
     ``steps``: the most steps that the value's check takes.
     """
@@ -92,7 +92,7 @@ _EMPTY_PLAN = Plan(_WEIGHTLESS)
 
 
 def extent_of(value: object, plan: Plan) -> Extent:
-    """The size of decoded JSON, nested less deeply than Python's stack, and the most steps that its check takes."""
+    """The size of a JSON value, and the most steps that its check takes; recursive, so nesting must be bounded."""
     values, characters, steps = 1, 0, plan.once
     if isinstance(value, str):
         characters = len(value)
@@ -178,7 +178,7 @@ class Weights:
         return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
 
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
-        """The cost of a part; ``is_named``: its members are schemas under names that are no keywords."""
+        """The cost of a part; ``is_named``: the part's members are schemas by property name, not keywords."""
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
         if place in self._open:
@@ -230,7 +230,7 @@ class Weights:
 
 
 def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
-    """The cost of a schema object whose parts' costs are known."""
+    """The cost of a schema object; ``inner`` is the cost of its parts."""
     per_value, per_character = inner.per_value, inner.per_character
     per_character += sum(name in part for name in _BY_CHARACTER)
     per_value += sum(len(orjson.dumps(part[name])) // _BYTES_OF_A_STEP + 1 for name in _COMPARED if name in part)

@@ -1,4 +1,4 @@
-"""The measured bound of out-of-orderness of a stream: the current bound, and the decisions that led to it."""
+"""The measured lateness of a stream: the current bound of out-of-orderness, and the decisions that led to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLateness:
-    """The bound of out-of-orderness of a stream with ``lateness: auto``; the smallest bound while shards differ.
+    """The bound of out-of-orderness of a stream with ``lateness: auto``; if shards differ, their smallest bound.
 
     ``seen`` has the observations since the last decision, None before the first events: the number of ``events``, the
     ``largest_us`` of their lags, and the number of events ``beyond`` the largest bound. The record of a decision has

@@ -23,7 +23,7 @@ class StreamOverview:
     """The state of a stream over all shards that reported it; values that no shard reported are None.
 
     ``watermark_us`` is the slowest shard's watermark, ``lag_s`` its distance from the wall clock, ``held`` the number
-    of bound events in partial matches. ``without_key``: the number of events without a key that their operator can use.
+    of bound events, ``without_key`` the number of events without a usable key for the operator that reads them.
     """
 
     name: str
@@ -108,14 +108,14 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
 
 
 def _total(values: Sequence[int | None]) -> int | None:
-    """The sum of reported values; None if there are none."""
+    """The sum of the values that shards reported; None if no shard reported a value."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternCounts:
-    """The results of all versions of a pattern, including those that are no longer kept.
+    """The numbers of a pattern's results over all its versions; results that are no longer kept are counted.
 
     ``would_be_lost`` counts alerts that pruning would have lost, in the mode ``shadow``.
     """
@@ -135,7 +135,7 @@ def _count_of(stores: Stores, kind: str, filters: Mapping[str, str]) -> int:
 
 
 def pattern_counts(stores: Stores, name: str) -> PatternCounts:
-    """The results of a pattern."""
+    """Count the results of a pattern over all its versions."""
     pattern = stores.registry.pattern(name)
     filters = {"stream": pattern.stream, "pattern": name}
     place = pattern.stream, name
@@ -153,7 +153,7 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog before which an operator was paused, and the last matched position of each shard."""
+    """The backlog that a paused operator skips: its events, and the position after which it begins in each shard."""
 
     events: int
     after: Mapping[int, str]
@@ -166,7 +166,7 @@ def skipped_by(stores: Stores) -> SkippedBacklog:
 
 
 def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int | None = None) -> list[str]:
-    """The missing parts, in words; none if the service is ready. ``last_us``: the last heartbeat, if just read."""
+    """The missing parts of the service, in words; empty if it is ready. ``last_us``: the heartbeat, if just read."""
     try:
         last_us = stores.heartbeat.last_us() if last_us is None else last_us
     except StoreUnavailable:

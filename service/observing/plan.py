@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
-    """The present plan: tasks, shards, and the operators of one kind at one key of a stream, which share an engine."""
+    """The present plan: the shards of each task, and the operators that share an engine (one kind, key and stream)."""
     shards = _shards(stores)
     tasks: dict[str, list[int]] = {}
     for shard in shards:

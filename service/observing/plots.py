@@ -29,7 +29,7 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """The times and numbers of a value, by the text of their group; groups with the most numbers come first."""
+    """The times and values of one attribute, by group (as text); the group with most values comes first."""
     by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:
         number = event["data"].get(value)

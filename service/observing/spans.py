@@ -39,7 +39,7 @@ class OpenSpan:
         self.traceparent = _written(span.get_span_context())
 
     def note(self, attributes: Mapping[str, Attribute]) -> None:
-        """Add attributes."""
+        """Add attributes to the span."""
         self._span.set_attributes(attributes)
 
     def fail(self, reason: str) -> None:
@@ -83,7 +83,7 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span under a parent's ``traceparent``, with links to other spans; use only few different names.
+        """Begin a span under a parent's ``traceparent``, with links to other spans; span names should be few.
 
         The kind is ``client`` for calls to another service. ``start_us`` is in microseconds UTC; None: now.
         """

@@ -14,7 +14,7 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The operators of a stream, the reason if derived events are held back, and the measured lateness, if any."""
+    """The operators that feed or read a stream, the reason if its derived events wait, and any measured lateness."""
 
     uses: Sequence[StreamUse]
     waits_for: str | None = None

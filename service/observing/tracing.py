@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
-    """The spans of a process, which the caller closes; None without endpoint, an error without OpenTelemetry."""
+    """Open the spans of a process, which the caller closes; None if no endpoint is set.
+
+    Raises ``TracerMissing`` if OpenTelemetry is not installed.
+    """
     if settings.endpoint is None:
         return None
     return _tracer()(settings.endpoint, settings.sample_ratio, process)

@@ -19,7 +19,7 @@ _ENDLESS_ATTEMPTS = 1_000_000  # a continuous task is started again however ofte
 
 
 def session_options(settings: Settings) -> SessionOptions:
-    """The options for starting Spark; refused if the machines of a cluster would not reach what they need."""
+    """The options for starting Spark; refused if a cluster's machines cannot reach Redis or the folders they need."""
     master, spark = settings.spark_master, settings.spark
     if not is_local(master):
         _check_cluster(settings)
@@ -76,7 +76,7 @@ def snapshot_bytes(settings: Settings) -> int:
 
 
 def handover_folder(settings: Settings, log_identity: str) -> Path:
-    """The folder in which a process leaves states for the machine's next one (handover)."""
+    """The folder for handovers: states that a process leaves for the next process on the same machine."""
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)

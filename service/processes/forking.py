@@ -31,7 +31,7 @@ def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> No
 
 
 def _share_server() -> None:
-    """Let this process use its own fork server instead of starting another server."""
+    """Let this process use the fork server that forked it; otherwise ``multiprocessing`` would start another."""
     vars(forkserver._forkserver)["ensure_running"] = _nothing_to_start
 
 

@@ -113,7 +113,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """A function that reports the executors of a cluster at most every few seconds, however often it is called."""
+    """A function to be called often, which reports the executors of a cluster at most every few seconds."""
     due = [0.0]
 
     def look() -> None:
@@ -140,7 +140,7 @@ def _clear_heartbeat(stores: Stores) -> None:
 
 
 def _keep(stores: Stores, progress: BatchProgress) -> None:
-    """Store the progress of a micro-batch; if this fails, only the totals of times miss it."""
+    """Store the progress of a micro-batch; if Redis does not answer, only the total times lack this micro-batch."""
     try:
         stores.pipeline_status.keep(progress.to_json())
     except StoreUnavailable as error:

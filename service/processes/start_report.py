@@ -1,7 +1,7 @@
 """The pipeline's reports about itself: its heartbeat, and its current task while it has no heartbeat.
 
-Spark waits for its Java and Python processes without a limit. So a phase with a limit ends the whole process when it
-takes longer without progress; the supervisor starts the process again.
+Spark waits for its Java and Python processes without a limit. So a phase may have a limit: if it makes no progress for
+so long, the whole process ends, and the supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StartReport:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str, limit_s: float | None = None) -> None:
-        """Report that a phase begins, in words, such as "starting Spark"; after ``limit_s`` it ends the process."""
+        """Report that a phase begins, such as "starting Spark"; without progress for ``limit_s``, the process ends."""
         with self._lock:
             self._phase, self._limit_s, self._progress = phase, limit_s, time.monotonic()
             self._say()

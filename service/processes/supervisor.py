@@ -57,7 +57,10 @@ _FULL_BYTES = 1_000_000  # less free space counts as a full disk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that ended with a status (None: unknown), or could not be started for a reason, and the next pause."""
+    """The end of a process, with its ``status`` (None: unknown), or the ``reason`` why it could not be started.
+
+    ``pause_s``: the pause before the next start.
+    """
 
     name: str
     pause_s: float

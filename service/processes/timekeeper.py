@@ -103,9 +103,9 @@ def due_tick(
 ) -> Tick | None:
     """The tick that is due for a stream now, if any.
 
-    Without any event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event is
-    not known; ``times.appended_us`` is then when the stream was first seen to be empty. ``now_us`` is of the same
-    clock. ``derived`` has the times of the streams that are derived from this stream through the log; None: its
+    Until the first event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event
+    is not known; ``times.appended_us`` is then the time at which the stream was first seen empty, by the clock of
+    ``now_us``. ``derived`` has the times of the streams that are derived from this stream through the log; None: its
     events feed nothing.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us

@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a test: lines by list, for the lists that the test names."""
+    """The result of a test: the actual lines of each list that the test names, and whether they are as expected."""
 
     case: Case
     found: Mapping[str, Sequence[str]]
@@ -82,7 +82,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """The results of a test's events, as lines by list.
+    """The results of running a test's events, one line per result, by list.
 
     ``losses`` has a sentence per stream about late events and dead letters; ``unkeyed`` has, by operator, a sentence
     per input with events that lack a usable key.
@@ -115,7 +115,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a test compares a result: it names no operators or the result's operator, or the result has none."""
+    """Whether a test compares a result: it names the result's operator or no operators, or the result has none."""
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -125,7 +125,7 @@ def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: Loca
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Short forms, type and second, of derived events by id."""
+    """The short form of each derived event (type and second), by id."""
     return {event["id"]: f"{event['type']}{_seconds(event['time'])}" for event in events}
 
 
@@ -240,7 +240,7 @@ def _case(document: Document, project: LocalProject) -> Case:
 
 
 def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, Punctuation]]:
-    """Read promises that ranges of keys are finished, each with its stream."""
+    """The finished ranges of keys that a test promises, each with its stream."""
     for name, promises in document.body.get("punctuations", {}).items():
         _check_stream(document, project, name, "punctuations")
         for promise in promises:

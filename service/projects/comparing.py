@@ -47,7 +47,7 @@ class Comparison:
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
 
     def differences(self, events: Mapping[str, EventBatch]) -> Iterator[Difference]:
-        """The added and lost results of each new or changed operator, and of all operators and streams downstream."""
+        """The added and lost results of each new or changed operator, and of all others whose results differ."""
         after, before = self.after.run(events), self.before.run(events)
         titles = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
         for list_name, kind in {**LISTS, EVENTS: DERIVED}.items():
@@ -91,7 +91,7 @@ def _forms(change: Change) -> list[Form]:
 
 
 def _titles(change: Change) -> Iterator[str]:
-    """Titles of the compared results of an operator: itself, or the streams that it feeds now and before."""
+    """The title under which a change's results are compared: the operator's, or that of each stream it feeds."""
     assert isinstance(change.kind, Operators), "only operators are compared"
     for form in _forms(change):
         stream = change.kind.fed(change.name, form)

@@ -72,7 +72,7 @@ class Document:
             raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
 
     def own_or_beside(self, member: str, what: str, folder: Path) -> Any:
-        """The value of a member, or the text of the file that ``member_file`` names.
+        """The value of ``member``, or the text of the file that the document names as ``<member>_file``.
 
         Refused unless the document has exactly one of the two; ``what`` names the resource in the error.
         """

@@ -54,7 +54,7 @@ class _Writer:
         self._keep(place, f"{name}.yaml", as_yaml({**head, **body}).encode())
 
     def _followed(self, stream: str) -> Form:
-        """The document member for the workflow that a stream follows; empty without one."""
+        """The member ``workflow`` of a stream's document; empty if the stream follows no workflow."""
         stored = Following().find(self._client, stream)
         if stored is None:
             return {}

@@ -62,7 +62,7 @@ class LocalProject:
         return self.plan.declarations
 
     def check(self) -> None:
-        """Check that a run accepts the plan; raises ``ProjectRefused``, for example if patterns form a cycle."""
+        """Check that the plan can be run; raises ``ProjectRefused``, for example if patterns form a cycle."""
         InlineRun(self.plan)
 
     def derived(self) -> list[str]:
@@ -80,7 +80,7 @@ class LocalProject:
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """By pattern, its comparisons that are null for some events or rows, as text meets a number or a boolean."""
+        """Notices by pattern about comparisons of text with a number or a boolean, which are null for some events."""
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, kinds_read = EventBatch.joined(batches), KindsRead()
@@ -118,7 +118,7 @@ class LocalProject:
         return run
 
     def stream(self, name: str) -> StreamDeclaration:
-        """A stream of the project."""
+        """The declaration of a stream of the project."""
         if name not in self.streams:
             raise ProjectRefused.of([_undeclared("stream", name, self.streams)])
         return self.streams[name]
@@ -140,7 +140,7 @@ class _Reading:
         return reduce(Tables.with_version, [*map(table_of, self._of(ReferenceTables)), *calendars], Tables())
 
     def project(self) -> LocalProject:
-        """The project."""
+        """Build the local project."""
         sets = self._sets()
         patterns: dict[str, list[tuple[RoutedPattern, bool]]] = {name: [] for name in self._declared}
         operators = list(self._operators())
@@ -161,7 +161,7 @@ class _Reading:
         return LocalProject(plan=plan, notices=notices)
 
     def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
-        """Members of an operator's document without effect, in words."""
+        """Notices about members of an operator's document that have no effect."""
         kind = KINDS_BY_NAME[operator.kind]
         if not isinstance(kind, DocumentKind):
             return ()

@@ -61,7 +61,7 @@ class Operators(ResourceKind):
         return {**form, "severity": answer["severity"], "state": state}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register a different operator, then move it to its state."""
+        """Register an operator unless the stored one is equal, then bring the operator to the wanted state."""
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]
         tag = tag_of(stored)
@@ -77,12 +77,12 @@ class Operators(ResourceKind):
             client.request("POST", f"{at}/{step}", headers=condition(tag))
 
     def _registration(self, wanted: Wanted) -> Form:
-        """The request body that registers an operator; an operator written as text contains its name."""
+        """The request body that registers an operator; without ``name`` if the operator's text contains its name."""
         name = {} if _TEXT in self._members else {"name": wanted.name}
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason if the stream would change, as an operator's stream is fixed."""
+        """The reason why an operator cannot be changed: its stream is fixed; empty if the stream stays the same."""
         is_same = stored.get("stream") == wanted.get("stream")
         return "" if is_same else f"the stream of {indefinite(self.title)} cannot be changed; rename it"
 
@@ -100,5 +100,5 @@ class Operators(ResourceKind):
 
 
 def own_members(form: Form) -> Form:
-    """Members of an operator that its kind defines."""
+    """The members of an operator that only its own kind has."""
     return {name: value for name, value in form.items() if name not in (*_SHARED, "now")}

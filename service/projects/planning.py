@@ -50,7 +50,7 @@ class Ownership:
     others: dict[Identity, list[str]]
 
     def why_kept(self, resource: Identity) -> str:
-        """The reason why an unnamed resource is not deleted; empty if the project may delete it."""
+        """The reason why a resource that the project does not name is kept; empty if the project may delete it."""
         if resource not in self.own:
             owners = self.others.get(resource)
             return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
@@ -99,7 +99,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All differences between service and project, in the order of the changes; ``same`` counts equal documents."""
+    """All differences between service and project, in the order of changes; ``same``: the number of equal documents."""
 
     changes: Sequence[Change]
     same: int
@@ -173,7 +173,7 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
 
 
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Add the undocumented resources that wanted resources need; all are in the order of creation."""
+    """Add resources without documents that the wanted resources need; returns all in the order of creation."""
     implied = [resource for kind in KINDS for resource in kind.implied(wanted)]
     return sorted([*wanted, *implied], key=lambda resource: KINDS.index(resource.kind))
 
@@ -196,7 +196,7 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used_streams(client: Client, gone: Sequence[Change], named: frozenset[Identity]) -> Iterator[Change]:
-    """Keep streams that resources outside the plan use; the service would refuse to delete them."""
+    """Keep streams that a resource outside the plan and the project uses: the service would refuse to delete them."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []
@@ -228,7 +228,7 @@ def read_ownership(client: Client, project: str) -> Ownership:
 
 
 def note_ownership(client: Client, project: str, resources: Iterable[Identity]) -> None:
-    """Record the resources of a project in the service."""
+    """Store the resources of a project in the service, so that later plans know which resources are the project's."""
     body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
     client.put(f"/projects/{part(project)}", {"resources": body})
 

@@ -1,4 +1,4 @@
-"""Promises about ranges of keys in a run: each range is finished at a given event time."""
+"""Promises in a run: after a given event time, no event has a key in a given range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(value: Any) -> Punctuation:
-    """Read a promise about a range of keys: the form of the API, but with a required time, RFC 3339 or in seconds."""
+    """Read a promise about a range of keys, in the form of the API; its time, RFC 3339 or in seconds, is required."""
     if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
     by, time = value.get("by") or "", value["time"]

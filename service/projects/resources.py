@@ -46,7 +46,7 @@ Files: TypeAlias = Callable[[str, bytes], str]
 
 
 class ResourceKind(ABC):
-    """A kind of resources."""
+    """Reads, compares, changes and exports the resources of one kind, such as streams."""
 
     title: str
     """The kind's name for people, in the singular."""
@@ -80,11 +80,11 @@ class ResourceKind(ABC):
         return stored == wanted.form
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason why a stored resource cannot be changed as wanted, in words; empty if it can."""
+        """Why a stored resource cannot be changed as wanted, in words; empty if it can."""
         return ""
 
     def effect(self, stored: Form, wanted: Form) -> str:
-        """The effect of a change on the state of an existing operator, in words; empty: none."""
+        """The effect of a change on the state of an existing operator, in words; empty if it has none."""
         return ""
 
     def names(self, client: Client) -> list[str]:
@@ -115,7 +115,7 @@ class ResourceKind(ABC):
         client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(stored)))
 
     def body_of(self, wanted: Wanted) -> Any:
-        """The body that ``put`` sends."""
+        """The request body with which ``put`` writes the resource."""
         return wanted.form
 
     def remove(self, client: Client, stored: StoredResource) -> None:

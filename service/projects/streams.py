@@ -22,7 +22,7 @@ _XML, _YAML = "application/xml", "application/yaml"
 
 
 class Streams(ResourceKind):
-    """Declarations of streams."""
+    """The declarations of a project's streams."""
 
     title = "stream"
     path = "/streams"
@@ -65,7 +65,7 @@ class Streams(ResourceKind):
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason if members that define how events are read would change, as they are fixed."""
+        """Why a stream cannot be changed as wanted: a fixed member would change; empty if it can."""
         fixed = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
         members = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return members and f"{members} of a stream cannot be changed; delete the stream first, or declare another one"
@@ -108,7 +108,7 @@ class EventTypes(ResourceKind):
 
 
 class Workflows(ResourceKind):
-    """Workflows."""
+    """The workflows of a project: models, each with the chosen process and the mapping of its tasks."""
 
     title = "workflow"
     path = "/workflows"
@@ -141,7 +141,7 @@ class Following(ResourceKind):
     document_kind = "stream"
 
     def wanted(self, document: Document, folder: Path) -> Iterator[Wanted]:
-        """The workflow of a stream that names one."""
+        """The workflow that a stream's document names, if any."""
         return super().wanted(document, folder) if document.body.get(_WORKFLOW) is not None else iter(())
 
     def read(self, document: Document, folder: Path) -> Wanted:
@@ -159,7 +159,7 @@ class Following(ResourceKind):
         return {"workflow": answer["workflow"], "mode": answer["mode"]}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Let the stream follow the workflow; the tag belongs to the stream's constraint set."""
+        """Let the stream follow the workflow; the condition is the ``ETag`` of the stream's constraint set."""
         tag = "" if stored is None else stored.tag
         client.request("PUT", f"/streams/{part(wanted.name)}/workflow", body=wanted.form, headers=condition(tag))
 
@@ -183,7 +183,7 @@ class ConstraintSets(ResourceKind):
         return [stream for stream in streams if self.find(client, stream) is not None]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form | None:
-        """The hand-written constraints of a stream; None without any."""
+        """The hand-written constraints of a stream; None if it has none."""
         form: Form = answer["source"]
         return form if any(form.values()) else None
 

@@ -23,7 +23,7 @@ from streams.tables import (
 
 
 class ReferenceTables(ResourceKind):
-    """Tables; equal rows have equal digests, however their file is written."""
+    """The tables of a project, compared by digests of their rows, which do not depend on the file format."""
 
     title = "table"
     path = "/tables"
@@ -65,7 +65,7 @@ class ReferenceTables(ResourceKind):
 
 
 class Calendars(ResourceKind):
-    """Calendars; the text of ``ical_file`` is the member ``ical``."""
+    """The calendars of a project; the content of ``ical_file`` becomes the member ``ical``."""
 
     title = "calendar"
     path = "/calendars"

@@ -36,7 +36,7 @@ _MEMBERS = {
 
 
 class Webhooks(ResourceKind):
-    """Webhooks by name; a webhook without a name by its id."""
+    """The webhooks of a project, identified by name; a webhook without a name is identified by its id."""
 
     title = "webhook"
     path = "/webhooks"
@@ -55,7 +55,7 @@ class Webhooks(ResourceKind):
         return [item["name"] or item["id"] for item in client.pages(self.path)]
 
     def at(self, client: Client, name: str) -> str | None:
-        """The path of a receiver with a name or id."""
+        """The path in the API of the webhook or sink with a name or id; None if it does not exist."""
         ids = (item["id"] for item in client.pages(self.path) if name in (item["name"], item["id"]))
         return next((f"{self.path}/{part(receiver_id)}" for receiver_id in ids), None)
 
@@ -64,7 +64,7 @@ class Webhooks(ResourceKind):
         return {**form, "headers": answer["header_names"]}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register a receiver, or change the members that differ."""
+        """Register a webhook or sink, or change the members that differ."""
         form = wanted.form
         if stored is None:
             shared = {name: form[name] for name in _WEBHOOK if name != "enabled" and form[name] is not None}
@@ -78,16 +78,16 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """Members of a new receiver that only its kind has."""
+        """The members of a new webhook or sink that only its kind has."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """Changed members that only the receiver's kind has."""
+        """The changed members of a webhook or sink that only its kind has."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Document members that differ from the defaults; values of headers become environment variables."""
+        """The members of a webhook that differ from the defaults; header values become environment variables."""
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
@@ -96,7 +96,7 @@ class Webhooks(ResourceKind):
 
 
 class Sinks(Webhooks):
-    """Sinks other than webhooks, by name; a member named like the sink's kind holds what only this kind has."""
+    """Sinks other than webhooks, by name; members that only one kind has are in a member named like the kind."""
 
     title = "sink"
     path = "/sinks"
@@ -127,11 +127,11 @@ class Sinks(Webhooks):
         return {**changes, **_secret_of(wanted)} if changes else {}  # a changed server must not get the old password
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason if the sink's kind would change, as the kind is fixed."""
+        """Why a sink cannot be changed as wanted: its kind would change; empty if it can."""
         return "" if any(kind in stored and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Document members that differ from the defaults; the password becomes an environment variable."""
+        """The members of a sink that differ from the defaults; its password becomes a named environment variable."""
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         kind_members = body[stored.answer["kind"]]
         has_secret = kind_members.get("user") is not None or "sasl.username" in kind_members.get("options", {})

@@ -1,10 +1,10 @@
-"""Asking questions: each shard answers from its state at a position of its log, which the answer names.
+"""Asking questions: each shard answers from its state at a position of its log, and the answer names the position.
 
-Continuous tasks answer between two steps; with micro-batches a question is a record of the log, which each shard
-answers at the record's position. Either way the answer covers everything that was acknowledged before the question. The
-caller waits on the event loop, and holds no thread. One thread sends all questions that arrived while the questions
-before were sent; if several callers ask, at most once per ``_GATHERED_S``, because sending a few questions costs little
-more than sending one.
+Continuous tasks answer between two steps; with micro-batches, a question is a record of the log, which each shard
+answers at the record's position. Either way, the answer covers all events acknowledged before the question. The
+caller waits on the event loop, and holds no thread. One thread sends all questions that arrived while it sent the
+previous ones. If several callers ask, it sends at most once per ``_GATHERED_S``, because sending a few questions costs
+little more than sending one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Readings: TypeAlias = MutableMapping[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardQuestion:
-    """A question to the operators of a kind at a stream's correlation key, for every shard or the shard of ``key``."""
+    """A question to the operators of one kind that read a stream by its correlation key.
+
+    The question is for the shard of ``key``, or for every shard if ``key`` is None.
+    """
 
     stream: str
     operator: str
@@ -39,14 +42,17 @@ class ShardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Unsent:
-    """A question to be sent."""
+    """A question that waits to be sent; ``awaited`` gets its answers."""
 
     awaited: Awaited
     read: Callable[[Readings], ShardQuestion]
 
 
 class Questions:
-    """Asks the shards, a bounded number of questions for a bounded time; belongs to one event loop."""
+    """Sends questions to the shards and awaits the answers; belongs to one event loop.
+
+    The number of questions at a time, and the waiting time of each, are limited.
+    """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
@@ -62,7 +68,7 @@ class Questions:
         self._inbox.end()
 
     async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
-        """Ask the shards the question that ``read`` returns, which is called in a thread.
+        """Ask the shards the question that ``read`` returns; ``read`` is called in a thread.
 
         Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if this process already asks the maximum
         number of questions, the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards have
@@ -99,7 +105,7 @@ class Questions:
             )
 
     async def _send(self) -> None:
-        """Send questions until none waits."""
+        """Send the waiting questions, and those that arrive meanwhile, until no question waits."""
         loop = asyncio.get_running_loop()
         while self._unsent:
             begun_s = loop.time()

@@ -1,4 +1,4 @@
-"""The inbox of answers: one thread reads the answers to all questions of a process, while some are awaited."""
+"""The inbox of answers: one thread reads all answers for this process, as long as any question awaits answers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _PAUSE_S = 0.1
 
 
 class Awaited:
-    """The awaited answers to one question, in the order of shards; belongs to the event loop in which it was created.
+    """The awaited answers to one question; belongs to the event loop in which it was created.
 
-    ``shards`` is the number of shards that were asked, None before. ``answers`` has a result when all have answered.
+    ``shards`` is the number of shards that were asked, or None if the question has not been sent. The result of
+    ``answers`` is set when all these shards have answered, in the order of shards.
     """
 
     def __init__(self, question: str) -> None:
@@ -41,7 +42,7 @@ class Awaited:
         self._end_if_complete()
 
     def fail(self, error: Exception) -> None:
-        """Raise an error where the answers are awaited, unless they are complete or the caller has given up."""
+        """Raise an error where the answers are awaited, unless all answers have come or the caller has given up."""
         if not self.answers.done():
             self.answers.set_exception(error)
 

@@ -67,7 +67,7 @@ class OpenCaseLibrary:
         self._questions = questions
 
     def checked(self, case_filter: CaseFilter) -> Mapping[str, Any]:
-        """Check a filter; returns it as the question to the shards.
+        """Check a filter; returns the question that asks the shards for the filter's transactions.
 
         Refused if the pattern belongs to another stream or is matched by a further key, or ``older_than`` is no
         duration.
@@ -94,7 +94,7 @@ class OpenCaseLibrary:
         }
 
     async def list(self, case_filter: CaseFilter, question: Mapping[str, Any]) -> OpenCaseReport:
-        """The transactions that a filter selects; ``checked`` makes the question from the filter."""
+        """The transactions that a filter selects; ``question`` is the result of ``checked`` for this filter."""
         shard_question = ShardQuestion(
             stream=case_filter.stream, operator="pattern", question=question, key=case_filter.key
         )
@@ -125,7 +125,7 @@ def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def older_than_us(text: str) -> int:
-    """Microseconds of a number of seconds, or of a duration such as ``2d``, ``90 min``."""
+    """Convert a number of seconds, or a duration such as ``2d`` or ``90 min``, to microseconds."""
     try:
         return parse_duration_us(f"{text} s" if text.replace(".", "", 1).isdecimal() else text)
     except InvalidWorkflow as error:

@@ -1,4 +1,4 @@
-"""Questions to operators, such as for the groups of an aggregate: the answers of all shards are merged into one."""
+"""Questions to operators, for example about the groups of an aggregate: the shards' answers are merged into one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams import AutoLateness, Definition, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAnswer:
-    """An answer: the position of each shard's log for which the answer is exact, and the members of the kind."""
+    """An operator's answer: the position of each shard's log for which it is exact, and members defined by the kind."""
 
     positions: Mapping[int, str]
     members: Mapping[str, Any]
@@ -30,7 +30,7 @@ class OperatorQuestions:
         self._questions = questions
 
     async def ask(self, kind: DocumentKind, name: str, document: Mapping[str, Any]) -> OperatorAnswer:
-        """Ask an operator in all shards."""
+        """Ask an operator a question in all shards, and merge the answers."""
         definition: Definition | None = None
 
         def read(readings: Readings) -> ShardQuestion:
@@ -59,7 +59,7 @@ class OperatorQuestions:
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
     """The greatest time that a stream has reached in any shard; None before the first event.
 
-    A derived stream has reached its newest tick. A measured lateness counts with its largest bound.
+    For a derived stream, this is the time of its newest tick. A measured lateness counts with its largest bound.
     """
     times_us = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
     newest_us = max((time_us for time_us in times_us if time_us is not None), default=None)

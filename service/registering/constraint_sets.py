@@ -21,7 +21,7 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The parts of a stream's constraint set; ``notices`` name meanings of the document that the set lacks."""
+    """The parts of a stream's constraint set; ``notices`` warn of ambiguous words and risky settings."""
 
     own: ConstraintSet
     notices: tuple[str, ...]
@@ -72,7 +72,7 @@ class ConstraintSets:
         self._draft(declaration, _following(self._stores.registry.constraints.find(stream), derived, mode))
 
     def unfollow(self, stream: str, condition: Condition = ANY) -> ConstraintReport:
-        """End a stream's following of a workflow; its hand-written constraints stay."""
+        """Stop comparing a stream with a workflow; its hand-written constraints stay."""
 
         def parts(registered: RegisteredConstraints | None) -> _Parts:
             if registered is None or registered.following is None:
@@ -114,7 +114,7 @@ class ConstraintSets:
         raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse, without events, a stream's constraint set and those of its patterns that are not too large."""
+        """Analyse, without events, a stream's constraint set and its patterns that are small enough."""
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)
         queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
@@ -126,7 +126,7 @@ class ConstraintSets:
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """The queries of the stream's patterns whose partial matches its constraints may terminate."""
+        """The queries of the stream's patterns whose partial matches the stream's constraints may terminate early."""
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)
@@ -135,7 +135,7 @@ class ConstraintSets:
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
     def _with_workflow(self, parts: _Parts, registered: RegisteredConstraints | None) -> _Parts:
-        """The parts with the workflow that the stream follows, if any."""
+        """Add the workflow that the stream follows, if any, to the parts of a constraint set."""
         if registered is None or registered.following is None:
             return parts
         return replace(parts, derived=self.derived(registered.following), mode=registered.following.mode)
@@ -155,7 +155,7 @@ class ConstraintSets:
         return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
-        """The set to be registered, checked as by ``upload`` and ``follow``."""
+        """The constraint set to be registered, built from its parts and checked as by ``upload`` and ``follow``."""
         constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
@@ -196,20 +196,20 @@ class ConstraintSets:
 
 
 def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
-    """The parts of the constraint set under which a stream follows a workflow."""
+    """The parts of a stream's constraint set once the stream follows a workflow."""
     parts = _Parts(own=ConstraintSet(), notices=(), derived=None) if registered is None else _hand_written(registered)
     return replace(parts, derived=derived, mode=parts.mode if mode is None else mode)
 
 
 def _hand_written(registered: RegisteredConstraints) -> _Parts:
-    """The hand-written constraints of the present set, with its mode of following."""
+    """The hand-written constraints of the current set, and the mode in which the stream follows its workflow."""
     mode: FollowMode = "auto" if registered.following is None else registered.following.mode
     written = parse_constraints(registered.written)
     return _Parts(own=written.constraint_set, notices=written.notices, derived=None, mode=mode)
 
 
 def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
-    """A notice about the constraints that are not used."""
+    """A notice that lists the constraints left out because the monitor would need too many states."""
     if not parts:
         return ()
     listed = ", ".join(map(str, parts))
@@ -217,7 +217,7 @@ def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 def _one_stream(requested: str | None, document_stream: str | None) -> str:
-    """The stream of a document, named by the caller or in the document."""
+    """The stream of a document, named by the caller or in the document; ``StreamMissing`` if unclear."""
     if requested is not None and document_stream not in (None, requested):
         raise StreamMissing(
             f"the document is for the stream {document_stream!r}, the query says {requested!r}; name one"

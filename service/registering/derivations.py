@@ -14,7 +14,7 @@ from streams import RETRACTED, ControlRecordError, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """The operators that feed a stream, then the listening operators, by kind and name; none is retired."""
+    """The operators that feed a stream, then the operators that listen to the stream, without retired ones."""
     operators = [operator for operator in registry.every_operator() if operator.state != "retired"]
     feeding = [operator for operator in operators if stream in {feeder.into for feeder in operator.feeders}]
     listening = [operator for operator in operators if stream in operator.listens_to]
@@ -25,7 +25,7 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
 
 
 def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
-    """Remove the inner streams of a deleted operator that exist."""
+    """Remove those inner streams of a deleted operator that exist and are not in use."""
     for stream in sorted(streams):
         with suppress(UnknownStream, StreamInUse):
             stores.registry.removal.remove(stream, ANY, is_cascading=False)
@@ -90,7 +90,7 @@ class Derivations:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Warnings about types that a pattern on a derived stream names, and that no operator of the stream makes."""
+        """Warnings about types that a pattern on a derived stream names, although no operator makes events of them."""
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
@@ -106,7 +106,7 @@ class Derivations:
         ]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
-        """All feeds of derived streams, except those of one operator, given by kind and name, and its parts."""
+        """All feeds of derived streams, except the feeds of one operator, given as (kind, name), and its parts."""
         operators = [
             operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
         ]
@@ -122,6 +122,6 @@ def type_of(pattern: Pattern) -> str:
 
 
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
-    """The types of events that patterns make, including their retractions."""
+    """The types of the events that patterns with INTO make, and the types of the retractions of these events."""
     types = [type_of(parse_pattern(pattern.text)) for pattern in producers]
     return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))

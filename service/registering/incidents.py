@@ -1,4 +1,4 @@
-"""People's actions on incidents: requests in the log, on which the group's shard decides at that position (ADR 75)."""
+"""Acknowledging and closing incidents: requests in the log, decided by the group's shard at their position (ADR 75)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class IncidentLibrary:
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 
     def _request(self, incidents: Sequence[Mapping[str, Any]], action: Action, request: Mapping[str, Any]) -> None:
-        """Append requests to the log, with times before the watermark, so that they take effect at their position."""
+        """Append requests to the log; their times are before the watermark, so they take effect at their position."""
         at = format_time(self._clock.now_us())
         events = [
             Event(

@@ -74,13 +74,13 @@ class SetInspection:
 
 
 def is_explained(query: Query) -> bool:
-    """Whether a pattern, with repetitions written out, is small enough for a service to list its failing conditions."""
+    """Whether a pattern, with its repetitions written out, is small enough to list its failing conditions."""
     steps = max((len(term.atoms) for term in query.terms), default=0)
     return steps <= _MOST_STEPS and len(query.states) <= _MOST_STATES
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Analyse one pattern; ``is_ended``: the constraints terminate its partial matches early."""
+    """Analyse one pattern; unless ``is_ended``, only check whether its alternatives can match under the constraints."""
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
         return PatternInspection(check=check)
@@ -99,7 +99,7 @@ def inspect_set(queries: Sequence[Query], constraint_set: ConstraintSet) -> SetI
 
 
 def condition_document(condition: FailingCondition) -> Document:
-    """The document of an event that ends partial matches."""
+    """A failing condition as plain JSON."""
     explanation = condition.explanation
     return {
         "event": condition.event_type or explanation.event_name,
@@ -116,7 +116,7 @@ def condition_document(condition: FailingCondition) -> Document:
 
 
 def dead_document(term: DeadTerm) -> Document:
-    """The document of an alternative that can never match; alternatives count from 1."""
+    """An alternative that can never match, as plain JSON; alternatives are numbered from 1."""
     return {
         "alternative": term.term + 1,
         "atoms": [describe_atom(atom) for atom in term.atoms],
@@ -127,12 +127,12 @@ def dead_document(term: DeadTerm) -> Document:
 
 
 def redundant_document(atom: RedundantAtom) -> Document:
-    """The document of a redundant step; alternatives count from 1."""
+    """A redundant step as plain JSON; alternatives are numbered from 1."""
     return {"alternative": atom.term + 1, "atom": describe_atom(atom.atom), "text": atom.text}
 
 
 def state_document(state: StateForecast) -> Document:
-    """The document of the forecast for partial matches in a pattern state."""
+    """The forecast for partial matches in a pattern state, as plain JSON."""
     earliest = state.earliest
     return {
         "alternative": state.state.term + 1,
@@ -151,7 +151,7 @@ def state_document(state: StateForecast) -> Document:
 
 
 def choice_document(choice: Choice) -> Document:
-    """The document of the event types that the monitor distinguishes."""
+    """The event types that the monitor distinguishes, as plain JSON."""
     return {
         "distinguishes": sorted(choice.distinguished),
         "estimated_states": choice.estimated_states,
@@ -173,7 +173,7 @@ def choice_document(choice: Choice) -> Document:
 
 
 def idle_document(idle: IdleParts) -> Document:
-    """The document of constraints from which no pattern profits."""
+    """The constraints from which no pattern profits, as plain JSON."""
     return {
         "constraints": [str(part) for part in idle.parts],
         "visited_states": idle.visited,
@@ -182,7 +182,7 @@ def idle_document(idle: IdleParts) -> Document:
 
 
 def set_document(constraint_set: ConstraintSet) -> Document:
-    """The document of a constraint set, its constraints in words."""
+    """A constraint set as plain JSON, with its constraints in words."""
     settings = constraint_set.settings
     return {
         "constraints": [str(constraint) for constraint in constraint_set.constraints],
@@ -203,7 +203,7 @@ def set_document(constraint_set: ConstraintSet) -> Document:
 
 
 def process_document(process: Process) -> Document:
-    """The document of the workflow in a constraint set."""
+    """The workflow that a constraint set contains, as plain JSON."""
     automaton = process.automaton
     return {
         "name": process.workflow,
@@ -216,7 +216,7 @@ def process_document(process: Process) -> Document:
 
 
 def analysis_document(pattern: PatternAnalysis) -> Document:
-    """The document of a pattern in the analysis of a set."""
+    """The part about one pattern in the analysis of a constraint set, as plain JSON."""
     return {
         "pattern": pattern.pattern,
         "can_match": pattern.can_match,

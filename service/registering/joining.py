@@ -1,4 +1,4 @@
-"""The constraint set of a stream that follows a workflow: hand-written constraints joined with the workflow's."""
+"""The constraint set of a stream that follows a workflow: hand-written constraints and those of the workflow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """The results of compiling a version of a workflow; the constraints in ``cover`` imply all others."""
+    """The results of compiling a version of a workflow; the constraints in ``cover`` imply all the others."""
 
     workflow: str
     version: int
@@ -37,7 +37,7 @@ class Derived:
 
     @classmethod
     def of(cls, compiled: CompiledWorkflow, name: str, version: int = 1) -> Derived:
-        """The results of a compilation."""
+        """The results of a compilation, with a workflow's name and version."""
         return cls(
             workflow=name,
             version=version,
@@ -48,7 +48,7 @@ class Derived:
         )
 
     def to_findings(self) -> dict[str, Any]:
-        """The results as plain JSON that does not depend on name and version."""
+        """The results as plain JSON, without the workflow's name and version."""
         origins = {str(constraint): origin for constraint, origin in self.extraction.origins.items()}
         return {
             "extraction": self.extraction.to_document(),
@@ -74,7 +74,7 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Whether following in a mode uses the automaton; ``AutomatonTooLarge`` if a required one is missing."""
+        """Whether a mode uses the automaton; ``AutomatonTooLarge`` if the mode is ``exact`` and no automaton exists."""
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
                 f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
@@ -84,13 +84,13 @@ class Derived:
         return mode != "tables" and self.automaton is not None
 
     def followed_as(self, mode: FollowMode) -> Following:
-        """The record of a stream that follows the workflow."""
+        """The record to be stored for a stream that follows this version of the workflow."""
         from service.stores import Following  # noqa: PLC0415 - brings Redis
 
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
-        """A constraint set joined with the constraints of the workflow."""
+        """Hand-written constraints joined with the constraints of the workflow."""
         settings = own.settings
         if settings.unknown_types == "deviate":
             own = replace(own, settings=replace(settings, types=settings.types | frozenset(self.extraction.events)))

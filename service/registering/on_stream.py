@@ -15,14 +15,14 @@ from streams import StreamDeclaration
 
 @dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
 class StreamRules:
-    """The declaration of a stream, and the document of its registered constraint set; None: it has no set."""
+    """The declaration of a stream, and the document of its registered constraint set, or None if it has no set."""
 
     declaration: StreamDeclaration
     document: Mapping[str, Any] | None
 
     @cached_property
     def constraint_set(self) -> ConstraintSet:
-        """The registered constraints, or only the end events of the declaration."""
+        """The registered constraint set; without one, a set with only the declared end events."""
         return self._ends_only if self.document is None else parse_constraints(self.document).constraint_set
 
     @property
@@ -30,19 +30,22 @@ class StreamRules:
         return ConstraintSet(end_events=frozenset(self.declaration.end_events))
 
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
-        """The constraints on which a pattern may rely; none, and no end events, for a further key (``route``)."""
+        """The constraints on which a pattern may rely.
+
+        An unguarded pattern relies only on the declared end events; a pattern by a further key (``route``), on nothing.
+        """
         if route:
             return ConstraintSet()
         return self.constraint_set if is_guarded else self._ends_only
 
     def on_stream(self, pattern: Pattern, *, is_guarded: bool) -> OnStream:
-        """A pattern under these rules. Raises ``KeyMismatch``."""
+        """A pattern on this stream, under the stream's constraints; raises ``KeyMismatch``."""
         return OnStream(rules=self, routed=routed(pattern, self.declaration), is_guarded=is_guarded)
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
 class OnStream:
-    """A pattern under the rules of its stream; ``is_guarded``: constraints may terminate its partial matches early."""
+    """A pattern on its stream; ``is_guarded``: constraints may terminate its partial matches early."""
 
     rules: StreamRules
     routed: RoutedPattern
@@ -50,17 +53,17 @@ class OnStream:
 
     @property
     def pattern(self) -> Pattern:
-        """The pattern."""
+        """The pattern that is matched on the stream."""
         return self.routed.pattern
 
     @property
     def is_pruned(self) -> bool:
-        """Whether constraints terminate partial matches early: the pattern is guarded, and matched in whole traces."""
+        """Whether constraints terminate partial matches early: the pattern is guarded, and reads whole traces."""
         return self.is_guarded and self.routed.has_whole_traces
 
     @cached_property
     def query(self) -> Query:
-        """The query to check against constraints; without NOTs if the pattern's traces are finer than the stream's."""
+        """The query to check against constraints; without NOTs if the pattern has finer keys or a further key."""
         query = build_query(self.pattern)
         return query if self.routed.has_whole_traces else _without_absences(query)
 
@@ -76,12 +79,12 @@ class OnStream:
 
     @cached_property
     def ends(self) -> TraceEnds:
-        """The ends of traces for the pattern."""
+        """The ways in which the pattern's traces can end."""
         return trace_ends_of(self.routed, self.rules.constraint_set, is_guarded=self.is_guarded)
 
 
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
-    """The ends of traces for a pattern; traces of a further key do not end.
+    """The ways in which a pattern's traces can end; the traces of a further key do not end.
 
     The end events of a constraint set count only if its settings end traces. Without ``is_guarded``, constraints do not
     decide absences.

@@ -1,4 +1,4 @@
-"""Operators of the kinds that are registered as documents, as use cases without HTTP, with one life cycle."""
+"""The use cases, without HTTP, of operators that are registered as documents; all kinds have one life cycle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OperatorExplanation:
 
 
 class OperatorLibrary:
-    """The use cases of operators; ``can_spill``: all machines reach a folder for files of states."""
+    """The use cases of operators; ``can_spill``: all machines reach a folder to which shards can move state."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class OperatorLibrary:
         self._by_plural = {kind.plural: kind.name for kind in kinds}
 
     def kind_of(self, plural: str) -> str | None:
-        """The kind with this plural name in paths of the API."""
+        """The kind whose plural name in paths of the API is ``plural``; None if no kind has this name."""
         return self._by_plural.get(plural)
 
     def put(
@@ -65,8 +65,8 @@ class OperatorLibrary:
         """Register an operator: a different document makes the next version, an equal one changes nothing.
 
         Returns the operator after the call, and whether it changed. Without ``severity`` the operator keeps its
-        severity, at first ``medium``. A draft is only checked and stored. With ``creates``, replacing an operator is
-        refused.
+        severity; a new one gets ``medium``. A draft is only checked and stored. With ``creates``, replacing an operator
+        is refused.
         """
         reader = self._kinds[kind]
         definition = self._read(reader, document)
@@ -104,7 +104,7 @@ class OperatorLibrary:
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Move an operator to another state, for later entries of the log; returns it and whether it changed."""
+        """Activate, pause, resume or retire an operator for later log entries; returns it and whether it changed."""
         operators = self._registry.operators(kind)
         if action == "activate":
             self._derivations.declare_fed(operators.get(name).feeders)
@@ -134,7 +134,7 @@ class OperatorLibrary:
         )
 
     def notices(self, record: RegisteredOperator) -> Sequence[str]:
-        """Sentences about probable mistakes in an operator's document, such as members without effect."""
+        """Notices about probable mistakes in an operator's document, such as members without effect, in words."""
         return self._kinds[record.kind].notices(record.definition, self._registry.stream, self._has_constraints)
 
     def _has_constraints(self, stream: str) -> bool:
@@ -142,7 +142,7 @@ class OperatorLibrary:
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator, with the streams between its parts; its results are kept."""
+        """Delete an operator and the inner streams between its parts; its results are kept."""
         operators = self._registry.operators(kind)
         inner_streams = {part.into for part in operators.get(name).parts}
         operators.remove(name, condition)
@@ -163,7 +163,7 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """A sentence on the time, and the version, with which an operator's state began."""
+    """A sentence about when, and with which version, an operator's state began."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

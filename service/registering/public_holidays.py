@@ -15,7 +15,10 @@ _CODE = re.compile(r"[A-Z0-9]{2,5}")  # code of a country or a market
 
 
 def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[date]:
-    """The public holidays of a country or a part, or closing days of a stock market; raises ``CalendarRefused``."""
+    """The public holidays of a country or subdivision, or the closing days of a stock market, in all years of a range.
+
+    ``first`` and ``last`` are years, both included. Raises ``CalendarRefused`` if the country or market is unknown.
+    """
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
     if set(source) not in ({"country"}, {"country", "subdivision"}, {"market"}):
@@ -34,7 +37,7 @@ def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[da
 
 
 def _unknown(source: Mapping[str, Any]) -> CalendarRefused:
-    """The refusal of an unknown country, part or market, with a list of the known ones."""
+    """The error about an unknown country, subdivision or market; its message lists the known ones."""
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
     countries = holidays.list_supported_countries(include_aliases=False)

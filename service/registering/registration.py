@@ -64,19 +64,19 @@ class Registration:
 
     @property
     def budget(self) -> WorkBudget:
-        """The work budget of a pattern that is registered now."""
+        """The work budget that a pattern gets if it is registered now."""
         return self._settings.pattern_work.budget
 
     def declare_stream(
         self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> bool:
-        """Declare a stream; returns whether it is new. A stream with another declaration raises ``StreamExists``."""
+        """Declare a stream; returns whether it is new. ``StreamExists``: the stream exists with another declaration."""
         return self._stores.registry.declare_stream(declaration, condition, is_checked=is_checked)
 
     def change_stream(
         self, name: str, members: Mapping[str, Any], condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> StreamRecord:
-        """Change members of a declaration (``streams.CHANGEABLE``) for later entries of the log, and its checks.
+        """Change members of a declaration (``streams.CHANGEABLE``), or its schema checks, for later entries of the log.
 
         If the end events change, the constraint set of the stream gets its next version in the same step.
         """
@@ -96,9 +96,9 @@ class Registration:
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream at this position of the log, and its counts by hour; results are kept. Returns its resources.
+        """Remove a stream at this position of the log, and its hourly counts; its results are kept.
 
-        Raises ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
+        Returns the stream's resources. Raises ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
         """
         uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
@@ -131,9 +131,9 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Move a pattern to another state, for later entries of the log; ``stops``: pause before the backlog.
+        """Activate, pause, resume or retire a pattern for later log entries; ``stops``: pause before the backlog.
 
-        A draft that the stream's constraints have made impossible cannot be activated: ``UnsatisfiablePattern``.
+        A draft that cannot match under the stream's constraints cannot be activated: ``UnsatisfiablePattern``.
         """
         if action == "activate":
             record = self._stores.registry.pattern(name)
@@ -159,7 +159,7 @@ class Registration:
             raise PatternTooLong(f"the pattern has {len(text)} characters; at most {limit} are read", limit=limit)
 
     def check_pattern(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> tuple[str, ...]:
-        """Check that a pattern can be matched on a stream, as ``register_pattern`` does; returns warnings, in words."""
+        """Check that a pattern can be matched on a stream, as ``register`` does; returns warnings, in words."""
         rules = self._rules(self._stores.registry.stream(stream))
         return self._checked(rules.on_stream(pattern, is_guarded=is_guarded))
 
@@ -187,10 +187,10 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
-        """Register a pattern on a stream; an existing pattern gets its next version. The text has name and route.
+        """Register a pattern on a stream, with the name and route in its text; an existing one gets its next version.
 
         A pattern that is not guarded may look for traces that break the stream's constraints: the constraints terminate
-        none of its partial matches early. Without ``severity`` the pattern keeps its severity, at first ``medium``.
+        none of its partial matches early. Without ``severity`` a pattern keeps its severity; a new one gets ``medium``.
         """
         declaration = self._stores.registry.stream(stream)
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(requested.body["is_guarded"]))
@@ -212,7 +212,7 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
-        """Warnings that explain why a pattern closes no incidents at present."""
+        """Warnings that explain why a pattern with ``resolves`` closes no incidents at present."""
         name, by = suppression.get("resolves"), suppression["by"]
         if name is None:
             return ()
@@ -241,7 +241,7 @@ class Registration:
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
-        """Check that each pattern that waits for the ends of traces can still see them; raises ``StreamInUse``."""
+        """Check that no pattern waits for an end of traces that can no longer come; raises ``StreamInUse``."""
         rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":

@@ -29,7 +29,10 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A registered constraint set, with warnings, also about impossible patterns; ``is_new``: this call changed it."""
+    """A registered constraint set, with warnings, for example about patterns it makes impossible.
+
+    ``is_new``: this call changed the set.
+    """
 
     record: RegisteredConstraints
     is_new: bool
@@ -38,7 +41,7 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """A document's constraint set with the stream's end events, and the stream's types if unknown types deviate."""
+    """A document's constraint set with the stream's end events, and its event types if unknown types deviate."""
     settings = constraint_set.settings
     if settings.unknown_types == "deviate":
         settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
@@ -68,7 +71,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
-    """Warnings about types, cycles of order, and registered patterns that cannot occur under a constraint set."""
+    """Warnings about a constraint set, and about registered patterns that it makes impossible or lets wait for ever."""
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
@@ -116,7 +119,10 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Warnings about names of further keys that are read as attributes, because only the match's key has its name."""
+    """Warnings about further keys in ``WHERE [..]`` whose names are read as names of attributes.
+
+    Only the key by which the pattern is matched may be given by its name.
+    """
     declaration = on_stream.declaration
     further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [
@@ -128,7 +134,7 @@ def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
 
 
 def _undeclared_types(pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-    """Warnings about undeclared types of a pattern, which an earlier release may have accepted."""
+    """Warnings about types of a pattern that the stream does not declare; earlier releases accepted such patterns."""
     if not declaration.event_types:
         return []
     return [notice.placed for notice in unknown_types(pattern, declaration.event_types, "that the stream declares")]

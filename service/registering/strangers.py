@@ -1,4 +1,4 @@
-"""Unknown event types and attributes in patterns: not in the given events, the stream, or its workflow."""
+"""Unknown event types and attributes in patterns: not in the given events, the declared types, or the workflow."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
 
 
 def _types_of(events: EventBatch) -> list[str]:
-    """The types of events; usually the first events have all types of the dictionary."""
+    """The types of the events. The first events are examined first, because they usually have all types."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
         is_present = np.bincount(codes, minlength=len(events.type_names)) > 0
         if is_present.all():
@@ -92,7 +92,10 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """The length of a path up to a list that the path does not index; 0: the path has a value; None: no value."""
+    """How many names of a path lead to a list whose next name is not an index.
+
+    0 if the whole path leads to a value without crossing such a list; None if the path leads to no value.
+    """
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
             return place
@@ -101,7 +104,7 @@ def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
 
 
 def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
-    """The notice about an attribute that only the elements of a list have."""
+    """The notice about an attribute that is read from a list, although only the list's elements can have it."""
     whole, owner = ".".join(items), "" if attribute.of is None else f"{attribute.of}."
     rest = ".".join(attribute.path[len(items) :])
     return Notice(
@@ -113,14 +116,14 @@ def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
 
 
 class _Attributes:
-    """The attributes of events, by the types that have them; extracted when first needed."""
+    """The attributes of events, by types; the events of a set of types are selected when they are first needed."""
 
     def __init__(self, events: EventBatch) -> None:
         self._events = events
         self._data: dict[tuple[str, ...], pa.Array] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Whether any event of some types has all members of a path; True if there are no such events."""
+        """Whether the events of some types have each name of a path, at any depth; True if there are no such events."""
         data = self._of(types)
         if not len(data):
             return True
@@ -128,7 +131,7 @@ class _Attributes:
         return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """The beginning of a path at which values are lists, although the path names no element; empty: none.
+        """The beginning of a path that leads to a list, if the path names no element of this list; empty: none.
 
         Only the first events of the types are examined.
         """

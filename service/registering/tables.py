@@ -1,6 +1,6 @@
 """Reference tables and calendars, as use cases without HTTP: upload, change, look up, delete, list users.
 
-A calendar is stored and versioned as a table.
+A calendar is stored as a table, and gets versions like a table.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class TableLibrary:
     def put(self, upload: TableUpload) -> TableReport:
         """Register the rows of a file; different rows under the same name are the table's next version.
 
-        ``TableRefused`` names line and column of rows that cannot be read. ``TableInUse``: an operator reads a column
-        that the rows lack. Also raises ``InvalidTableName`` and ``TooManyTables``.
+        ``TableRefused`` names line and column of rows that cannot be read. ``TableInUse``: a column that an operator
+        reads is missing or has another type. Also raises ``InvalidTableName`` and ``TooManyTables``.
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
@@ -86,7 +86,7 @@ class TableLibrary:
         return self.register(TableVersion.from_json({**version.to_json(), "name": upload.name}), upload.condition)
 
     def require_room(self, name: str) -> None:
-        """Check that the name exists, or one more table or calendar is allowed; raises ``TooManyTables``."""
+        """Check that one more table or calendar is allowed, if no table has this name; raises ``TooManyTables``."""
         if name not in (forms := self.forms()) and len(forms) >= self._limits.max_tables:
             raise TooManyTables(
                 f"the service has {len(forms)} tables and calendars, the most that it may have; delete one, or set "
@@ -97,7 +97,7 @@ class TableLibrary:
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
         """Register a version whose content is in the cache folder; the same content changes nothing.
 
-        Raises ``TableInUse`` if an operator reads a column that the version lacks.
+        Raises ``TableInUse`` if a column that an operator reads is missing or has another type in the version.
         """
         users = self._users_of(version.name)
         former = self.forms().get(version.name)
@@ -117,9 +117,9 @@ class TableLibrary:
     def change_row(
         self, name: str, key: Sequence[str], row: Mapping[str, Any] | None, condition: Condition = ANY
     ) -> TableReport:
-        """Change the row of a key, given by its parts in the order of its columns, or remove it (None).
+        """Set the row of a key, or remove it if ``row`` is None; ``key`` has one value per key column, in their order.
 
-        Raises ``TableRefused`` for a key of the wrong form, or a value of another type than its column.
+        Raises ``TableRefused`` for a key of the wrong form, or a value that does not have the type of its column.
         """
         record = self.store.get(name)
         if name.startswith(PREFIX):
@@ -137,7 +137,7 @@ class TableLibrary:
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
-        """All tables by name: those of calendars only, or all others."""
+        """All tables by name, either without calendars or calendars only."""
         names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
@@ -158,16 +158,16 @@ class TableLibrary:
         self.store.remove(name, condition)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
-        """Check that a table has not too many rows for operators that run for each row; raises ``TooManyRows``."""
+        """Check that a table is not too large for operators that run once per row; raises ``TooManyRows``."""
         for user in _distinct((user, lookup) for user, lookup in users if lookup.keys is None):
             KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 
     def forms(self) -> dict[str, Any]:
-        """The form of each table."""
+        """The columns and key of each table, by name."""
         return {record.name: record.table.form for record in self.store.all()}
 
     def _merged(self, record: RegisteredTable) -> TableVersion:
-        """The current rows as a version without changes."""
+        """The current rows of a table, with all changes of single rows applied, as a new version."""
         version = keep_rows(record.table.form, self._opened(record).rows(record.name))
         return TableVersion.from_json({**version.to_json(), "name": record.name})
 
@@ -175,7 +175,7 @@ class TableLibrary:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
-        """The operators that look up a table, with their lookups; without retired ones."""
+        """The operators that look up a table, each with its lookup; retired operators are left out."""
         return [
             (operator, lookup)
             for operator in self._registry.every_operator()
@@ -187,7 +187,7 @@ class TableLibrary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarReport:
-    """A registered calendar: its table, its declaration, and its versions, the current one last."""
+    """A registered calendar: its table, its declaration, and its versions in order, the current one last."""
 
     name: str
     table: TableReport
@@ -202,9 +202,9 @@ class CalendarLibrary:
         self._tables = tables
 
     def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
-        """Register a declaration; different hours under the same name are the calendar's next version.
+        """Register a calendar; a declaration that gives different hours is the calendar's next version.
 
-        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused`` with the wrong member.
+        Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused``, which names the wrong member.
         """
         if fault := name_fault("calendar", name):
             raise InvalidTableName(fault)
@@ -213,7 +213,7 @@ class CalendarLibrary:
         return self._report(self._tables.register(version, condition))
 
     def calendar(self, name: str) -> CalendarReport:
-        """A calendar; raises ``UnknownTable``."""
+        """A calendar by name; raises ``UnknownTable``."""
         return self._report(self._tables.table(PREFIX + name))
 
     def calendars(self) -> list[TableReport]:
@@ -235,7 +235,7 @@ class CalendarLibrary:
 
 
 def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
-    """Check that the tables and columns of some lookups exist."""
+    """Check that the tables and columns that some lookups read exist."""
     if lookups:
         forms = {record.name: record.table.form for record in stores.tables.all()}
         for lookup in lookups:
@@ -243,7 +243,7 @@ def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
 
 
 def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """The current tables of some lookups, for a run in this process."""
+    """The current tables that some lookups read, for a run in this process."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         record = stores.tables.get(name)
@@ -252,7 +252,7 @@ def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
 
 
 def past_tables(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """All versions of the tables of some lookups, each with the time of its registration."""
+    """All versions of the tables that some lookups read, each with the time of its registration."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         for record in stores.tables.versions(name):

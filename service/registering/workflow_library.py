@@ -1,4 +1,4 @@
-"""Workflows, as use cases without HTTP: upload, look up, compare, check traces, draw, follow."""
+"""Workflows, as use cases without HTTP: upload, look up, compare, check traces, draw, let streams follow them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUpload:
-    """An uploaded model; its ``format`` is detected if None.
+    """An uploaded model; if ``format`` is None, the format is detected.
 
-    ``mapping`` has the event type of each task, by name or id; None makes a task silent.
+    ``mapping`` has the event type of each task, by the task's name or id; None makes a task silent.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ModelUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """A stream that follows a workflow; ``is_exact``: by the automaton, and not only by the constraints."""
+    """A stream that follows a workflow; ``is_exact``: compared with the automaton, not only with the constraints."""
 
     stream: str
     version: int
@@ -83,7 +83,10 @@ class WorkflowReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowDifference:
-    """The constraints that hold in only one of two versions, and whether they have the same traces (None: unknown)."""
+    """The constraints that hold in only one of two versions of a workflow.
+
+    ``has_same_language``: whether both versions have the same complete traces; None if this is unknown.
+    """
 
     first: Derived
     second: Derived
@@ -94,7 +97,7 @@ class WorkflowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The highlights of a picture: event types, perhaps with numbers, and those ``expected`` next."""
+    """The event types to highlight in a drawing, perhaps with numbers, and the types that are ``expected`` next."""
 
     highlighted: Mapping[str, int] | Collection[str] = ()
     expected: Collection[str] = ()
@@ -143,12 +146,12 @@ class WorkflowLibrary:
         ]
 
     def source(self, name: str, version: int | None = None) -> tuple[RegisteredWorkflow, bytes]:
-        """The model as uploaded."""
+        """A version of a workflow, by default the current one, and its model as uploaded."""
         record = self._stores.workflows.version(name, version)
         return record, self._stores.workflows.model(record)
 
     def derived(self, name: str, version: int | None = None) -> Derived:
-        """The constraints and the automaton of a workflow."""
+        """The constraints and the automaton of a version of a workflow, by default the current one."""
         return self._derived(self._stores.workflows.version(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
@@ -170,21 +173,21 @@ class WorkflowLibrary:
     def conformance(
         self, name: str, traces: Sequence[Sequence[str]], version: int | None = None
     ) -> tuple[RegisteredWorkflow, list[Conformance]]:
-        """Check how far traces, each a sequence of event types, are traces of a workflow."""
+        """Compare traces, each a sequence of event types, with a version of a workflow; one result per trace."""
         record = self._stores.workflows.version(name, version)
         compiled = self._compiled(record)
         return record, [check_trace(compiled, trace) for trace in traces]
 
     def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
-        """A drawing as SVG, with the elements of some event types highlighted."""
+        """A drawing of the workflow as SVG, with the elements of some event types highlighted."""
         marks = marks or Marks()
         return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
-        """The marks of a transaction's path through a workflow, as far as the log has it, and of possible next types.
+        """The event types of a transaction, to highlight its path in a drawing, and the types that may come next.
 
-        Without a stream, the only stream that follows the workflow is used, or ``StreamMissing`` is raised; without a
-        version, the current version. Raises ``UnknownTrace`` if the log has no event of the transaction.
+        Only events that the log still has count; ``UnknownTrace`` if it has none of the transaction. Without a stream,
+        the only follower of the workflow is used (else ``StreamMissing``); without a version, the current version.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -266,7 +269,7 @@ class WorkflowLibrary:
         return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
 
     def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
-        """A stored workflow in compiled form, without blocks and net, which are not stored."""
+        """A stored workflow as a compiled one; its tree and net are None, as they are not stored."""
         derived = self._derived(record)
         return CompiledWorkflow(
             model=self._model(record),
@@ -310,7 +313,7 @@ def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOpti
 
 
 def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:
-    """The workflow of an upload, without a version."""
+    """The record of an uploaded workflow; its version is assigned later."""
     model, extraction = compiled.model, compiled.extraction
     noticed = frozenset(map(str, model.notices))
     summary = WorkflowSummary(

@@ -36,7 +36,7 @@ _EVENTS_AT_ONCE = 32_768  # bound events per part, so that the part's columns fi
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
     """Write the matches as comma-separated JSON objects, in consecutive parts.
 
-    ``with_returns``: names of the patterns whose matches have the values of RETURN.
+    ``with_returns``: names of the patterns with RETURN; their matches have the member ``returns``.
     """
     filled = [lane for lane in lanes if len(lane.matches)]
     if not filled:
@@ -53,7 +53,7 @@ def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = fro
 
 
 def _text(matches: MatchColumns, returns: Texts) -> memoryview:
-    """Write matches, a comma after each; ``returns`` are the last members of their objects."""
+    """Write matches as JSON objects, each followed by a comma; ``returns`` has the last member of each object."""
     heads = [f'{{"pattern":{json_text(pattern.name)},"key":"' for pattern in matches.patterns]
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern)
     parts = [chosen_texts(heads, matches.pattern), json_contents(matches.key), '",']
@@ -130,9 +130,9 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """Encode the bindings as numbers that sort like the bindings' text.
+    """Encode the bindings as numbers that sort like the bindings' text: by alias, then by event.
 
-    An alias's events end where another alias begins, so a further event of the same alias ranks above all aliases.
+    A further event of the same alias counts as an alias above all others, because a shorter list of events sorts first.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
@@ -162,7 +162,7 @@ def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Concatenate indices within parts as indices into the whole; each part comes with its length."""
+    """Concatenate the indices of parts, each shifted by the lengths of the parts before; each part has its length."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    Streams between operators that are not declared are derived. Each pattern has a flag: whether constraints terminate
-    its partial matches. Rows of tables are in the cache folder.
+    Streams between operators are derived if they are not declared. Each pattern has a flag: whether constraints
+    terminate its partial matches. Rows of tables are in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]
@@ -68,11 +68,11 @@ class RunPlan:
             yield operator.inputs[0].stream, OperatorOn(operator, "fresh")
 
     def variant(self, name: str) -> Variant:
-        """The plan as a variant of a plan of rounds."""
+        """The rules of the run as a variant with a name, to be compared with other variants."""
         return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """Further keys by name, and their paths, that operators on a posted stream use."""
+        """The further keys that operators on a posted stream use, as paths by name."""
         return self._variant.routes.get(stream, {})
 
     @cached_property

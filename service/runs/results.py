@@ -1,4 +1,4 @@
-"""Results of a run, by list."""
+"""Results of a run, sorted into lists by their kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """Sort rows into lists; each list is ordered by stream, then as in ``ordered``."""
+    """Sort result rows, each as kind and body, into lists; each list is ordered by stream, then as in ``ordered``."""
     patterns = [
         routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns
     ]
@@ -98,7 +98,7 @@ def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """Count results by list, from rows counted by kind."""
+    """The number of results in each list, from the numbers of rows by kind."""
     return {name: counts.get(kind, 0) for kind, name in _NAMES.items()}
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RunRules:
     """Patterns of one stream, and the constraints that its transactions keep.
 
-    ``own`` are the constraints without the end events of the declaration, ``prune`` replaces their pruning,
-    ``suppress`` is the suppression of every pattern, as plain JSON; each may be None.
+    ``own``: the constraints without the declared end events. ``prune``: replaces the pruning of ``own``.
+    ``suppress``: the suppression of every pattern, as plain JSON. Each of these may be None.
     """
 
     patterns: Sequence[Pattern]
@@ -94,7 +94,7 @@ class RunRules:
         ]
 
     def _ends_of(self, routed_pattern: RoutedPattern) -> TraceEnds:
-        """How traces end that are still open after the events."""
+        """The ways in which the pattern's traces can end that are still open after the last event."""
         timing = routed_pattern.declaration
         if self.constraint_set is None or routed_pattern.route:
             has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)

@@ -88,7 +88,7 @@ class InlineRun:
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def append(self, stream: str, events: EventBatch, route: str) -> None:
-        """Feed events whose key is a further key."""
+        """Feed events that have a further key, named ``route``, as their key."""
         self._shards.feed(stream, events, route)
 
     def settle(self) -> None:
@@ -113,7 +113,7 @@ class InlineRun:
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
-        """Numbers of late events by stream and by what was done with them; streams without any are missing."""
+        """The number of late events by stream and by treatment; streams without late events are left out."""
         counts = self._shards.states[0].measures()
         by_stream = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
         return {name: numbers for name, numbers in by_stream.items() if numbers}
@@ -134,13 +134,13 @@ class InlineRun:
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """Measurements of the inputs of operators with ``wait: auto``."""
+        """The measurements of each operator with ``wait: auto``, by operator and input."""
         states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
     @property
     def unkeyed(self) -> dict[str, Sequence[str]]:
-        """By operator, a sentence for each input with events that lack a usable key."""
+        """For each operator, a sentence about each input with events that lack a usable key."""
         entries = _documents(self._plan, self._shards.states[0].measures())
         return {
             operator.name: sentences
@@ -154,7 +154,7 @@ class InlineRun:
         return rows_of(self._rows)
 
     def results(self, *, is_open: bool) -> Results:
-        """The results; ``is_open``: transactions continue after the events, otherwise all end with them."""
+        """The results of the run; ``is_open``: transactions continue after the events, otherwise all end with them."""
         rows = self.rows(is_open=is_open)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((letter["stream"], letter["code"]) for letter in letters)
@@ -182,7 +182,7 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """Measurements of the inputs of operators with ``wait: auto``.
+    """The measurements of each operator with ``wait: auto``, by operator and input.
 
     ``counts``: counters of each stream, over all shards. ``states``: states of the deciders, by stream and name.
     """
@@ -195,7 +195,7 @@ def waiting_of(
 
 
 def _documents(plan: RunPlan, counts: _Counts) -> Iterator[tuple[DocumentKind, Definition, dict[str, int]]]:
-    """The operators of document kinds with their counters."""
+    """The operators that are registered as documents, each with its kind and its counters."""
     for operator in plan.operators:
         if isinstance(kind := KINDS_BY_NAME[operator.kind], DocumentKind):
             of_stream = counts.get(operator.inputs[0].stream, {})

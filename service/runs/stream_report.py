@@ -32,7 +32,7 @@ class WorkflowUse:
     states: int | None
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The use of the workflow as plain JSON."""
         return asdict(self)
 
 
@@ -56,7 +56,7 @@ class StreamReport:
     suppressed: int | None = None
 
     def bodies(self, name: str) -> list[dict[str, Any]]:
-        """Rows of a list other than ``matches``; timeouts are sorted by due, start and bindings."""
+        """The results in a list other than ``matches``; timeouts are sorted by due, start and bindings."""
         return ordered(_KINDS[name], (body for kind, body in self.rows if kind == _KINDS[name].name))
 
     @cached_property

@@ -49,7 +49,7 @@ def stream_plan(
 ) -> RunPlan:
     """Plan a run of one stream; late events are matched or dropped.
 
-    Each pattern has a flag, whether constraints terminate its partial matches, and may cost the work of ``budget``.
+    Each pattern has a flag: whether constraints terminate its partial matches. ``budget``: the work of each pattern.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -65,8 +65,8 @@ def stream_plan(
 class StreamRun:
     """A run of the patterns of one stream; INTO has no effect. Raises ``ProjectRefused`` if a pattern is refused.
 
-    The report has the results of ``lists``, and counts everything. ``follows_all``: transactions count as open even
-    without constraints and bound events, also under further keys. Patterns named in ``later`` run only after ``start``.
+    The report lists only the results of ``lists``, but counts all. ``follows_all``: also follow transactions without
+    bound events, under all keys, as if there were constraints. Patterns named in ``later`` run only after ``start``.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class StreamRun:
         self._waiting.remove(pattern)
 
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
-        """Match events in the order of arrival; ``progress`` gets the number of events done after each batch.
+        """Match events in the order of arrival; ``progress`` gets the number of processed events after each batch.
 
-        ``route`` names the further key of the events. Empty: they have their own keys, and patterns of further keys see
-        them, too.
+        ``route`` names the further key that the events have. If it is empty, they have the correlation key, and the
+        patterns on further keys see them, too.
         """
         for first in range(0, len(events), BATCH_ROWS):
             batch = events.slice(first, BATCH_ROWS)
@@ -114,7 +114,7 @@ class StreamRun:
         self._run.settle()
 
     def partial_matches(self, route: str) -> dict[str, CasePattern]:
-        """Patterns with partial matches, at most 20, by name; all events must belong to one transaction."""
+        """At most 20 patterns with partial matches, by name; all events must belong to one transaction."""
         host = cast("PatternHost", self._run.state.host(PatternKind.name, self._stream, route))
         cases = host.open_cases(CaseQuery()).cases
         return {
@@ -158,7 +158,7 @@ class StreamRun:
         )
 
     def _stats(self) -> MatcherStats:
-        """Counts over all keys; each event is counted once."""
+        """The counts of the run over all keys; each event is counted once."""
         measures = self._run.state.measures()
         names = [member.name for member in fields(MatcherStats)]
         total, *further = (
@@ -234,7 +234,7 @@ def run_patterns(
 def exercises_of(plan: RunPlan) -> list[str]:
     """The exercises (``streams.compiling``) that compile the kernels of a run.
 
-    If the kernels of all matchers are cached, the result is the matchers' own exercise, so no new one is recorded.
+    If the kernels of all matchers are cached, only the matchers' own exercise is returned, so no new one is recorded.
     """
     if progress_of([PatternKind.exercise]).is_complete:
         return [PatternKind.exercise]

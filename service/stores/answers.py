@@ -31,7 +31,7 @@ class Answer:
 
 
 class AnswerStore:
-    """Stores the answers for ``life_s`` seconds."""
+    """Stores the answers to idempotent requests for ``life_s`` seconds."""
 
     def __init__(self, client: Client, *, life_s: int = 86_400) -> None:
         self._client = client

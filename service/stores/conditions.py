@@ -37,14 +37,14 @@ Record: TypeAlias = "DataclassInstance | Tagged"
 class Condition:
     """The condition of a change: the record has one of the tags ``matches``, and none of ``none_matches``.
 
-    ``*`` is the tag of any record; None: no such condition.
+    The tag ``*`` matches any record. A member that is None sets no condition.
     """
 
     matches: tuple[str, ...] | None = None
     none_matches: tuple[str, ...] | None = None
 
     def check(self, tag: str | None) -> None:
-        """Check the tag of the stored record, None where there is no record; raises ``PreconditionFailed``."""
+        """Check the condition against the stored record's tag (None: no record); raises ``PreconditionFailed``."""
         if self.matches is not None and (tag is None or not {ANY_TAG, tag} & set(self.matches)):
             raise PreconditionFailed(
                 "the stored version is not the one that was read (If-Match): "
@@ -55,7 +55,7 @@ class Condition:
             raise PreconditionFailed(f'it exists already (If-None-Match), with the ETag "{tag}"', etag=tag)
 
     def check_record(self, record: Record | None) -> None:
-        """Check the stored record, if there is any; raises ``PreconditionFailed``."""
+        """Check the condition against the stored record (None: no record); raises ``PreconditionFailed``."""
         if self != ANY:
             self.check(None if record is None else tag_of(record))
 

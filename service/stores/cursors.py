@@ -29,14 +29,14 @@ _ORDERS = {mark: order for order, mark in _MARKS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The beginning of a page: after a place, in an order; without a place, at the list's beginning in that order."""
+    """Where a page begins: after a place, in an order; without a place, at the beginning of the list in that order."""
 
     order: Order
     place: str | None = None
 
     @classmethod
     def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
-        """The cursor of a request; ``unmarked``: the order of cursors without a mark. Raises ``InvalidCursor``."""
+        """The cursor of a request; ``unmarked`` is the order of cursors without a mark. Raises ``InvalidCursor``."""
         if after is None:
             return cls(order or "desc")
         if after == OLDEST:
@@ -62,7 +62,7 @@ class Page:
 
     Attributes:
         items: Plain JSON; in a feed of several kinds, each with its kind.
-        after: Cursor after the newest examined item, oldest first.
+        after: Cursor after the newest examined item; from there, newer items are read, oldest first.
         next: Cursor of the next page in this order; None if no items follow at present.
         cursors: For each item, the cursor after it; empty in lists that are not followed.
         trimmed_us: If events after the given cursor have been removed, the time of the oldest kept event; else None.
@@ -85,8 +85,8 @@ def page_of(
 ) -> Page:
     """A page of the records with the values in ``criteria``; ``listed``: records with places, in the cursor's order.
 
-    Cursors without a mark have the order ``desc``. The page's cursor ``after`` follows the newest examined record; if
-    records are listed newest first from a place on, the newest record of the page.
+    Cursors without a mark have the order ``desc``. The page's cursor ``after`` follows the newest examined record, or,
+    if records are read newest first from a given place, the newest record of the page.
     """
     is_upward = begin.order == "asc"
     records: list[tuple[str, dict[str, Any]]] = []

@@ -22,7 +22,7 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """A histogram: how many latencies are at most each bound, with those above all bounds last, and their sum."""
+    """A histogram of latencies: the number up to each bound, then the number of all; and their sum."""
 
     cumulative: tuple[int, ...]
     sum_s: float

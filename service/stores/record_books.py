@@ -33,8 +33,8 @@ _Form = TypeVar("_Form", bound="DataclassInstance")
 class LogChange:
     """A change's effect on the log: a control record, and the route by which an operator listens.
 
-    ``control`` is None if nothing is appended. The route, empty for the correlation key, is stored under ``user``; with
-    an empty ``user``, no route changes.
+    ``control`` is None if nothing is appended. The route (empty: the correlation key) is stored under ``user``; if
+    ``user`` is empty, no route changes.
     """
 
     stream: str
@@ -81,7 +81,7 @@ class RecordBook:
         self._commit = register(client, "registry/commit")
 
     def apply(self, key: str, field: str, change: Changing, title: str, versions_key: str = "") -> tuple[bytes, bool]:
-        """Compute a change and commit it, again if another writer came first; None leaves the record unchanged.
+        """Compute a change and commit it, again if another writer came first; if the change is None, the record stays.
 
         Returns the record after the call, and whether it changed; ``title`` names the record in errors.
 
@@ -116,7 +116,7 @@ class RecordBook:
         return sorted((field.decode(), body) for field, body in records.items())
 
     def versions(self, key: str, field: str, last: int) -> list[bytes]:
-        """Every version of a record up to the last."""
+        """The kept versions of a record, from the first up to ``last``."""
         fields = [version_of(field, version) for version in range(1, last + 1)]
         bodies = cast("list[bytes | None]", self.client.hmget(key, fields))
         return [body for body in bodies if body is not None]
@@ -130,7 +130,7 @@ class RecordBook:
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
-        """The script's reply to a change under a layout of the log."""
+        """Send a change to the script under a layout of the log; returns the script's reply."""
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
             for log_change in change.log
@@ -188,7 +188,7 @@ class Records(ABC, Generic[_Form]):
         return read_record(self.form, body, f"{self.one} {name!r}")
 
     def stored(self, name: str) -> _Form | None:
-        """The record with a name, which may be deleted."""
+        """The stored record with a name, which may be a deleted one; None if none is stored."""
         body = self._book.get(self.key, self.prefix + name)
         return None if body is None else self.read(body, name)
 

@@ -22,7 +22,7 @@ def encode(**fields: Any) -> bytes:
 
 
 def decode(body: bytes, title: str) -> dict[str, Any]:
-    """Read a record, without its format version; ``RecordFormatError`` about ``title`` if damaged or unknown."""
+    """Read a record, without its format version; ``RecordFormatError`` about ``title`` if it is damaged or too new."""
     try:
         record = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -39,7 +39,7 @@ def decode(body: bytes, title: str) -> dict[str, Any]:
 def read_record(form: type[_Record], body: bytes, title: str, **defaults: Any) -> _Record:
     """Read a record as a dataclass, with the dataclasses and tuples in it; ``RecordFormatError`` as for ``decode``.
 
-    ``defaults``: values for members that records of earlier releases lack, if other than the default.
+    ``defaults``: values for members that records of earlier releases lack, where the dataclass has another default.
     """
     fields = {**defaults, **decode(body, title)}
     if unknown := sorted(fields.keys() - {member.name for member in dataclass_fields(cast(Any, form))}):

@@ -59,14 +59,14 @@ class RequestContextStore:
 
 
 def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
-    """The argument for the script's part ``remember``: the events of each part, after its shard."""
+    """The argument for the script's part ``remember``; each part has a shard, and its events' ids and times."""
     listed = [[str(shard), *events] for shard, events in parts]
     life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
     return orjson.dumps({"context": context, "life_ms": life_ms, "most": most, "parts": listed})
 
 
 def events_of(batch: EventBatch) -> list[str]:
-    """Id and time of each event, alternating."""
+    """The id and time of each event of a batch, alternating."""
     ids, times = batch.columns.column("id").to_pylist(), batch.time_us.tolist()
     return [part for id_, time_us in zip(ids, times, strict=True) for part in (id_, str(time_us))]
 

@@ -24,7 +24,7 @@ def require_not_removed(stream: str, reply: object) -> None:
 
 
 def users_key(stream: str) -> str:
-    """The Redis key of the routes of a stream's patterns, by pattern with a route."""
+    """The Redis key of the hash that has the route of each pattern that listens to a stream by a route."""
     return f"{PREFIX}route-users:{stream}"
 
 

@@ -21,7 +21,7 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """By pattern, how its last partial match ended, unless it ended in a match or another one has begun since.
+    """How the last partial match of each pattern ended, if it did not match and no other has begun since, by pattern.
 
     The plan has one stream and patterns of one key. They see the events of one transaction, in log order, from
     ``first`` on. ``now_us`` is the current event time. Transactions of more than 300 events are not examined.

@@ -121,7 +121,7 @@ class _Replay:
         self._constraint_set = constraint_set
 
     def members(self, records: Sequence[RegisteredPattern]) -> Document:
-        """Members about the progress of patterns and about constraints."""
+        """The members of a transaction's document about the progress of patterns and about constraints."""
         patterns = [TracedPattern(record, routed(parse_pattern(record.text), self._declaration)) for record in records]
         is_open, deviation = not self._trace.is_over, None
         if not self._route:
@@ -225,7 +225,7 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Add how a pattern's last partial match ended; a partial match that WITHIN ended may still be in memory."""
+    """Add how a pattern's last partial match ended, which may still be in memory after its WITHIN has passed."""
     if broken is None:
         return document
     state = "waiting" if document["state"] == "alive" else document["state"]

@@ -1,1 +1,1 @@
-"""Sinks beside webhooks: how results reach a folder, a mailbox or a topic (ADR 76)."""
+"""Sinks other than webhooks: how results reach a folder, a mailbox or a topic (ADR 76)."""

@@ -20,7 +20,7 @@ _OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "compression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink:
-    """A topic; ``servers`` are the first brokers, as ``host:port``, separated by commas.
+    """A Kafka topic as a sink; ``servers`` are the bootstrap brokers, as ``host:port``, separated by commas.
 
     ``options`` are settings of librdkafka; the password of SASL is the secret of the sink.
     """
@@ -77,7 +77,7 @@ class KafkaSink:
             raise SendFailed(f"the brokers did not take it: {failures[0] if failures else 'no answer in time'}")
 
     def _producer(self, client: Any, item: Item, sending: Sending) -> Any:
-        """The producer of the sink; a new one is made after the sink's members have changed."""
+        """The producer of the sink, kept between deliveries; a change of the sink's members makes a new producer."""
         settings = self._settings(item, sending.timeout_s)
         producer_key = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
         producer = sending.clients.get(producer_key)

@@ -84,7 +84,7 @@ def _sending(settings: WebhookSettings, resolver: Resolver) -> Sending:
 
 
 class SinkSender:
-    """Sends deliveries to sinks, each in a thread, so that none waits for another's receiver."""
+    """Sends deliveries to sinks, each delivery in a thread, so that a slow receiver delays no other sink."""
 
     def __init__(self, settings: WebhookSettings, resolver: Resolver = resolve) -> None:
         self._settings = settings
@@ -109,7 +109,7 @@ class SinkSender:
         return Reply(status, error, round((time.monotonic() - began) * 1000))
 
     def close(self) -> None:
-        """End the threads; those that wait for a receiver end with it."""
+        """Discard waiting deliveries and let the threads end; a thread that waits for its receiver ends after that."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, sink: RegisteredWebhook, item: str, body: bytes) -> None:

@@ -100,7 +100,7 @@ class Circuit:
 
 
 class DeliveryStore:
-    """The queue, and the log of attempts; the settings determine how webhooks share the deliverer.
+    """The queue of deliveries, and the log of attempts; the settings determine how webhooks share the deliverer.
 
     For each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
     """
@@ -179,7 +179,7 @@ class DeliveryStore:
         return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
-        """Record the outcome of an attempt; False if the outcome does not count: no success, and no lease."""
+        """Record the outcome of an attempt; False if it does not count: a failure after the lease has ended."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
@@ -246,7 +246,7 @@ class DeliveryStore:
         return self._client.hlen(RECORDS_KEY)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """A delivery of a webhook that waits, was abandoned, or ended a short while ago; else ``UnknownDelivery``."""
+        """A webhook's delivery that is queued, abandoned, or done and still in the log; else ``UnknownDelivery``."""
         is_of_webhook = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if is_of_webhook else ():
             record = cast("bytes | None", self._client.hget(key, delivery_id))

@@ -84,11 +84,11 @@ class RegisteredWebhook:
     key: str | None = None
 
     def takes(self, pattern: str | None, severity: str) -> bool:
-        """Whether a result has the least severity of the webhook; a deviation belongs to no pattern."""
+        """Whether a result passes ``min_severity``; if it is set, a deviation, which has no pattern, does not pass."""
         return self.min_severity is None or (pattern is not None and is_as_grave(severity, self.min_severity))
 
     def collects(self, pattern: str | None, severity: str) -> bool:
-        """Whether a selected result waits for the next digest; a deviation belongs to no pattern."""
+        """Whether a selected result waits for the next digest; a deviation always waits if the webhook has digests."""
         if self.digest is None or self.digest.at_once is None:
             return self.digest is not None
         return pattern is None or not is_as_grave(severity, self.digest.at_once)
@@ -102,7 +102,7 @@ class RegisteredWebhook:
 
 
 class Webhooks(list[RegisteredWebhook]):
-    """Registered webhooks, oldest first, with an index, so that a result is compared with few webhooks only."""
+    """Registered webhooks, oldest first, with an index, so that each result is compared with few of them."""
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
@@ -112,7 +112,7 @@ class Webhooks(list[RegisteredWebhook]):
     def wanting(
         self, kind: str, stream: str, pattern: str | None, severity: str, body: bytes
     ) -> Iterator[RegisteredWebhook]:
-        """The webhooks that select a result of a kind, stream and pattern; a deviation belongs to no pattern."""
+        """The webhooks that select a result of a kind, stream and pattern; ``pattern`` is None for a deviation."""
         key = orjson.loads(body).get("key") if kind in self._kinds_by_key else None
         places = product((kind,), (stream, None), {pattern, None}, {key, None})
         numbers = sorted(number for place in places for number in self._index.get(place, ()))
@@ -157,7 +157,7 @@ class WebhookStore(Records[RegisteredWebhook]):
         self._cached: tuple[str, Webhooks] | None = None  # the webhooks, with the mark under which they were read
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownWebhook:
-        """The error for an unknown id."""
+        """The error for an unknown id of a webhook."""
         return UnknownWebhook(f"there is no webhook {name!r}", webhook=name)
 
     def read(self, body: bytes, name: str) -> RegisteredWebhook:
@@ -177,7 +177,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def all(self) -> Webhooks:
         """All webhooks, oldest first; read again after a change, and once a minute.
 
-        Processes of earlier releases, which run beside this one during an update, change webhooks and leave the mark.
+        Only the second rule finds changes by processes of earlier releases, which run beside this one during an update.
         """
         mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY))
         if mark is None:  # set before reading, so that a change in between is noticed
@@ -191,7 +191,7 @@ class WebhookStore(Records[RegisteredWebhook]):
     def apply(
         self, name: str, change: Callable[[RegisteredWebhook | None], Change | None]
     ) -> tuple[RegisteredWebhook, bool]:
-        """Change a webhook, as ``Records.apply``."""
+        """Change a webhook as ``Records.apply`` does, and let every process read the webhooks again."""
 
         def changed(registered: RegisteredWebhook | None) -> Change | None:
             update = change(registered)
@@ -200,7 +200,7 @@ class WebhookStore(Records[RegisteredWebhook]):
         return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
-        """A webhook, or another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
+        """The webhook with an id, or with ``is_sink`` another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
         webhook = self.find(webhook_id)
         if webhook is None or (webhook.sink is not None) != is_sink:
             raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else self.unknown(webhook_id)

@@ -34,7 +34,7 @@ class DeadLetterStore(RecentStore):
         self._note_outcome = register(client, "results/note_outcome")
 
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
-        """Count dead letters with some values since the store began, by stream and code, in this order."""
+        """The number of dead letters with the values in ``criteria`` since the store began, by stream and code."""
         sums: Counter[tuple[str, str]] = Counter()
         for counter in super().counts(**criteria):
             sums[counter["stream"], counter["code"]] += counter["count"]

@@ -36,7 +36,7 @@ class DerivedEventPages:
         self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest."""
+        """The events after a cursor, or the newest events if ``after`` is None; the cursor ``0`` precedes all."""
         if after is None:
             return self._newest(event_filter, limit)
         if after not in (_BEGINNING, _FIRST):
@@ -56,7 +56,7 @@ class DerivedEventPages:
         return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
-        """The listed events of a stream that was declared at this time by Redis' clock; costs a pass over the list."""
+        """The listed events of a stream declared at ``since_ms`` by Redis' clock; the whole list is read."""
         event_filter = EventFilter(stream=stream, since_ms=since_ms)
         records = [
             (place, record)

@@ -76,7 +76,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The result of a submission: by shard the position of its last part, or the ``earlier`` answer to the same batch.
+    """The result of a submission: its last part's position in each shard, or the ``earlier`` answer to the same batch.
 
     ``fingerprint`` is the digest of the batch that was first appended under the key; ``dropped`` counts the events that
     this call left out.
@@ -127,7 +127,7 @@ class EventLog:
         return frozenset(stream.decode() for stream, routes in fields.items() if routes not in (b"", GONE))
 
     def duplicates(self) -> dict[str, int]:
-        """The number of dropped repetitions of events, by stream with any."""
+        """The number of events dropped as repetitions, by stream; streams without any are left out."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(DUPLICATES_KEY))
         return {stream.decode(): int(count) for stream, count in sorted(fields.items())}
 
@@ -245,7 +245,7 @@ class EventLog:
             after = page[-1].position
 
     def newest_first(self, shard: int, since_ms: int = 0) -> Iterator[LogEntry]:
-        """The entries that a shard has, newest first, without those before ``since_ms`` by the clock of Redis."""
+        """The kept entries of a shard, newest first, without entries before ``since_ms`` by the clock of Redis."""
         until = "+"
         while page := cast(_Entries, self._client.xrevrange(log_key(shard), until, str(since_ms), count=_PAGE_ENTRIES)):
             for position, fields in page:

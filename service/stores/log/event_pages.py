@@ -1,9 +1,9 @@
 """Pages of a stream's events, read from the log: all shards together, in the order of their positions.
 
 Entries with events have rising positions over all shards (``append_events.lua``), so a cursor is one position with its
-shard, whatever the number of shards. A page reads up to the newest position at its beginning; later entries follow
-every cursor. A cursor stays valid for ever, also when the log is divided into more shards. Cursors of earlier releases
-have a place for each shard.
+shard, whatever the number of shards. A page ends at the position that was the newest when reading began; later entries
+follow every cursor. A cursor stays valid for ever, also when the log is divided into more shards. Cursors of earlier
+releases have a place for each shard.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Place:
         return cls(position_order(position), int(rows) if rows else None)
 
     def is_before(self, end: tuple[int, int]) -> bool:
-        """Whether a shard may have entries between this place and its end."""
+        """Whether a shard may have entries between this place and the shard's ``end``."""
         return self.order < end or (self.order == end and self.rows is not None)
 
     @property
@@ -156,7 +156,7 @@ class _Page:
     cursors: list[str] = field(default_factory=list)
 
     def reach(self, shard: int, place: _Place) -> None:
-        """Note the last place that was read."""
+        """Note the last place that was read in a shard."""
         self.places[shard] = place
         self.cursor = str(_Cursor(place, shard))
 
@@ -185,7 +185,7 @@ class LogEventPages:
         self._kept = register(client, "log/read_kept")
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """The events after a cursor, or the newest events if ``after`` is None. ``0`` is before the oldest.
+        """The events after a cursor, or the newest events if ``after`` is None; the cursor ``0`` precedes all.
 
         At most some thousand entries of the log, and some megabytes, are read for a page, so it may have fewer events
         than ``limit`` although more follow.
@@ -223,7 +223,7 @@ class LogEventPages:
     def _newest(
         self, event_filter: EventFilter, ends: Sequence[tuple[int, int]], end: tuple[int, int], limit: int
     ) -> Page:
-        """A page of the newest events, each with the cursor of the end, as cursors of single events are unknown."""
+        """A page of the newest events; each has the cursor of the log's end, because its own cursor is unknown."""
         budget, groups = _Budget(), list[list[dict[str, Any]]]()
         count = 0
         shards = self._shards(event_filter, range(len(ends)))
@@ -258,7 +258,7 @@ class LogEventPages:
         return cast("list[_Read]", pipe.execute())
 
     def _after(self, shard: int, entries: _Read, count: int) -> Iterator[_Entry]:
-        """The entries of a shard, beginning with those already read."""
+        """The entries of a shard in order: ``entries``, which are already read, then those that follow."""
         while entries:
             for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -287,7 +287,7 @@ def _places(after: str, shards: int) -> list[_Place]:
 
 
 def _at_least(place: _Place, since_ms: int) -> _Place:
-    """The place, but not before the beginning of the stream."""
+    """The place, or the beginning of the stream if that is later."""
     return place if place.order >= (since_ms, 0) or not since_ms else _Place((since_ms - 1, 2**63 - 1))
 
 

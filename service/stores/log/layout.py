@@ -29,7 +29,7 @@ _MOVED, _RESHARDING = b"moved", b"resharding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The layout of the log, whose ``identity`` distinguishes it from all others.
+    """The layout of a log; ``identity`` distinguishes the log from all others.
 
     ``generation`` is 0 for the original shards, otherwise the number of shards after the last resharding.
     """
@@ -62,7 +62,7 @@ class LayoutStore:
         self._cached: Layout | None = None
 
     def known(self) -> Layout:
-        """The cached layout, or that of ``read``, which creates a log that does not exist. Raises as ``read``."""
+        """The cached layout; without one, the result of ``read``, which creates the log if it does not exist."""
         if self._cached is None:
             self._cached = self.read()
         return self._cached
@@ -99,7 +99,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
-        """Call a script that appends to every shard, with its other keys and arguments; as ``fitted``."""
+        """Call a script that appends to every shard, with its other keys and arguments, as ``fitted`` does."""
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]

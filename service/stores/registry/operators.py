@@ -64,8 +64,8 @@ class Operators(Records[RegisteredOperator]):
 
         The next version of a paused operator is active. A stored draft is activated if it is sent again as an operator
         to run. A new severity makes no next version: the operator continues. ``Conflict`` if the name is used on
-        another stream, or at all if ``draft`` only creates; if the state permits no other version; or if the version is
-        to finish its partial matches but listens by another key.
+        another stream, or at all if ``draft`` only creates; if the state permits no other version; or if the former
+        version is to finish its partial matches, but the new one listens by another key.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -168,7 +168,7 @@ class Operators(Records[RegisteredOperator]):
         return UnknownOperator(reason or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)
 
     def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
-        """The control record by which an operator runs."""
+        """The control record that lets an operator run."""
         return OperatorOn(record.definition, start)
 
     def _pause(self, name: str) -> ControlRecord:
@@ -272,7 +272,7 @@ class PatternOperators(Operators):
         self.prefix = ""
 
     def read(self, body: bytes, name: str) -> RegisteredOperator:
-        """Read a stored pattern, whose record has another form."""
+        """Read a stored pattern; its record differs in form from those of other operators."""
         return read_pattern(body, name)
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:

@@ -25,7 +25,7 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of another operator: an operator on one stream, registered with the other and never listed.
+    """A part of an operator: an operator on one stream, registered together with the whole and never listed.
 
     ``key`` is the further key by which the part listens, ``into`` the derived stream that it feeds; each may be empty.
     """
@@ -38,7 +38,7 @@ class OperatorPart:
     body: Mapping[str, Any]
 
     def definition(self, version: int) -> Definition:
-        """The operator's definition, in the form of the log."""
+        """The part's definition, in the form of the log."""
         inputs = (Input(self.stream, self.key),)
         return Definition(kind=self.kind, name=self.name, version=version, inputs=inputs, body=self.body)
 
@@ -120,7 +120,7 @@ class RegisteredOperator:
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """The operator and its parts, without those that feed no derived stream."""
+        """The operator and its parts, as far as they feed a derived stream."""
         whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -148,7 +148,7 @@ class OperatorDraft:
     Attributes:
         inputs: The streams and keys of the inputs; empty: the stream on which the operator is registered, by ``route``.
         route: Name of the further key of the first input; empty for the correlation key.
-        severity: Severity of the alerts; None: as before, and ``medium`` at first.
+        severity: Severity of the alerts; None: as before, ``medium`` for a new operator.
         keeps: Decides whether the operator can continue with the state of an operator with another body.
         is_draft: Whether the operator is only stored, to run later.
         creates: Whether replacing an operator of the same name is refused.
@@ -231,7 +231,7 @@ class ConstraintsDraft:
     Attributes:
         document: The set in canonical form: hand-written constraints, the constraints of the followed workflow, the
             stream's end events.
-        notices: Sentences on meanings of the upload that the stored set lacks.
+        notices: Sentences about ambiguous, contradictory or left-out parts of the upload.
     """
 
     document: Mapping[str, Any]
@@ -242,12 +242,12 @@ class ConstraintsDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredConstraints:
-    """The constraint set of a stream, uploaded at a time in microseconds UTC.
+    """A version of a stream's constraint set, uploaded at a time in microseconds UTC.
 
     ``document`` is in the canonical form of ``constraints.parse_constraints``, including the stream's end events and
     the constraints of the followed workflow. ``own`` is the hand-written set, in the same form; None in records of
-    earlier releases, whose whole document is hand-written. ``notices``: sentences on meanings of the upload that the
-    set lacks.
+    earlier releases, whose whole document is hand-written. ``notices``: sentences about ambiguous, contradictory or
+    left-out parts of the upload.
     """
 
     stream: str
@@ -276,7 +276,7 @@ class StreamRecord(NamedTuple):
     schemas: SchemaUse
 
     def tagged(self) -> dict[str, Any]:
-        """All members that a change can set; for a stream without checks, those of the declaration."""
+        """All members that a change can set: the declaration, and ``schemas`` if events are checked."""
         return asdict(self.declaration) | ({"schemas": "check"} if self.schemas.is_checked else {})
 
 

@@ -65,7 +65,7 @@ class Registry:
     ) -> bool:
         """Declare a stream and return whether it is new; ``StreamExists`` if it has another declaration.
 
-        ``is_checked``: whether events are checked against schemas; None: as before, and not at first.
+        ``is_checked``: whether events are checked against schemas; None: as before, unchecked for a new stream.
         """
         since_ms = server_time_us(self._client) // 1_000
 
@@ -169,7 +169,7 @@ class Registry:
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard after a shard's report: ``operator`` (default pattern), name, reason."""
+        """Suspend an operator in every shard after a shard's report; ``pattern`` is its name, ``operator`` its kind."""
         return self.operators(suspension.get("operator", PATTERN)).suspend(suspension["pattern"], suspension)
 
     def pattern(self, name: str) -> RegisteredOperator:
@@ -186,7 +186,7 @@ class Registry:
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 
     def feeders(self) -> list[OperatorPart]:
-        """All producers of derived streams, including paused and suspended ones."""
+        """The operators and parts that feed derived streams, including paused and suspended operators."""
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def severities(self, names: Collection[str]) -> dict[str, Severity]:
@@ -262,7 +262,7 @@ class ConstraintSets(Records[RegisteredConstraints]):
         now_us: int,
         condition: Condition = ANY,
     ) -> tuple[RegisteredConstraints, bool]:
-        """Change the constraint set of a stream, if different; ``change`` may be called again, and may raise."""
+        """Change a stream's constraint set unless the new set is equal; ``change`` may run again, and may raise."""
 
         def changed(registered: RegisteredConstraints | None) -> Change | None:
             condition.check_record(registered)

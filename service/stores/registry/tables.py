@@ -82,7 +82,10 @@ class TableStore(Records[RegisteredTable]):
     def put(
         self, version: TableVersion, path: Path, now_us: int, condition: Condition = ANY
     ) -> tuple[RegisteredTable, bool]:
-        """Register the rows of a file as the next version, if they differ; returns the version and if it is new."""
+        """Register the rows of a file as the next version, unless the table has the same rows.
+
+        Returns the current version afterwards, and whether it is new.
+        """
         self._keep(version.digest, path)
 
         def changed(stored: RegisteredTable | None) -> Change | None:
@@ -110,7 +113,7 @@ class TableStore(Records[RegisteredTable]):
         return record, is_new
 
     def change_row(self, name: str, key: str, row: tuple[Any, ...] | None, condition: Condition) -> RegisteredTable:
-        """Change one row, or remove it (None); ``key`` is in the form of ``streams.tables.key_texts``."""
+        """Set one row, or remove it if ``row`` is None; ``key`` is in the form of ``streams.tables.key_texts``."""
 
         def changed(stored: RegisteredTable | None) -> Change:
             record = self.require(stored, name, condition)
@@ -136,7 +139,7 @@ class TableStore(Records[RegisteredTable]):
         return [*super().versions(name)[:-1], self.get(name)]  # only the current record has changes of rows
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
-        """The rows that were changed since the registration of a version, by key; None: removed."""
+        """The rows that were changed one at a time since a version was registered, by key; None: a removed row."""
         rows = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in rows.items()}
 

@@ -77,9 +77,10 @@ class WorkflowStore(Records[RegisteredWorkflow]):
     def put(
         self, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
     ) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow with its model as uploaded, as the next version if it differs (not ``workflow.version``).
+        """Register a workflow with its model as uploaded; if it differs, it becomes the next version.
 
-        ``findings`` are the constraints and the automaton, as plain JSON. Returns the workflow, and whether it changed.
+        ``findings`` are the constraints and the automaton, as plain JSON. ``workflow.version`` is ignored. Returns the
+        workflow, and whether it changed.
         """
 
         def changed(registered: RegisteredWorkflow | None) -> Change | None:

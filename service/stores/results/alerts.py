@@ -62,7 +62,7 @@ _Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 class AlertFilter:
     """Selects alerts by stream, pattern, transaction and acknowledgement; None: any.
 
-    Also by detection time, from ``since_us`` up to but excluding ``until_us``, and likewise by the time of discovery.
+    Also selects by detection time, from ``since_us`` up to but excluding ``until_us``, and by discovery time likewise.
     """
 
     stream: str | None = None
@@ -118,7 +118,7 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk, unless some of its alerts are stored already; returns the numbers of these."""
+        """Write a chunk, unless some of its alerts are stored already; returns the row numbers of the stored ones."""
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(index)
@@ -156,7 +156,7 @@ class AlertStore:
         return unpack_body(block, name, row)
 
     def numbered(self, alert_ids: Sequence[str]) -> dict[str, StoredAlert]:
-        """The kept alerts among those with some ids, by id."""
+        """The alerts with some ids, by id; alerts that are no longer kept are left out."""
         if not alert_ids:
             return {}
         places = cast("list[bytes | None]", self._client.hmget(PLACES_KEY, list(alert_ids)))
@@ -220,10 +220,10 @@ class AlertStore:
         order: Order | None = None,
         limit: int = 100,
     ) -> Page:
-        """Alerts after a cursor in its order; without a cursor from the beginning in an order, newest first by default.
+        """A page of alerts after a cursor, in its order; without a cursor, from the beginning in ``order``.
 
-        Acknowledged alerts have the member ``acknowledged``. If alerts are selected by more than stream and pattern, a
-        page may have fewer alerts than match, because only some thousands are examined for it.
+        The default order is newest first. Acknowledged alerts have the member ``acknowledged``. If alerts are selected
+        by more than stream and pattern, a page may have fewer than match, because only some thousands are examined.
         """
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         is_upward = begin.order == "asc"
@@ -313,7 +313,7 @@ class AlertStore:
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
-    """The chunk in the form for the script; ``by_stream``: the indexes of its rows."""
+    """The chunk in the form for the script; ``by_stream``: the indexes of each stream's rows."""
     counts, lost = (
         Counter(row.counter for row in group) for group in (rows, [row for row in rows if _is_lost(row.body)])
     )
@@ -337,7 +337,7 @@ def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], wr
 
 
 def _is_within(time: str | None, since_us: int | None, until_us: int | None) -> bool:
-    """Whether a time is in a range, whose end is excluded; an unknown time is in the range of all times only."""
+    """Whether a time is in a range, whose end is excluded; an unknown time is only in a range without bounds."""
     if since_us is None and until_us is None:
         return True
     if time is None:

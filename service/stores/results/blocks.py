@@ -92,7 +92,7 @@ def _title_of(name: str) -> str:
 
 
 def in_parts(items: Sequence[_Item], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Item]]:
-    """Items in order, in parts of at most ``most`` items and, except for single items, ``MOST_BYTES``."""
+    """Split items, in order, into parts of at most ``most`` items and ``MOST_BYTES``; a larger item is its own part."""
     begin = total = 0
     for index, size in enumerate(sizes):
         if index > begin and (index - begin == most or total + size > MOST_BYTES):

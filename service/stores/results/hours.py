@@ -1,4 +1,4 @@
-"""Counts of results by hour of event time and operator, which the scripts that write results add to."""
+"""Counts of results by hour of event time and operator; the scripts that write results also write these counts."""
 
 from __future__ import annotations
 

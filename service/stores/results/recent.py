@@ -57,10 +57,10 @@ class RecentList:
         order: Order | None = None,
         **members: str | None,
     ) -> Page:
-        """A page of records after a cursor in its order, or from the beginning in an order, by default newest first.
+        """A page of records after a cursor, in its order; without one, from the beginning in ``order``.
 
-        Only records with the values in ``members`` are listed; None: any value. A cursor stays valid while records
-        are added, or removed because the list is full.
+        The default order is newest first. Only records with the values in ``members`` are listed; None: any value. A
+        cursor stays valid while records are added, or removed because the list is full.
         """
         begin = Cursor.read(after, order, ROW_PLACE, "desc")
         criteria = {name: value for name, value in {"stream": stream, **members}.items() if value is not None}
@@ -118,11 +118,11 @@ class RecentStore(RecentList):
         return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Count rows that are not listed, by their ``count``, once per epoch; returns the number of new rows."""
+        """Count rows without listing them: each adds its ``count``, once per epoch. Returns the number of new rows."""
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk, unless some of its rows are stored already; returns the numbers of these."""
+        """Write a chunk, unless some of its rows are stored already; returns the numbers of the stored rows."""
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
@@ -149,7 +149,7 @@ class RecentStore(RecentList):
         return stored_numbers
 
     def counts(self, **criteria: str) -> list[dict[str, Any]]:
-        """Counters with some values since the store began, sorted: the fields counted by, and ``count``."""
+        """The counters with the values in ``criteria`` since the store began, sorted; each has a ``count``."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(self.key + COUNTS_SUFFIX))
         counters = sorted((list(self.kind.counted(counter).items()), int(count)) for counter, count in raw.items())
         records = ({**dict(values), "count": count} for values, count in counters)
@@ -192,7 +192,7 @@ def list_key(kind: ResultKind) -> str:
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """The entry of a place, and its number in the block; None: the whole entry."""
+    """The entry of a record's place, and the record's number in the block; None if the place is a whole entry."""
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")
@@ -212,6 +212,6 @@ def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str
 
 
 def _next_count(count: int, page: _Entries, rows: int) -> int:
-    """The number of entries with about ``rows`` rows, if entries are as large as those of the page."""
+    """The number of entries to read for about ``rows`` rows, if they have as many rows as the entries of a page."""
     size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
     return max(1, count * rows // size)

@@ -65,7 +65,7 @@ class Writing:
         return [{"id": delivery.id, "record": delivery.record(0).decode()} for delivery in deliveries]
 
     def _deliveries(self, kind: ResultKind, row: OutputRow, body: str | None) -> Iterator[Delivery]:
-        """The deliveries of a row, one for each webhook of its kind, stream, name and severity."""
+        """The deliveries of a row, one for each webhook that selects its kind, stream, pattern and severity."""
         name, severity = row.subject or None, self._severity(row.subject)
         for webhook in Webhooks.of(self.webhooks).wanting(kind.delivered_as, row.stream, name, severity, row.body):
             mark = COLLECTED if webhook.collects(name, severity) else ""
@@ -93,7 +93,8 @@ def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
 def write_rows(rows: Sequence[OutputRow], most: int, write: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
     """Write rows, each once, in chunks of ``most`` rows; returns the number of new ones.
 
-    ``write`` writes a chunk, or nothing if some of its rows are stored already, and returns their numbers, from 1.
+    ``write`` writes a chunk and returns an empty sequence. If some rows of the chunk are stored already, it writes
+    nothing, and returns the numbers of these rows, from 1.
     """
     distinct = list({row.id: row for row in rows}.values())
     return sum(_write_chunk(chunk, write) for chunk in in_parts(distinct, [len(row.body) for row in distinct], most))
