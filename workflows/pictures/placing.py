@@ -82,7 +82,7 @@ class _Column:
         return self._middle[self._layer[fixed]] + self._offsets[index] - self._offsets[fixed]
 
     def _push(self, index: int, step: int) -> None:
-        """Push away, one by one, the members that are too close to a moved member, in the direction ``step``."""
+        """Push away in turn the members that are too close to a moved member, in the direction ``step``."""
         at = index
         while 0 <= at + step < len(self._layer):
             limit = self._limit(at, at + step)
