@@ -24,7 +24,7 @@ _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values diff
 
 
 class ScalarColumn(NamedTuple):
-    """Values in columns: their kinds, integers, all numbers as floats; and texts where they matter."""
+    """Values as columns: their kinds, the integers, all numbers as floats, and the texts where these are needed."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -33,7 +33,7 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """The column of values in which booleans are the integers 0 and 1, and integral floats are not marked yet."""
+        """A column from kinds and numbers; false booleans and small whole floats get kinds of their own."""
         kinds, integers, floats = np.array(kinds), np.array(integers), np.array(floats)
         mark_kinds(kinds, integers, floats)
         return cls(kinds, integers, floats)
@@ -61,7 +61,7 @@ class ScalarColumn(NamedTuple):
         return np.where(np.isin(self.kinds, (INTEGER, FLOAT, INTEGRAL)), self.floats, np.nan)
 
     def to_list(self) -> list[Scalar]:
-        """The values; texts are empty where they do not matter."""
+        """The values as a list; texts are empty if the column was made without them."""
         texts = [""] * len(self.kinds) if self.objects is None else self.objects
         columns = (self.kinds.tolist(), self.integers.tolist(), self.floats.tolist(), texts)
         return [scalar_of(*parts) for parts in zip(*columns, strict=True)]
@@ -138,14 +138,14 @@ class EventColumns:
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
-    """The hash by which a group is found: of a single text its hash as a correlation key, else of ``group_text``."""
+    """The hash by which a group is found: for a single text, its hash as a correlation key; else of ``group_text``."""
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
     return key_hash(group_text(group)) ^ _OTHERS
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """The value of a kind, which is in one of the other arguments."""
+    """The value of a kind, taken from the argument that holds values of this kind."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)

@@ -35,15 +35,15 @@ class AggregateBody:
         of: The stream.
         where: The condition of the events that count; None: all count.
         by: The attributes that form groups; ``key`` is the correlation key, ``type`` the event type; empty: one group.
-        having: The condition by which a group is reported; None: windows are reported as they end, and other windows
-            after each event.
+        having: The condition by which a group is reported. None: windows that end are reported at their end, other
+            windows after each event.
         clear: Whether an event is emitted when the condition becomes false.
         events: At most this many of the newest events of a group are in its derived events.
         event_type: Type of the derived events; None: the name of the aggregate.
         most_rows: The most events that are held in one shard.
-        ask: The attributes by which questions at any time may group and filter; empty: none are answered.
-        rows_of: The table whose rows are the groups. Then ``by`` begins with ``ROW``, and the others are columns of the
-            table; the last is the column of the window, if rows have windows.
+        ask: The attributes by which questions at any time may group and filter; empty: no questions are answered.
+        rows_of: The table whose rows are the groups. Then ``by`` is ``ROW``, followed by columns of the table; if rows
+            have windows, the last of these columns has their lengths.
     """
 
     of: str

@@ -17,7 +17,7 @@ AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Ask an index, and run small aggregates: with a condition and waiting steps, with ranges; returns a count."""
+    """Run small aggregates, with a condition and waiting steps or with ranges, and ask an index; returns a count."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
@@ -48,7 +48,7 @@ def _events(first_us: int) -> EventColumns:
 
 
 def check_questions() -> int:
-    """Insert events, also late ones, into an index, move them, and answer by scanning and probing; returns a count."""
+    """Insert events, some late, into an index, move them to another configuration, and ask; returns a count."""
     index = QuestionIndex(HeldWindow(attributes=("a", "b"), measures=("c",), span_us=1_000), is_tuned=False)
     times_us = np.arange(200)
     for first in (100, 0):

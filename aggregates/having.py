@@ -19,8 +19,8 @@ class Earlier:
     """A value of the same group at an earlier time: ``before(n, 7 d)``.
 
     Attributes:
-        name: The name by which the condition reads it.
-        of: The value.
+        name: The name by which the condition reads the earlier value.
+        of: The name of the value.
         ago_us: Age of the value, in microseconds.
     """
 

@@ -144,7 +144,7 @@ class GroupObjects:
             del held[: -self._most]
 
     def remove(self, code: int, order: Order) -> None:
-        """Remove an event."""
+        """Remove an event that is shown."""
         held = self._events[code]
         del held[next(place for place, entry in enumerate(held) if entry[0] == order)]
 

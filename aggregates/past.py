@@ -30,7 +30,7 @@ class Past:
         return len(self._of)
 
     def remember(self, group: str, time_us: int, values: Values) -> None:
-        """Note the values of a group from a time on."""
+        """Note the values that a group has from a time on."""
         self._next_us = min(self._next_us, time_us + self._longest_us)
         past = self._of.setdefault(group, [])
         if past and past[-1][0] == time_us:
@@ -42,7 +42,7 @@ class Past:
             del past[:current]
 
     def at(self, group: str, time_us: int) -> Values:
-        """The values of a group at an earlier time; with ``is_exact``, those of the window that ended exactly then."""
+        """The values of a group at an earlier time; with ``is_exact``, of the window that ended exactly then."""
         past = self._of.get(group, ())
         place = bisect_right(past, time_us, key=_time) - 1
         if place < 0 or (self._is_exact and past[place][0] != time_us):
@@ -50,7 +50,7 @@ class Past:
         return past[place][1]
 
     def forget(self, group: str) -> None:
-        """Forget a group."""
+        """Forget the values of a group."""
         self._of.pop(group, None)
 
     def forget_until(self, now_us: int) -> None:

@@ -22,7 +22,7 @@ class KeptEvent(NamedTuple):
     """An event in a window, kept for retractions, and for derived events that show events.
 
     Attributes:
-        key_hash: Hash of the event's key; a retraction names key and ``id``. Without retractions 0 and empty.
+        key_hash: Hash of the event's key; a retraction names key and ``id``. Both are 0 and empty without retractions.
         group: The hash of the event's group.
         shown: The members of the event that derived events show.
     """
@@ -83,7 +83,7 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _ordered(self, events: EventColumns, now_us: int) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Rows in the order of the times at which they count: each counts at its group's newest time so far."""
+        """Rows in the order of the times at which they count: a row counts at the newest time of its group so far."""
         newest: dict[int, int] = {}
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
@@ -151,7 +151,7 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Note that an event enters a window, and return it; ``is_kept``: it may leave, so it is stored."""
+        """Note that an event enters a window, and return the event; ``is_kept``: store it, because it may leave."""
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event
@@ -159,7 +159,7 @@ class Placing:
         return event
 
     def left(self, number: int) -> KeptEvent:
-        """Note that an event leaves a window, and return it; an event that has left all windows is forgotten."""
+        """Note that an event leaves a window, and return the event; once it has left all windows, it is forgotten."""
         event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:

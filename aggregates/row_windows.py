@@ -21,7 +21,7 @@ _FEW = 16
 
 
 class RowWindows:
-    """One run of the aggregate for each length of a window, because the events of a run leave in the order of time.
+    """Runs the aggregate once for each window length, because within a run events leave in the order of time.
 
     All runs have the same time, also runs that begin later.
 
@@ -78,7 +78,7 @@ class RowWindows:
         return np.concatenate([np.zeros(0, np.uint64), *(run.keys() for run in self._runs.values())])
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget groups by their keys, given by ``keys``."""
+        """Forget the groups of the keys that a mask selects from ``keys``."""
         for run in self._runs.values():
             run.drop(is_gone, keys)
 
@@ -90,7 +90,7 @@ class RowWindows:
         return totals
 
     def clear_counts(self) -> None:
-        """Reset the counts to 0."""
+        """Reset the number of events that came too late to 0."""
         self._late = 0
         for run in self._runs.values():
             run.clear_counts()
@@ -119,7 +119,7 @@ class RowWindows:
         return self._runs[size]
 
     def _forget_idle(self) -> None:
-        """Forget runs without groups once there are many, because the lengths in rows may change."""
+        """Forget runs without groups once there are many, because window lengths in the table may change."""
         if len(self._runs) > _FEW:
             for size in [size for size, run in self._runs.items() if run.is_idle]:
                 self._late += self._runs.pop(size).measures()["late"]

@@ -43,8 +43,8 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    The condition is not evaluated where it was false and a value is outside its ``bounds``, nor at all if it is
-    ``InBounds`` and all bounds are of counts, sums and means.
+    Where the condition was false and a value is outside its ``bounds``, the condition is not evaluated. If it is
+    ``InBounds`` and all bounds are of counts, sums and means, it is never evaluated.
 
     Args:
         holds: Evaluates ``having``; None: the aggregate has no condition.
@@ -95,7 +95,7 @@ class AggregateRun:
         self._causes: list[str] = []  # ids of the causes of steps that wait for further events of their time
 
     def _step_modes(self) -> int:
-        """Which changes of groups are steps."""
+        """The kernel's modes that decide which changes of groups become steps."""
         if self.body.window.is_fixed or (self._holds is None and not self.body.emits_each):
             return 0
         if self._is_simultaneous:
@@ -166,7 +166,7 @@ class AggregateRun:
         return not self.measures()["groups"] and not len(self._steps.past)
 
     def clear_counts(self) -> None:
-        """Reset the counts to 0."""
+        """Reset the number of events that came too late to 0."""
         self._late = 0
 
     def _fit(self, columns: Sequence[ScalarColumn]) -> None:
@@ -233,7 +233,7 @@ class AggregateRun:
         return self._ended(codes, dues_us[codes], events)
 
     def _ended(self, codes: NDArray[np.int64], at_us: NDArray[np.int64], events: EventColumns | None) -> list[Emission]:
-        """End the windows of some groups; a fixed window over all groups ends before the others of its time."""
+        """End the windows of some groups; a fixed window over all groups ends before other windows of the same time."""
         if not len(codes):
             return []
         order = np.argsort(self._tables.groups.words[codes, kernel.DUE], kind="stable")
@@ -243,7 +243,7 @@ class AggregateRun:
         return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
 
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
-        """Process rows at their times, and advance time; steps of the newest time may wait for more events of it."""
+        """Process rows at their times, and advance time; steps of the newest time may wait for more of its events."""
         tables, emissions, most = self._tables, list[Emission](), self.body.most_rows
         state, size = tables.state, self.body.window.size
         limits = (most if until_us > NEVER_US else _FOREVER, size, until_us)
@@ -307,7 +307,7 @@ class AggregateRun:
         return self._steps.emissions(is_taken, lambda places: self._causes_of(places, events))
 
     def _waiting(self) -> list[tuple[int, str]]:
-        """The groups that wait for further events of the newest time, and their last events of this time."""
+        """The groups that wait for further events of the newest time, each with the id of its last event so far."""
         codes = self._tables.steps.codes[: self._tables.waiting].tolist()
         return list(zip(codes, self._causes, strict=True))
 
@@ -391,7 +391,7 @@ class AggregateRun:
             raise AggregateStateError(f"the columns of a saved aggregate are truncated: {error}") from error
 
     def drop(self, is_gone: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Forget groups by their keys, given by ``keys``."""
+        """Forget the groups of the keys that a mask selects from ``keys``."""
         saved = self.dump()
         self._begin(*saved, is_kept=~np.isin(self._groups.key_hashes, keys[is_gone]))
 

@@ -23,7 +23,7 @@ def canonical(value: object) -> Scalar:
 
 
 def key_of(value: Scalar) -> object:
-    """A canonical value as a key of dictionaries, in which ``True`` and 1 would be equal."""
+    """A canonical value as a dictionary key; ``True`` and 1, which Python takes for equal, become different keys."""
     return (value,) if isinstance(value, bool) else value
 
 

@@ -33,7 +33,7 @@ _NO_OBJECTS = GroupDetails()
 
 @dataclass(frozen=True, slots=True)
 class InBounds:
-    """A condition that is true where all values in its bounds are numbers of their ranges."""
+    """A condition that is true exactly if every value that has bounds is a number within them."""
 
     holds: Holds
 
@@ -72,7 +72,7 @@ class StepReader:
         self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (else 0)
 
     def emissions(self, is_taken: NDArray[np.bool_], causes: Causes) -> list[Emission]:
-        """The derived events of finished steps, which are then forgotten."""
+        """The derived events of finished steps; the steps are then forgotten."""
         chosen = np.flatnonzero(is_taken)
         if not len(chosen):
             if len(is_taken) == len(self._tables.steps.codes):
@@ -93,13 +93,13 @@ class StepReader:
         return emitted
 
     def forget_overall_until(self, now_us: int) -> None:
-        """Forget the values over all groups of fixed windows that have ended."""
+        """Forget the values over all groups for fixed windows that have ended."""
         window = self._body.window
         if window.is_fixed and self.overall:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
     def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The steps that are emitted, and whether the condition is true then."""
+        """The numbers of the steps that are emitted, and whether the condition is true at each of them."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends

@@ -17,7 +17,7 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: The groups by the places of the attributes for which their rows have values, then by these values.
+        found: The groups, first by the attributes for which their rows have values (as places), then by these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -46,7 +46,7 @@ class TableGroups:
         return group in self.every
 
     def groups_of(self, values: Sequence[Scalar]) -> list[tuple[Scalar, ...]]:
-        """The groups of an event with some values of the attributes."""
+        """The groups to which an event with these values of the attributes belongs."""
         keys = [key_of(canonical(value)) for value in values]
         return [
             group

@@ -154,7 +154,7 @@ class WindowTables:
         self.log = np.zeros((entries, kernel.BITS + 1), np.int64)
 
     def _function_of(self, place: int, value: AggregateValue, ordered: Collection[int]) -> int:
-        """The function of the kernel that computes a value."""
+        """The number of the kernel's function that computes a value."""
         if not value.argument:
             return kernel.ROWS
         function = _FUNCTIONS[value.function]
@@ -184,7 +184,7 @@ class WindowTables:
         return unfit_columns
 
     def widen(self, columns: Sequence[ScalarColumn]) -> None:
-        """Give events and sums as many bits as some new arguments need."""
+        """Widen the columns of events and sums where new arguments need more bits."""
         known = zip(self.digits, self._numeric, strict=True)
         digits = [self._digits_for(columns[source], before, source in self._summed) for before, source in known]
         if digits == self.digits:
@@ -301,7 +301,7 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Note steps of groups that wait for further events of a time."""
+        """Write a step again for each of some groups whose steps wait for further events of the same time."""
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -322,7 +322,7 @@ class WindowTables:
         return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
-        """Whether most texts may be unused, so that rebuilding the tables with the others pays."""
+        """Whether most texts may be unused, so that rebuilding the tables without the unused texts pays."""
         return len(self.texts) > 2 * self._texts_kept + _LEAST + groups + self.held
 
     def _texts_in(
@@ -443,7 +443,7 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Remove free nodes, if all nodes are those of trees; the trees keep their shapes."""
+        """Remove free nodes, if all nodes belong to trees; the trees keep their shapes."""
         used = np.flatnonzero(self.groups.counts)
         numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1, no node
         numbers[used] = np.arange(len(used))

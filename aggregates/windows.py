@@ -20,7 +20,7 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window of each group.
+    """The window of each group of an aggregate.
 
     Attributes:
         kind: ``sliding``: events younger than ``size``. ``last``: the newest ``size`` events. ``tumbling`` and
@@ -28,7 +28,8 @@ class Window:
             ``transaction``: all events of a transaction.
         size: Microseconds, or the number of events of ``last``; 0 for ``transaction``.
         every_us: The distance between the beginnings of fixed windows; otherwise 0.
-        column: Where rows of a table are the groups, the column with their durations, at most ``size``; empty: none.
+        column: If rows of a table are the groups: the column with the length of each row's window, at most ``size``;
+            empty: none.
     """
 
     kind: WindowKind

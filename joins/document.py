@@ -50,8 +50,8 @@ class JoinInput:
         closing_types: Types whose events finish their key; if such a type does not take part, its events do only this.
         retractions: Whether retractions in a derived stream remove events, or are ordinary events.
         retractions_us: How long events can be retracted, unless the input's window is longer.
-        waits: Whether the input's keys are whole numbers that rise roughly, and are finished by measurement (``wait:
-            auto``).
+        waits: Whether the join has ``wait: auto``: keys are whole numbers in roughly ascending order, and are finished
+            according to their measured disorder.
     """
 
     alias: str
@@ -93,7 +93,7 @@ class JoinBody:
     Attributes:
         emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
         outer: Aliases of inputs whose absence is reported.
-        columns: The values of combinations or totals of which the members of derived events are made.
+        columns: Values of combinations or totals, from which the members of derived events are made.
         members: The members of derived events, made of the columns.
         event_type: Type of the derived events; None: the name of the join.
         memory_rows: If events are spilled to disk, the most events per shard in memory; None: all are in memory.
@@ -124,12 +124,12 @@ class JoinBody:
 
     @property
     def waits(self) -> bool:
-        """Whether keys are finished by measurement (``wait: auto``)."""
+        """Whether keys are finished according to their measured disorder (``wait: auto``)."""
         return any(join_input.waits for join_input in self.inputs)
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """In a join of two inputs, inputs whose unjoined events are reported, because the other one may be absent."""
+        """In a join of two inputs, inputs whose unjoined events are reported, because the other input may be absent."""
         if len(self.inputs) > _PAIR:
             return ()
         return tuple(
@@ -147,7 +147,7 @@ class JoinBody:
 
 
 def read_join(document: Mapping[str, Any], expressions: Expressions = no_expressions) -> JoinBody:
-    """Read the document of a join; refused if a member is wrong, or nothing bounds the memory of an input.
+    """Read the document of a join; ``JoinRefused`` if a member is wrong, or if nothing bounds the memory of an input.
 
     ``expressions`` reads the members of ``return`` that are more than a column.
     """
@@ -242,7 +242,7 @@ def _retractions(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _without_retractions(join_input: JoinInput, value: Mapping[str, Any], number: int) -> JoinInput:
-    """An input of a join of more than two inputs with ``outer``, where retractions are ordinary events."""
+    """The input with retractions as ordinary events, as joins of more than two inputs with ``outer`` require."""
     if value.get("retractions", "event") != "event":
         raise JoinRefused(
             f"'retractions' of inputs[{number}] is {value['retractions']!r}; a join of more than two inputs with "

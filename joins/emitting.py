@@ -72,7 +72,7 @@ class MemberEvents:
         return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """The values of a column for the distinct events (times in us), and the place of each event among these."""
+        """The values of a column for the distinct events (times in us), and for each event the index of its value."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -132,7 +132,7 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Bytes of the values of each combination's event; 0 if they are few, or if the join emits no combinations."""
+        """Bytes of the values of each combination's event; 0 if too few to count, or if no combinations are emitted."""
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]
@@ -150,7 +150,8 @@ class DerivedEventBuilder:
         """One derived event for each of some keys that are over.
 
         Keys are strings, with their hashes; ``values`` has the values of all keys for each column, as plain JSON.
-        ``replaced_id``, given for a single key only, is the id of the event that its new event replaces; empty: none.
+        ``replaced_id``, given for a single key only, is the id of an earlier event that the new event replaces; empty:
+        none.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(replaced_id)}]' if replaced_id else '"]'

@@ -9,7 +9,7 @@ JOIN_EXERCISE = "joins.exercises:joined"
 
 
 def joined() -> int:
-    """Join events, let time pass, and grow, drop, take out, put back, save and load the state; returns a count."""
+    """Run a small join, and grow, drop, take out, put back, save and load its state; returns a count."""
     windows = (Window("time", 10), Window())
     join, restored = WindowJoin(windows, outer=[0]), WindowJoin(windows, outer=[0])
     rows = [(Item.EVENT, number % 2, number // 2 + 1, number) for number in range(200)]

@@ -21,7 +21,7 @@ _Sums: TypeAlias = Mapping[str, int]
 
 
 def numbers_of(body: JoinBody, observer: StateObserver, stored: list[int]) -> dict[str, int]:
-    """The figures of one shard; ``stored`` is the number of events that it holds, by input."""
+    """The figures of one shard; ``stored`` is the number of events that the shard holds, by input."""
     figures_of_shard: dict[str, int] = {}
     for number, join_input in enumerate(body.inputs):
         rate, stay_us = observer.rate(number), observer.stay_us(number)

@@ -22,7 +22,8 @@ class FinishedKeys:
 
     Attributes:
         numbers: The input and the mark of each type of merged events.
-        newest: The newest hashed key of each input whose events of a key come together; the next key finishes this one.
+        newest: The newest key (hashed) of each input whose events of a key come together; the input's next key finishes
+            the newest one.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -57,7 +58,7 @@ class FinishedKeys:
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget newest keys."""
+        """Forget the newest keys of inputs that are among ``keys``."""
         forgotten = set(keys.tolist())
         self.newest = {number: key for number, key in self.newest.items() if key not in forgotten}
 
@@ -66,7 +67,7 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys that ranges have finished, and the numbers of keys without state, once there are many of them.
+        """Once there are many, forget keys that ranges have finished, and the numbers of keys without state.
 
         A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
         of each key come together, the newest key is kept, because it will be closed by its hash. ``keys`` gives all

@@ -97,7 +97,7 @@ class FinishedRanges:
         return self._closed[number].covers(keys)
 
     def finish(self, number: int, finished: KeyRange, known_keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Add a range that an input finishes; returns its known keys, hashed, in the order of their numbers."""
+        """Add a range that an input finishes; returns the known keys in the range, hashed, in numeric order."""
         self.prune(known_keys)
         self._closed[number].add(finished)
         numbers = self._numbers.values

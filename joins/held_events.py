@@ -1,7 +1,7 @@
 """The events that a join may still need for its results, with ids, types and data; the kernel has only numbers.
 
-They are columns to which rows are appended. Rows that are not needed any more are removed once they are the majority,
-so the cost per event does not depend on the number of held events.
+The events are columns to which rows are appended. Rows that are no longer needed are removed once they are the
+majority, so the cost per event does not depend on the number of held events.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class HeldEvents:
 
     @classmethod
     def empty(cls) -> HeldEvents:
-        """No events."""
+        """Held events without any rows."""
         return cls(np.zeros(0, np.int64), EventBatch.from_events([]), np.zeros(0, np.bool_))
 
     def __len__(self) -> int:
         return len(self._sequences)
 
     def add(self, sequences: NDArray[np.int64], batch: EventBatch) -> None:
-        """Add events whose sequence numbers follow all present ones."""
+        """Append events; their sequence numbers are above all present ones."""
         if self._rows is not None:
             self._rows.add(len(self) + np.arange(len(sequences)))
         self._sequences.add(sequences)
@@ -69,7 +69,7 @@ class HeldEvents:
             held.add(batch.columns.column(name))
 
     def rows_of(self, sequences: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows of some held events."""
+        """The rows of held events, given by their sequence numbers."""
         places = np.searchsorted(self._sequences.values, sequences)
         return places if self._rows is None else cast("NDArray[np.intp]", self._rows.values[places])
 
@@ -104,17 +104,17 @@ class HeldEvents:
         return cast("NDArray[np.bool_]", self._is_counted.values[rows])
 
     def count(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Mark distinct events as part of a result or total; returns the mask of events without a mark before."""
+        """Mark distinct events as part of a result or total; returns the mask of the events that had no mark before."""
         is_new = ~self._is_counted.values[rows]
         self._is_counted.values[rows] = True
         return cast("NDArray[np.bool_]", is_new)
 
     def is_sparse(self, needed: int, least: int) -> bool:
-        """Whether most events are not needed, so that ``only`` is worth its cost; ``least`` events are always kept."""
+        """Whether most events are not needed, so that ``only`` is worth its cost; False up to ``least`` events."""
         return len(self) > max(_SPARSE * needed, least)
 
     def only(self, needed: NDArray[np.int64]) -> HeldEvents:
-        """The needed events, by ascending sequence numbers."""
+        """The held events that are needed, given by ascending sequence numbers; all others are dropped."""
         rows = self.rows_of(needed)
         return HeldEvents(needed, self.batch(rows), self._is_counted.values[rows])
 

@@ -85,7 +85,7 @@ class ItemColumns:
 
     @classmethod
     def in_order(cls, parts: Sequence[Part], times_us: NDArray[np.int64]) -> tuple[ItemColumns, NDArray[np.intp]]:
-        """The items of some parts in the order of their rows, then of the parts; each has the time of its row.
+        """The items of several parts, ordered by row, then by part; each item has the time of its row.
 
         Returns also the row of each item.
         """
@@ -112,7 +112,7 @@ class ItemColumns:
         )
 
     def slice(self, first: int, last: int) -> ItemColumns:
-        """The items from the place ``first`` to the place before ``last``."""
+        """The items from index ``first`` up to, but not including, index ``last``."""
         return ItemColumns(**{column.name: getattr(self, column.name)[first:last] for column in fields(self)})
 
 
@@ -148,13 +148,13 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """The results up to and including one of them, with the closings, violations and cuts before it."""
+        """The results up to and including number ``result``, with the closings, violations and cuts before it."""
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
         violations = int(np.searchsorted(self.violations, self.result_items[result]))
         return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
 
     def until(self, item: int) -> JoinedColumns:
-        """The results of the items up to and including one of them."""
+        """The results of the items up to and including item number ``item``."""
         results = int(np.searchsorted(self.result_items, item, side="right"))
         closings = int(np.searchsorted(self.closing_items, item, side="right"))
         violations = int(np.searchsorted(self.violations, item, side="right"))
@@ -230,7 +230,7 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """The key that each row finishes, because its event has another key than the one before; 0: none.
+    """The key that each row finishes because its event has another key than the input's previous event; 0: none.
 
     ``clustered`` are the numbers of inputs whose events of a key come together; ``newest_keys`` has the newest key of
     each such input and is updated. Keys are hashed.

@@ -26,9 +26,9 @@ class ResultLimits:
     Attributes:
         per_event: Results that one event of a key may lead to at once, at least 1; further results are not emitted.
         average: Results that are free for each event of the join in a shard, at least 1.
-        ahead: Results beyond that, at least 1; with more the join is suspended. A result of more than two inputs, or
-            with values of more than 512 bytes, counts as several. Ten combinations that the join's condition drops
-            count as one result.
+        ahead: Results beyond the free ones, at least 1; with more, the join is suspended. A result of more than two
+            inputs, or with values of more than 512 bytes, counts as several. Ten combinations that the join's condition
+            drops count as one result.
     """
 
     per_event: int = 10_000
@@ -42,8 +42,8 @@ class ResultAccount:
     Attributes:
         owed: Tenths of results on the account; each event takes off ``average`` results, after its own are added.
         cut: Number of events that led to more than ``per_event`` results.
-        has_asked: Whether the join's totals were ever over combinations under a condition. From then on all
-            combinations are examined, because events that are in no such combination may be anywhere.
+        has_asked: Whether the join has ever made totals under a condition. From then on all combinations are examined,
+            because events that are in no combination under the condition may be anywhere.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
@@ -85,9 +85,9 @@ class ResultAccount:
     ) -> list[int]:
         """Add results to the account; returns the place of the first one beyond the limit ``ahead``, or an empty list.
 
-        A result of an item after the last one counts as decided before this item. ``sizes`` are the bytes of each
-        result's values. ``is_result``: the combination is a result, neither dropped by a condition nor an event that
-        has joined something; None: all are.
+        Results may belong to the item that follows ``items``, as time has advanced to it; they count before that item.
+        ``sizes`` are the bytes of each result's values. ``is_result``: the combination is a result, neither dropped by
+        a condition nor an event that has joined something; None: all are.
         """
         results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

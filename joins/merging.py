@@ -65,7 +65,7 @@ def merged_id(number: int, place: int, identity: str) -> str:
 
 
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range, after its events of the same time; None: its keys begin again."""
+    """The row by which an input finishes a range of keys, after its events of this time; None: its keys begin again."""
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
         texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),
@@ -99,7 +99,7 @@ def original_of(event: Event) -> Event:
 
 
 def attributes_of(data: bytes) -> Any:
-    """A JSON object, parsed; empty if its text is damaged."""
+    """The attributes in a JSON text; empty if the text is damaged."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -107,7 +107,7 @@ def attributes_of(data: bytes) -> Any:
 
 
 def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
-    """The members ``type`` and ``data`` of merged events, from their data; None and empty where these are damaged."""
+    """The members ``type`` and ``data`` of merged events, from their data; None and an empty object if damaged."""
     with suppress(orjson.JSONDecodeError):
         originals: list[dict[str, Any]] = orjson.loads(b"[" + b",".join(data) + b"]")
         if len(originals) == len(data):

@@ -47,11 +47,11 @@ def due_times(
 ) -> NDArray[np.int64]:
     """The time at which each key on disk leads to a result or ends, in microseconds; the largest number: never.
 
-    A combination that lacks inputs is reported when the first of its members leaves. None is reported if a required
-    input has no event, if all inputs without events have closed the key (it was reported then), or if an input without
-    events had one when the newest event came (the combination is part of a larger one). None of this changes while the
-    key is on disk. A key that a required input has closed is over when the last event of this input leaves; once the
-    key has no events, it is remembered in memory.
+    A combination that lacks inputs is reported when the first of its members leaves. There is no such combination if a
+    required input has no event; if all inputs without events have closed the key (then it was reported before); or if
+    an input without events had some when the newest event came (then it is part of a larger one). None of this changes
+    while the key is on disk. A key that a required input has closed is over when the last event of this input leaves;
+    once the key has no events, it is remembered in memory.
 
     ``keys`` (``KEY`` of ``joins.kernels.paging``) own ``rows`` (``ROW``) by their places. ``times_us``: when each row
     leaves its window, and when the last row of each key does. ``required``: inputs that no combination may lack, as

@@ -17,7 +17,7 @@ from streams import Event, EventBatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """An event with the alias of its input; in ``JoinOutput.broken``, it joined nothing as its key was finished."""
+    """An event with the alias of its input. Events in ``JoinOutput.broken`` joined nothing: their key was finished."""
 
     event: Event
     alias: str
@@ -83,7 +83,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join up to its stop, if the join stops (``is_stopping``), and the reports for ``JoinOutput``."""
+    """The results of a join, up to its stop if it stops (``is_stopping``), and the reports for ``JoinOutput``."""
 
     results: JoinedColumns
     is_stopping: bool
@@ -141,7 +141,7 @@ def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]
 def _stream_events(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Held events in the form of their streams; ``numbers`` are those of their inputs."""
+    """Held events in the form of their streams; ``numbers`` has the number of each event's input."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     numbered = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

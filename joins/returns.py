@@ -70,7 +70,7 @@ class Expressions(Protocol):
 
 
 def no_expressions(text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
-    """Expressions of joins that have single columns only."""
+    """The ``Expressions`` of a language without expressions: always None."""
     return None
 
 

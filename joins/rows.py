@@ -52,7 +52,7 @@ class JoinRows:
         self.retractions.begin(self.held)
 
     def change(self, body: JoinBody, derived: DerivedEventBuilder, label: str) -> None:
-        """Continue as another version of the join; all rows are in memory (``settle``)."""
+        """Continue as another version of the join; the caller has brought all rows into memory (``settle``)."""
         self._body = body
         self._pager = self._pager_of(label)
         self.totals.change(body)
@@ -60,7 +60,7 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """The places at which to cut items (hashed keys), so that the returning rows of each part fit into memory."""
+        """Where to divide items, given by hashed keys, so that the rows that each part brings back fit into memory."""
         return [] if self._pager is None else self._pager.cuts(keys)
 
     def expire(self, now_us: int) -> None:
@@ -125,11 +125,11 @@ class JoinRows:
         self.totals, self.retractions = KeyTotals(self._body), None
 
     def measures(self) -> dict[str, int]:
-        """Counts of results that may be retracted."""
+        """The numbers of events that may be retracted, and of combinations kept for this; empty without retractions."""
         return {} if self.retractions is None else self.retractions.ledger.counts()
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Counts of the rows in memory with those on disk added."""
+        """Counts of the rows in memory, to which those on disk are added."""
         if self._pager is None:
             return counts
         spilled = self._pager.measures()
@@ -171,5 +171,5 @@ class JoinRows:
 
 
 def part_of(sections: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
-    """The sections whose names begin with a prefix, without it."""
+    """The sections whose names begin with a prefix, under names without the prefix."""
     return {name.removeprefix(prefix): section for name, section in sections.items() if name.startswith(prefix)}

@@ -38,8 +38,8 @@ _NO_ITEMS = ItemColumns.of([])
 class JoinRun:
     """A running join at one place of a shard.
 
-    Rows that do not fit into its memory are in ``files``; None: a scratch folder. ``conditions`` reads the condition
-    between its inputs from its text.
+    ``files`` has the rows that do not fit into memory; None: a scratch folder. ``conditions`` makes the condition
+    between inputs from the text in the join's document.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class JoinRun:
         return joined_outputs(parts)
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
-        """Close the known keys of a range that an input finishes (one row), in the order of their numbers."""
+        """Process the row by which an input finishes a range of keys: close its known keys, in numeric order."""
         (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
@@ -171,7 +171,7 @@ class JoinRun:
         return joined_outputs([passed, retracted, self._output(follows, _NO_ITEMS, self._join.next_sequence)])
 
     def _begun_again(self, number: int) -> Iterator[JoinOutput]:
-        """The keys of an input begin again: all keys of the join are over, and finished ranges are forgotten."""
+        """Begin the keys of an input again: all keys of the join are over, and finished ranges are forgotten."""
         if self._finished.ranges.are_of(number):  # otherwise they began again with the keys of another input
             yield self._over(is_over=False)
             keys = self.keys()
@@ -245,8 +245,8 @@ class JoinRun:
         """Continue as another version of the join, with the same state (``keeps_rows``).
 
         Events outside of a smaller window leave now, at the current time of the join; events that have left do not come
-        back. A key that an input has finished stays finished. New closings of keys apply to later events. A
-        total of both versions continues; a new total counts later events.
+        back. A key that an input has finished stays finished. New closings of keys apply to later events. A total that
+        both versions have continues; a new total counts later events.
         """
         self.rows.settle()
         self.body, self.version = body, version
@@ -358,7 +358,7 @@ class JoinRun:
     def _output(
         self, results: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
-        """The output for some results; ``is_over``: at the end of the input; ``is_last``: of the last part of items."""
+        """The output for some results; ``is_over``: the input has ended; ``is_last``: of the last part of the items."""
         self._finished.broken += int(np.count_nonzero(are_late(items)))
         results = with_late(results, items)
         self._arrivals.note(items, results.violations)

@@ -29,7 +29,7 @@ class KeyTotals:
         self.open: dict[int, tuple[str, list[Any]]] = {}
 
     def change(self, body: JoinBody) -> None:
-        """Continue as the totals of another version: totals of both versions continue, new ones begin empty."""
+        """Continue as the totals of another version: totals that both versions have continue, new ones begin empty."""
         places = {_identity_of(column): place for place, column in enumerate(self._body.columns)}
         self._body, self.columns = body, Totals(body.columns)
         for key, (text, total) in self.open.items():
@@ -74,7 +74,7 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """The events that are in a combination for the first time, after the numbers of these combinations."""
+        """The combinations, by number, that contain an event for the first time, and these events."""
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -96,7 +96,7 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """The values of some events, given by their rows in ``held`` and their inputs, that enter their totals."""
+        """The values that events, given by their rows in ``held`` and their inputs, add to their totals."""
         values: list[Sequence[Any]] = [()] * len(rows)
         for number, join_input in enumerate(self._body.inputs):
             columns = [column for column in self._body.columns if column.alias == join_input.alias]

@@ -60,7 +60,7 @@ class JoinStats:
     """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current.
 
     Attributes:
-        remembered: Keys that are over, while some input may still bring events of them.
+        remembered: Keys that are over and remembered, because some input may still bring events of them.
         absent: Events reported because they can no longer join, and combinations that lack inputs.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
@@ -119,11 +119,11 @@ _USED = {  # the counter of the used rows of each saved array; without optional 
 class WindowJoin:
     """A join of events by hashed keys, with a window for each of 2 to ``MOST_INPUTS`` inputs.
 
-    Events of ``outer`` inputs are reported when they joined nothing and no longer can; with ``reports_all`` whether or
-    not they have joined something, so that the caller selects. Combinations may lack ``optional`` inputs: a combination
-    that is part of no larger one is reported when no event can extend it any more (``joins.outer``). Not together with
-    ``outer``. At most ``most_remembered`` keys that are over are remembered, so that their late events are dropped, not
-    stored.
+    Events of ``outer`` inputs are reported when they joined nothing and no longer can; with ``reports_all``, events
+    that have joined something are reported too, and the caller selects. Combinations may lack ``optional`` inputs: a
+    combination that is part of no larger one is reported when no event can extend it any more (``joins.outer``). A join
+    has ``outer`` or ``optional`` inputs, not both. At most ``most_remembered`` keys that are over are remembered, so
+    that their late events are dropped, not stored.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class WindowJoin:
 
     @property
     def remembered(self) -> int:
-        """Number of keys that are over, while some input may still bring events of them."""
+        """Number of keys that are over and remembered, because some input may still bring events of them."""
         return int(self._state.counters[kernel.DEAD])
 
     @property
@@ -201,9 +201,9 @@ class WindowJoin:
     def limit(self, most_results: int, *, covers: bool) -> None:
         """Limit the reported results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
 
-        ``covers``: report only the combinations in which an event occurs for the first time, in their order (with
-        ``optional`` inputs, other combinations of the same events); there are at most as many as events. Must be set
-        before the first event.
+        ``covers``: report only combinations that are the first, in their order, to contain some event, so at most one
+        per event (with ``optional`` inputs, other combinations that contain the same events). Must be set before the
+        first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
@@ -250,7 +250,7 @@ class WindowJoin:
             self._output = _enlarged(self._output, int(self._state.counters[kernel.NEEDED]))
 
     def retract(self, key: int, number: int, sequence: int) -> JoinedColumns:
-        """Remove an event of a hashed key from an input, as if it had never come, if it is stored.
+        """Remove a stored event of a hashed key from an input, as if it had never come; no effect if it is not stored.
 
         A key that the event has closed stays closed, and an event that it has pushed out of a window does not come
         back. Returns the results of the removal, at the current time of the join; their item places have no meaning.
@@ -358,7 +358,7 @@ class WindowJoin:
     def leaving(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The times at which each key has its next result or its end, and at which its last row leaves its window.
 
-        For keys that were taken out; in microseconds, the largest number: never.
+        Takes keys and rows that ``take`` returned. Times are in microseconds; the largest number: never.
         """
         spans = self._rules.spans_us[rows["input"]]
         out_us = np.where(spans > 0, rows["time"] + spans, _FOREVER)

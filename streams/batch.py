@@ -255,13 +255,13 @@ class EventBatch:
         return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
-        """The rows of each shard that gets any, by shard; rows keep their order, decoded attributes are dropped."""
+        """The rows by shard, without shards that get none; rows keep their order, decoded attributes are dropped."""
         homes = shard_of(self.key_hashes, shards)
         bare = replace(self, attributes={})
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
 
     def keyed_by(self, path: AttributePath) -> EventBatch:
-        """The rows with a non-empty text or an integer at an attribute path; this value becomes their key.
+        """The rows with a non-empty text or an integer at an attribute path; this value becomes the row's key.
 
         Rows keep their order; decoded attributes and arrival numbers are dropped. If the path depends on the event
         type, each row uses the path of its type, if there is one.

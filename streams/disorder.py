@@ -66,7 +66,7 @@ class Lags:
         self.bins.update(other.bins)
 
     def bound_us(self, late_share: float = 0.0) -> int:
-        """A lag that at most a share of the events exceeds; events beyond the limit are not considered.
+        """A lag that at most a share of the events (``late_share``) exceed; events beyond the limit are not considered.
 
         The upper end of the lag's bin, but at most the largest lag.
         """
@@ -94,7 +94,7 @@ class Lags:
 
 
 def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bin of each lag; lags are at least 0, and bins ascend with them."""
+    """The number of the bin of each lag (at least 0); the numbers rise with the lags."""
     _, bits = np.frexp(lags_us.astype(np.float64))
     shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
     bins: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)

@@ -87,7 +87,7 @@ class WrittenDocument:
         return None if node is None else line_of(node)
 
     def _members(self, node: yaml.MappingNode) -> dict[str | int, yaml.Node]:
-        """The values of a mapping by their keys; kept, because a large mapping may have a problem with each key."""
+        """The values of a mapping by their keys; cached, because a large mapping may have a problem with each key."""
         if id(node) not in self._known_members:
             self._known_members[id(node)] = {key.value: value for key, value in node.value}
         return self._known_members[id(node)]

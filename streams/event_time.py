@@ -61,7 +61,7 @@ class AutoLateness:
         return self.within_us(round(self.start * _SECOND_US))
 
     def within_us(self, bound_us: int) -> int:
-        """The nearest allowed bound."""
+        """The allowed bound that is nearest to a bound."""
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
@@ -135,7 +135,7 @@ class TimedStream:
 
     @property
     def lateness_us(self) -> int | None:
-        """``lateness`` in microseconds; the initial bound where it is measured."""
+        """``lateness`` in microseconds; for a measured lateness, the initial bound."""
         return microseconds(self.lateness)
 
     @property
@@ -261,7 +261,7 @@ def ahead_of(value: object) -> MaxAhead | None:
 
 
 def _by_mode(value: Mapping[str, Any]) -> Lateness:
-    """A lateness in the form of the API; members that are null count as left out."""
+    """Read a lateness in the form of the API; members that are null count as left out."""
     members = {name: member for name, member in value.items() if member is not None and name != "mode"}
     if value["mode"] == "fixed" and members.keys() == {"seconds"}:
         return cast("Lateness", lateness_of(members["seconds"]))

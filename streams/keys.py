@@ -27,7 +27,7 @@ _Place = TypeVar("_Place", str, int, Path)
 
 
 def inner_value(value: object, name: str) -> Any:
-    """A member of a JSON object, or the element of a list under a name such as ``[0]`` or ``[-1]``; None without it."""
+    """A member of a JSON object, or the element of a list under a name such as ``[0]`` or ``[-1]``; None if missing."""
     if isinstance(value, Mapping):
         return value.get(name)
     if not isinstance(value, list) or not is_element(name):

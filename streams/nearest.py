@@ -12,7 +12,7 @@ _LISTED = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to a name, if any; only some of very many or very long names are compared."""
+    """The known name most similar to a name, if any; of very many or very long names, only some are compared."""
     if len(name) > _LONGEST:
         return None
     candidates = {candidate.casefold(): candidate for candidate in sorted(known)[:_MOST] if len(candidate) <= _LONGEST}

@@ -11,7 +11,7 @@ NEVER_US = -(2**62)  # no event yet: before every time, with room below it
 
 
 class ReorderBuffer:
-    """A buffer of events that wait for older ones.
+    """A buffer of events that wait for older events.
 
     The *newest* time is that of the newest event so far; the *watermark* is the newest time less the lateness (the
     bound of out-of-orderness). An event is late if it is older than the watermark was just before it arrived. An event

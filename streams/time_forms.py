@@ -94,7 +94,7 @@ class TimeForm:
     def read(self, value: object, notes: Counter[str] | None = None) -> int:
         """Microseconds since 1970-01-01 UTC of ISO 8601 text, RFC 3339 included, another usual date, or a number.
 
-        A number may also be a text. ``notes`` counts local times that exist ``twice`` or are ``skipped``.
+        A number may also be written as a text. ``notes`` counts local times that exist ``twice`` or are ``skipped``.
         ``EventRejected`` if the value is not a time, has no zone and none is assumed, or is ambiguous.
         """
         if isinstance(value, str):

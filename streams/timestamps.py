@@ -63,7 +63,7 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_time(time_us: int) -> str:
-    """A time (years 1 to 9999) as RFC 3339 in UTC with six digits and ``Z``: the order of texts is that of times."""
+    """A time (years 1 to 9999) as RFC 3339 in UTC with six digits and ``Z``; the texts sort in the order of times."""
     moment = _BARE_EPOCH + timedelta(microseconds=_within_years(time_us, time_us))
     return moment.isoformat(timespec="microseconds") + "Z"
 

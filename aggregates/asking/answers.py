@@ -56,7 +56,7 @@ class Answer:
     visited: int
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """The groups in order of nulls, booleans, numbers and texts, each with its attributes and values by name."""
+        """The groups in the order of their values (nulls first), each with its attributes and values by name."""
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
         rows = list(zip(*zip(*self.groups, strict=True), *finished, strict=True))
@@ -108,7 +108,7 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Add totals, each with the place of its group, to columns, which are first extended to ``count`` groups."""
+    """Extend ``columns`` to ``count`` groups, and add totals, each given with the place of its group."""
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
     if function in ("sum", "avg"):

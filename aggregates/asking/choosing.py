@@ -64,7 +64,7 @@ class Problem:
 
     @cached_property
     def limits(self) -> NDArray[np.int64]:
-        """The caps, 0 for attributes that are not worth indexing."""
+        """The most bits of each attribute: its cap, or 0 if indexing the attribute is not worthwhile."""
         benefits = self.model.benefits(self.workload, self.caps, self.bits)
         return np.where(benefits > 0, np.minimum(self.caps, self.bits), 0)
 
@@ -78,7 +78,7 @@ class Problem:
         return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
 
     def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
-        """The cheapest; of equal ones, that with fewest indexed attributes, then the lexicographically greatest."""
+        """The cheapest configuration; on ties, with the fewest indexed attributes, then lexicographically greatest."""
         costs = self.model.costs(some, self.workload)
         least = costs.min()
         equal = some[costs <= least + _TIES * abs(least)]
@@ -105,14 +105,14 @@ def eprune(problem: Problem) -> Choice:
 
 
 def by_weight(problem: Problem) -> Order:
-    """OWL (occurrence weight leading): the attribute in the heaviest patterns."""
+    """The order OWL (occurrence weight leading): next is the attribute with the greatest weight of its patterns."""
     weights = (problem.workload.weights @ problem.workload.uses).tolist()
     order = sorted(_worthwhile(problem), key=lambda attribute: (-weights[attribute], attribute))
     return lambda chosen: next((attribute for attribute in order if attribute not in chosen), None)
 
 
 def by_coverage(problem: Problem, *, is_extended: bool) -> Order:
-    """PCL (pattern coverage leading): the attribute in the heaviest patterns that fix no chosen attribute.
+    """The order PCL (pattern coverage leading): as OWL, but patterns that fix a chosen attribute do not count.
 
     The heuristic stops when every pattern is covered; the extended form (PCL+) continues by weight.
     """
@@ -130,7 +130,7 @@ def by_coverage(problem: Problem, *, is_extended: bool) -> Order:
 
 
 def rgreedy(problem: Problem, order: Order, way: str, known: dict[frozenset[int], Choice] | None = None) -> Choice:
-    """RGreedy: add attributes in an order as long as the best configuration with a bit for each becomes cheaper.
+    """RGreedy: add attributes in an order as long as the best configuration that indexes all of them becomes cheaper.
 
     ``known`` has the best configurations of the sets of attributes that were examined before.
     """

@@ -41,7 +41,7 @@ class Workload:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """The weight of each set of fixed attributes: its questions times the mean events in their windows."""
+        """The weight of each pattern: the number of its questions times the mean number of events in their windows."""
         return self.requests * self.rows
 
 
@@ -68,11 +68,11 @@ class CostModel:
     cached: float = np.inf
 
     def stepping(self, rows: Any) -> Any:
-        """The cost of comparing one event of a visited partition, by events in the window."""
+        """The cost of comparing one event of a visited partition, given the number of events in the window."""
         return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """The cost of a probe, by events in the window, and address bits that the question fixes or leaves free."""
+        """The cost of a probe, given the events in the window and the address bits that the question fixes or not."""
         return rows * 0.5**fixed * self.stepping(rows) + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ _LEAST_VALUES = 1_024  # while an attribute has fewer values, none are forgotten
 class QuestionIndex:
     """Events of a window as columns, indexed by the attributes that questions fix.
 
-    Answers do not depend on how events were cut into calls, nor on the configuration, which follows the questions.
+    Answers do not depend on how events were divided among calls, nor on the configuration, which follows the questions.
     Times are event times in microseconds; the window ends at the latest time that the index knows, or a question names.
     """
 

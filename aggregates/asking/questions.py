@@ -15,7 +15,7 @@ NUMERIC: tuple[ValueFunction, ...] = ("sum", "avg", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """A value of each group: ``count`` without an attribute counts events, otherwise those where it is not null."""
+    """A value of each group. ``count`` counts all events or, with an attribute, the events in which it is not null."""
 
     function: ValueFunction
     attribute: str | None = None
@@ -23,7 +23,7 @@ class AskedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question.
+    """A question about the events of a window: groups, equalities, values and a sub-window.
 
     Attributes:
         by: Attributes that make the groups; none: one group, which exists even without events.
@@ -41,7 +41,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """The content of an index, for questions: attributes, measures, and the length of its window.
+    """The content of an index that answers questions: attributes, measures, and the length of its window.
 
     ``unfiltered``: attributes that no question can fix, so the index has no address bits for them.
     """

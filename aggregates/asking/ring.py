@@ -22,7 +22,7 @@ _SPARE = 16  # a growing ring gets one spare slot per this number of events
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """Events in order of time."""
+    """Events in order of time: their times, the codes of attributes, and the values of measures."""
 
     times_us: NDArray[np.int64]
     codes: NDArray[np.int32]  # (events, attributes)
@@ -105,7 +105,7 @@ class EventRing:
         return EventColumns(self._held(self.times_us, begin, end), self._held(self.rows, begin, end)[:, 1:], values)
 
     def append(self, events: EventColumns) -> None:
-        """Add events that are no older than those before them."""
+        """Append events in order of time; none is older than the events in the ring."""
         count = len(events)
         if count > self.room - len(self):
             self._resize(len(self) + count)

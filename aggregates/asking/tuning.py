@@ -89,7 +89,7 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """The remembered questions with the heaviest patterns, and the expected questions."""
+        """The workload of the heaviest patterns, from remembered questions and questions that are expected."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():

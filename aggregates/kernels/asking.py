@@ -195,8 +195,8 @@ def group_rows(
     """Number the groups of found events, in order of their first events; a group's events agree in given columns.
 
     ``sizes`` are the numbers of codes of the columns. ``table`` is filled with ``NIL``; it has a place for each
-    combination of codes, or is a hash table with a power of two of places. Returns the number of groups, or ``NIL`` if
-    the next does not fit into ``firsts``, the places of their first events in ``slots``.
+    combination of codes, or is a hash table with a power of two of places. ``firsts`` gets the place of each group's
+    first event in ``slots``. Returns the number of groups, or ``NIL`` if ``firsts`` has no room for the next group.
     """
     count, is_direct = 0, True
     combinations = 1.0

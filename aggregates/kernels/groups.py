@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write a step for each of some groups, which wait for further events of a time."""
+    """Write a step again for each of some groups whose steps wait for further events of the same time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -73,8 +73,8 @@ def note_truths(
 ) -> int:
     """Write the steps at which the condition of a group becomes true to ``changes``; returns their number.
 
-    With ``is_cleared`` also those at which it becomes false. It counts as false for windows that are empty or end,
-    also in ``holds`` afterwards.
+    With ``is_cleared``, also write the steps at which the condition becomes false. For windows that are empty or end,
+    the condition counts as false, and ``holds`` is set to false.
     """
     count = 0
     for step in range(codes.shape[0]):

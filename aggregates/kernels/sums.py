@@ -1,7 +1,7 @@
-"""Exact sums in digits of 32 bits, which no carry has normalised, and the floats nearest to them and their quotients.
+"""Exact sums in digits of 32 bits, whose carries may be pending, and the floats nearest to sums and their quotients.
 
-Digits of floats are in units of 2**-96, or of 2**-1088 where these are too coarse or too few; those of squares are in
-units of the square of that.
+Digits of floats are in units of 2**-96, or of 2**-1088 where these are too coarse or too few; digits of squares are in
+units of the square of that unit.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ class Events(NamedTuple):
 class Groups(NamedTuple):
     """Groups, and the nodes of their values.
 
-    A node is one of a tree (``kernels.trees``), with its children, or one of an extreme: an event that no newer event
-    of the group exceeds, with its neighbours.
+    A node belongs to a tree (``kernels.trees``) and has children; or it belongs to an extreme (least or greatest
+    value): it is an event that no newer event of the group exceeds, and has neighbours.
     """
 
     words: NDArray[np.int64]  # (groups, words)
@@ -81,7 +81,7 @@ class Groups(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Changes of groups, with the values after each."""
+    """Changes of groups, with the values after each change."""
 
     codes: NDArray[np.int32]
     at_us: NDArray[np.int64]

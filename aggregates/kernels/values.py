@@ -160,7 +160,7 @@ def change_tree(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add an argument to the tree of a group (1), or remove it (-1).
+    """Add an argument to the tree of a group (``sign`` 1), or remove the argument (-1).
 
     A tree with too many values is cleared into the log, for a sketch; later arguments are only logged.
     """
@@ -193,7 +193,7 @@ def change_group(
     slot: np.int64,
     sign: np.int64,
 ) -> None:
-    """Update the words of a group for the event in a slot, which enters (1) or leaves (-1)."""
+    """Update the words of a group for the event in a slot, which enters (``sign`` 1) or leaves (-1)."""
     code, words = np.int64(held.codes[slot]), groups.words
     before = words[code, tables.HELD_ROWS]
     words[code, tables.HELD_ROWS] = before + sign
@@ -234,7 +234,7 @@ def change_value(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add an argument of a suitable kind to an extreme or a tree (1), or remove it (-1)."""
+    """Add an argument of a suitable kind to an extreme or a tree (``sign`` 1), or remove the argument (-1)."""
     function, offset = plan[value, tables.FUNCTION], plan[value, tables.OFFSET]
     if function not in (tables.LEAST, tables.GREATEST, tables.LOWEST_SEEN, tables.GREATEST_SEEN):
         change_tree(groups, state, held, logs, slot, plan, value, sign)
@@ -372,7 +372,7 @@ def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64
 
 @kernel
 def mark_kinds(kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Mark booleans that are false, and floats that are small whole numbers, which become integers; -0.0 is none."""
+    """Mark false booleans, and floats that are small whole numbers: these become integers, but -0.0 stays a float."""
     for row in range(kinds.shape[0]):
         if kinds[row] == tables.BOOLEAN and integers[row] == 0:
             kinds[row] = tables.FALSE

@@ -203,7 +203,7 @@ def slot_of(
     at_us: np.int64,
     modes: np.int64,
 ) -> np.int64:
-    """The slot of an event by its time and number, in a window that is not over; -1: it is not in the ring."""
+    """The slot of an event by its time and number, in a window that is not over; -1: the event is not in the ring."""
     room, begin, low, high = held.codes.shape[0], state[tables.FIRST], np.int64(0), state[tables.SPAN]
     while low < high:
         middle = (low + high) >> 1
@@ -243,7 +243,7 @@ def is_late(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, 
 
 @inlined
 def is_over(groups: Groups, code: np.int64, at_us: np.int64, modes: np.int64) -> bool:
-    """Whether a window that does not slide has events, and ends before the next one."""
+    """Whether a window that does not slide has events and has reached its end."""
     words = groups.words
     return bool(
         modes & (tables.SLIDING | tables.LOADING) == 0
@@ -265,7 +265,7 @@ def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int6
 
 @inlined
 def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: Events) -> None:
-    """Touch the groups of the next rows and of the next leaving events, so that the waits for memory overlap."""
+    """Read the groups of the next rows and of the next leaving events in advance, so that waits for memory overlap."""
     row, words = state[tables.ROW], groups.words
     if row < state[tables.AHEAD]:
         return
@@ -381,7 +381,8 @@ def slide(
 ) -> int:
     """Add and remove events, each at its time, up to a time; call again after any result but ``DONE``.
 
-    The condition of a group is false if a value is outside its ``bounds`` (bounds, 3). ``size`` is the window's.
+    The condition of a group is false if a value is outside its ``bounds`` (bounds, 3). ``size`` is the size of the
+    window.
 
     Returns:
         ``DONE``, ``FULL`` (of steps, or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY`` (more events,

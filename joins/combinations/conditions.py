@@ -29,7 +29,7 @@ class Condition(Protocol):
 
     @property
     def reads(self) -> Sequence[Column]:
-        """The columns that the condition reads of events; ``time`` is in microseconds."""
+        """The columns of events that the condition reads; ``time`` is in microseconds."""
         ...
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
@@ -49,7 +49,7 @@ class Conditions(Protocol):
 
 
 def unconditional(body: JoinBody) -> None:
-    """Conditions for joins without a condition; a ``ValueError`` if the join has one."""
+    """The ``Conditions`` where no language reads conditions: a ``ValueError`` if the join has a condition."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
@@ -58,8 +58,8 @@ def unconditional(body: JoinBody) -> None:
 class Conditional:
     """Applies the condition of a join to its results.
 
-    ``left_out`` counts the combinations that contradict the condition, the events that had joined something, and the
-    combinations that are cut.
+    ``left_out`` has three counts of dropped results: combinations that contradict the condition, single events that
+    have joined something, and combinations beyond the limit per event.
     """
 
     body: JoinBody
@@ -77,7 +77,7 @@ class Conditional:
     def judged(
         self, results: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """The results with their cuts, and the mask of the results to keep.
+        """Apply the condition: returns the results, with ``cuts`` set, and the mask of the results to keep.
 
         Kept are combinations in which the condition holds, and single events that are in no such combination. Events
         that have joined something for good are marked in ``held``; ``retractions`` know events whose combinations may

@@ -22,7 +22,7 @@ FIGURE = ":"
 
 
 def lone_inputs(body: JoinBody) -> NDArray[np.bool_]:
-    """Mask of the inputs whose event can be a combination alone, because all other inputs may be absent."""
+    """Mask of the inputs whose event alone can be a combination, because all other inputs may be absent."""
     lone = [
         all(other.alias in body.outer for other in body.inputs if other is not join_input) for join_input in body.inputs
     ]
@@ -44,7 +44,7 @@ class UnkeyedEvents:
         return counts
 
     def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count the events without a usable key among some items, and add them to the results (``with_lone``)."""
+        """Count the events without a usable key among some items; adds lone ones to the results (``with_lone``)."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(results, items, self._is_lone, first, now_us)
 
@@ -59,7 +59,7 @@ class UnkeyedEvents:
 def with_lone(
     joined: JoinedColumns, items: ItemColumns, is_lone: NDArray[np.bool_], first: int, now_us: int | None
 ) -> JoinedColumns:
-    """Add to the results of some items the events without a usable key that are reported alone, and end their keys.
+    """Add the events without a usable key that are reported alone to the results of some items, and end their keys.
 
     ``joined`` are the results of the other items, ``is_lone`` is the mask of the inputs whose events may be reported
     alone, ``first`` is the sequence number of the first event, ``now_us`` the time of the join before the items.

@@ -1,4 +1,4 @@
-"""The expected state of a running join: lives of keys and stays of events.
+"""The expected state of a running join: how long keys live, and how long events stay in the state.
 
 Purpose: the mean stay of an event by formula, and observations of a running join at low cost. Promises: the formulas
 are pure functions of numbers, checked against simulation.

@@ -2,8 +2,9 @@
 
 Source: section 4 of the specification of punctuation-aware joins: Eq. 6.1 with its two corrected cases.
 
-For an input, a key *lives* from its first event to the input's own punctuation, ``life``. The *lag* is the time from
-the first event to the punctuation of the other input, in lives; it may be negative. Events come evenly over the life.
+The *life* of a key at an input is the time from its first event to the input's own punctuation. The *lag* is the time
+from the first event to the punctuation of the other input, in lives; it may be negative. The formulas assume that
+events are spread evenly over the life.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 
 
 def stay_case(life: float, lag: float, window: float) -> int:
-    """The number of the case of Eq. 6.1 that applies (1 to 6); if two cases apply, the first in the source."""
+    """The number (1 to 6) of the case of Eq. 6.1 that applies; if two cases apply, the first in the source."""
     if lag <= 0:
         return 2
     if lag > 1 and (lag - 1) * life >= window:

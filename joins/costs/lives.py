@@ -33,8 +33,8 @@ class KeyRecord:
 class SeenKey:
     """An open key; each list has one value per input: times in microseconds, and the number of events.
 
-    ``first`` is infinite and ``last`` minus infinite without events; ``closed`` is infinite until the input closes the
-    key.
+    Without events, ``first`` is infinite and ``last`` is minus infinite; ``closed`` is infinite until the input closes
+    the key.
     """
 
     first: list[float]
@@ -48,7 +48,7 @@ class SeenKey:
         return cls([math.inf] * inputs, [-math.inf] * inputs, [math.inf] * inputs, [0] * inputs)
 
     def see(self, kind: int, number: int, time_us: int) -> None:
-        """Note an event or a closing."""
+        """Note an event of the key at input ``number``, or that this input closes the key."""
         if kind == Item.EVENT:
             self.first[number] = min(self.first[number], time_us)
             self.last[number] = time_us

@@ -31,7 +31,7 @@ _S = 1_000_000
 class StateObserver:
     """Observes a running join: the rates of its inputs, and how long the events of sampled keys stay useful.
 
-    ``optional``: inputs that may be absent; events do not become useless for lack of a partner there.
+    ``optional``: inputs that may be absent; an event does not become useless because they have no partner for it.
     """
 
     def __init__(self, windows: Sequence[Window], closes: Sequence[bool], optional: Sequence[int] = ()) -> None:
@@ -56,7 +56,7 @@ class StateObserver:
         )
 
     def observe(self, items: ItemColumns) -> None:
-        """Note items, in their order."""
+        """Update rates and lives with the next items of the join, in their order."""
         if not len(items):
             return
         if self._begin_us is None:
@@ -92,7 +92,7 @@ class StateObserver:
         return None if math.isinf(stay) else stay
 
     def _shorten(self) -> None:
-        """Take rates over the newer half of the events only, once there are many."""
+        """Once there are many events, compute rates from the newer half only."""
         if self._middle is None and self._events.sum() >= _SPAN:
             self._middle = self._now_us, self._events.copy()
         elif self._middle is not None and self._events.sum() >= 2 * _SPAN:
@@ -118,7 +118,7 @@ class StateObserver:
         self._forget()
 
     def _rows(self, items: ItemColumns, is_of_key: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The items of sampled keys."""
+        """The row numbers of the items of sampled keys."""
         mask = np.uint64((1 << self._bits) - 1)
         return np.flatnonzero(is_of_key & ((items.keys >> _FIRST_BIT) & mask == 0))
 
@@ -138,7 +138,7 @@ class StateObserver:
                 self._records[number].append(record)
 
     def _forget(self) -> None:
-        """Finish keys whose events have left all windows, whether or not an input has closed them."""
+        """Finish observing keys whose events have left all windows, whether or not an input has closed the keys."""
         widest = max(self._windows)
         while self._open and math.isfinite(widest):
             key = next(iter(self._open))

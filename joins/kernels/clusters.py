@@ -1,4 +1,4 @@
-"""Keys and stored events of a join: insertion into lists, and removal from lists. Callers have checked the room."""
+"""Keys and stored events of a join: insertion into lists, and removal from lists. Callers check the room first."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ def has_room(lent: JoinState, out: Output, results: np.int64) -> bool:
 
 @inlined
 def touch(lent: JoinState, cluster: np.int64) -> None:
-    """Note that an item of a key has come."""
+    """Mark a key as recently used, because an item of the key has come."""
     lent.keyed[cluster]["touched"] = np.int32(lent.counters[SEQUENCE] >> _TOUCH_BITS)
 
 
 @inlined
 def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
-    """The next event to leave its window of time: its time and input; ``_FOREVER`` and NIL: none."""
+    """The time at which the next event leaves its window of time, and the event's input; ``_FOREVER`` and NIL: none."""
     due, due_input = _FOREVER, np.int64(NIL)
     for number in range(rules.spans_us.shape[0]):
         first = lent.sides[number]["first"]
@@ -111,7 +111,7 @@ def first_due(lent: JoinState, rules: Rules) -> tuple[np.int64, np.int64]:
 
 @inlined
 def take_head(lent: JoinState, cluster: np.int64, number: np.int64, next_node: np.int64) -> bool:
-    """Remove the oldest event from a key's list; returns whether the list is empty. ``next_node``: its new head."""
+    """Remove the oldest event from a key's list; returns whether the list is empty. ``next_node``: the new head."""
     lent.lists[cluster, number]["head"] = next_node
     lent.lists[cluster, number]["live"] -= 1
     if next_node != NIL:
@@ -194,7 +194,7 @@ def leave_dead(lent: JoinState, cluster: np.int64) -> None:
 
 @routine
 def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.int64) -> np.int64:
-    """Append a new node to its input's list, without a key."""
+    """Append a new node to the list of its input; the node has no key yet."""
     counters = lent.counters
     if counters[FREE_NODES] > 0:
         counters[FREE_NODES] -= 1
@@ -222,7 +222,7 @@ def add_node(lent: JoinState, number: np.int64, time_us: np.int64, sequence: np.
 
 @routine
 def remove_node(lent: JoinState, number: np.int64, node: np.int64) -> None:
-    """Remove a node from its input's list and free it."""
+    """Remove a node from its input's list and free the node."""
     counters = lent.counters
     before, next_node = lent.nodes[node]["input_before"], lent.nodes[node]["of_input"]
     if before == NIL:
@@ -283,7 +283,7 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Remove all events of a key in one input and return their number; windows that count events keep their places."""
+    """Remove all events of a key in one input and return their number; windows that count events keep the places."""
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:

@@ -93,7 +93,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """The most results of combining one event of each input with events, except the input ``number`` (NIL: none)."""
+    """The most results that combine one event per non-empty input; the input ``number`` is skipped (NIL: none is)."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -113,7 +113,7 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np.int64) -> bool:
     """Move the cursors to the next combination; the last input's cursor moves fastest, ``number``'s cursor is fixed.
 
-    Without another combination, return False; the cursors are at the first combination again.
+    Returns False if there is no further combination; then the cursors are at the first combination again.
     """
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -128,7 +128,7 @@ def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np
 
 @routine
 def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move the cursors, all older than ``since``, to the next combination with an event since then; False: none."""
+    """Move cursors, all at events before ``since``, to the next combination with an event since then; False: none."""
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -151,7 +151,7 @@ def write_at(
 ) -> np.int64:
     """Write the combination at the cursors; returns its newest event.
 
-    ``key``: the cluster, an input and the sequence of its event; ``origin``: as in ``write_combinations``.
+    ``key``: the cluster, an input and the sequence of the input's event; ``origin``: as in ``write_combinations``.
     """
     (cluster, number, sequence), newest = key, np.int64(NIL)
     for other in range(lent.lists.shape[1]):
@@ -174,9 +174,9 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event has at least one; returns the place after them.
+    """Write combinations until each event has at least one; returns the place after the last of them.
 
-    Every event that is in some maximal combination is also in the one with the newest events of the other inputs.
+    Every event in some maximal combination is also in the combination with the newest events of the other inputs.
     """
     (cluster, number, _), cursors, place = key, out.cursors, out.filled[0]
     for other in range(lent.lists.shape[1]):
@@ -236,7 +236,7 @@ def write_combinations(
 
 @routine
 def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
-    """Remember a key without stored events if some inputs have closed it; forget the oldest if there are too many."""
+    """Remember a key without stored events if some inputs have closed it; forget the oldest keys beyond the limit."""
     if lent.keyed[cluster]["closed"] == _NONE:
         remove_cluster(borrowed(lent), cluster)
         return
@@ -249,7 +249,7 @@ def remember(lent: JoinState, rules: Rules, cluster: np.int64) -> None:
 def leave(
     lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Remove an event that leaves its window, the oldest of its key in its input, and write its combinations."""
+    """Remove the oldest event of a key in an input, because it leaves its window, and write its combinations."""
     cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
     if lent.nodes[node]["flags"] & ALIVE == 0:
         remove_node(borrowed(lent), number, node)
@@ -276,7 +276,7 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event if they are decided now; returns whether. ``key``: its key and input."""
+    """Write the combinations of a new event and return True, if they are decided now. ``key``: cluster and input."""
     cluster, number = key
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE
@@ -292,7 +292,7 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Add an event. ``entry``: the cluster of its key (NIL: the key is new) and its slot."""
+    """Add an event, where combinations may lack inputs. ``entry``: cluster of its key (NIL: a new key) and its slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -330,7 +330,7 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input. ``entry``: the cluster of the key (NIL: the key is new) and its slot."""
+    """Close a key by an input, where combinations may lack inputs. ``entry``: cluster (NIL: a new key) and slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us, all_inputs, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)
     if cluster == NIL:

@@ -107,8 +107,8 @@ def put_keys(
 ) -> None:
     """Put keys back; the tables have room for the keys and their events.
 
-    The list of an input with a window of time is again in the order of sequences; other inputs do not need an order.
-    None of the ``keys`` (``KEY``) is known; ``rows`` (``ROW``) are by sequence; ``cursors`` (inputs,) are scratch.
+    Lists of inputs with a window of time are in the order of sequences again; other lists need no order. None of the
+    ``keys`` (``KEY``) is known; ``rows`` (``ROW``) are by sequence; ``cursors`` (inputs,) are scratch.
     """
     lent = borrowed(state)
     for place in range(keys.shape[0]):

@@ -141,7 +141,7 @@ class JoinState(NamedTuple):
 
 
 class Items(NamedTuple):
-    """One batch, by time."""
+    """The items of one batch, by time."""
 
     kinds: NDArray[np.uint8]
     inputs: NDArray[np.uint8]

@@ -37,7 +37,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def expire_due(lent: JoinState, number: np.int64, due_us: np.int64) -> None:
-    """Remove the events of an input up to a time, which have left their window."""
+    """Remove an input's events up to a time, because they have left their window."""
     counters, node, freed = lent.counters, np.int64(lent.sides[number]["first"]), np.int64(0)
     while node != NIL and lent.nodes[node]["time"] <= due_us:
         cluster, next_node = np.int64(lent.nodes[node]["cluster"]), lent.nodes[node]["of_key"]
@@ -105,7 +105,7 @@ def write_result(
 
 @inlined
 def note_cut(out: Output, place: np.int64) -> None:
-    """Note that the result before a place is the last written result of its event, although there are more."""
+    """Note that the results of an event were cut: the result before a place is the last one that was written."""
     out.cut_places[out.filled[4]] = place - 1
     out.filled[4] += 1
 
@@ -116,8 +116,9 @@ def write_cover(
 ) -> None:
     """Write combinations of the new event until each event has at least one.
 
-    A combination is written if it is the first, in their order, that contains some event. Events without a combination
-    are the newest of their input, so once the newest event is in a combination, all events are.
+    A combination is written only if it is the first, in their order, to contain some event. Events without a
+    combination are the newest of their input; so once the newest event of an input is in a combination, all its events
+    are.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):

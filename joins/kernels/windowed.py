@@ -84,7 +84,7 @@ _MANY = 1 << 15  # slots from which rows are read ahead; smaller tables are in t
 def expire(
     lent: JoinState, rules: Rules, out: Output, number: np.int64, node: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Remove an event that leaves its window, the oldest of its key in its input."""
+    """Remove the oldest event of a key in an input, because it leaves its window."""
     cluster, flags, sequence = (
         np.int64(lent.nodes[node]["cluster"]),
         lent.nodes[node]["flags"],
@@ -223,7 +223,7 @@ def leave_window(
     time_us: np.int64,
     item: np.int64,
 ) -> None:
-    """Remove an event that leaves its window, the oldest of its key in its input.
+    """Remove the oldest event of a key in an input, because it leaves its window.
 
     ``event``: whether combinations may lack inputs, the input of the event, and its node.
     """
@@ -262,7 +262,7 @@ def advance_time(lent: JoinState, rules: Rules, out: Output, now: np.int64, item
 def results_of(
     lent: JoinState, rules: Rules, entry: tuple[np.bool_, np.int64, np.int64], is_event: bool
 ) -> tuple[np.int64, np.int64]:
-    """The number of combinations that an item completes, and its most results.
+    """The number of combinations that an item completes, and the largest possible number of its results.
 
     ``entry``: whether combinations may lack inputs, the input of the item, and the cluster of its key, or NIL.
     """
@@ -353,7 +353,7 @@ def look_ahead(lent: JoinState, items: Items, first: np.int64) -> np.int64:
 def take_items(
     lent: JoinState, rules: Rules, out: Output, items: Items, first: np.int64, lacks: np.bool_
 ) -> tuple[int, int]:
-    """Process items from a place on; returns a status and the place before which it stopped.
+    """Process items from index ``first`` on; returns a status and the index of the first item that is not processed.
 
     ``lacks`` (combinations may lack inputs) is constant in each kernel: the code for the other case is dropped.
     """
@@ -375,7 +375,7 @@ def take_items(
 
 @kernel
 def join_batch(rules: Rules, state: JoinState, items: Items, out: Output, first: int) -> tuple[int, int]:
-    """Process items from a place on; returns a status and the place before which it stopped."""
+    """Process items from index ``first`` on; returns a status and the index of the first item that is not processed."""
     return take_items(
         borrowed(state), borrowed(rules), borrowed(out), borrowed(items), np.int64(first), np.bool_(False)
     )
@@ -422,8 +422,8 @@ def let_leave(
     """Remove stored events outside of windows that were made smaller, the older ones of each key and input first.
 
     ``leaving`` is (events, 2): nodes and their inputs; nodes that were removed with their key before are skipped. No
-    event is stored meanwhile, so a freed node is not another event. Returns a status and the place before which it
-    stopped.
+    event is stored meanwhile, so a freed node is not another event. Returns a status and the index of the first row of
+    ``leaving`` that is not processed.
     """
     for place in range(first, leaving.shape[0]):
         event = lacks, leaving[place, 1], leaving[place, 0]

@@ -1,4 +1,4 @@
-"""Index of the keys whose rows are on disk: their files, and how long they may stay there."""
+"""Index of the keys whose rows are on disk: the files with the rows, and how long the rows may stay there."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ AWAY = np.dtype(
 
 @dataclass(slots=True)
 class _Block:
-    """A file of rows that is still needed.
+    """A file of spilled rows that is still needed.
 
     Attributes:
-        live: Number of these rows whose keys are still on disk.
+        live: Number of the file's rows whose keys are still on disk.
         due_us: The first time at which one of the keys leads to a result.
         gone_us: When the last of the rows leaves its window.
     """
@@ -89,7 +89,7 @@ class KeysOnDisk:
         return counts
 
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """The places of keys that have to come back: some distinct ``keys``, and keys that lead to a result by a time.
+        """The places of keys to bring back to memory: some distinct ``keys``, and keys that lead to a result by a time.
 
         All keys of a block come back if one of them is due, or if the block has to be read and few of its keys would be
         left.
@@ -224,7 +224,7 @@ class KeysOnDisk:
 
 
 def _ranges(firsts: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The numbers of some ranges, one after the other."""
+    """The numbers in several ranges, one range after the other, from the first number and the count of each range."""
     ends = np.cumsum(counts)
     starts: NDArray[np.int64] = np.repeat(firsts.astype(np.int64) - (ends - counts), counts)
     return starts + np.arange(len(starts))

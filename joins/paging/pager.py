@@ -43,7 +43,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """The places at which to cut items (hashed keys), so that the returning rows of each part fit into memory."""
+        """Where to divide items, given by hashed keys, so that the rows that each part brings back fit into memory."""
         if not len(self.disk):
             return []
         distinct, firsts = np.unique(keys, return_index=True)
@@ -76,7 +76,7 @@ class Pager:
         key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
     def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
-        """Write the coldest keys until half the limit of rows remains, if it is exceeded; returns the held events."""
+        """If there are more rows than the limit, write the coldest keys to half the limit; returns the held events."""
         if join.stored <= self._most:
             return held
         key_rows, rows = join.take(join.coldest(join.stored - self._most // 2))
@@ -99,7 +99,7 @@ class Pager:
         self.expired += self.disk.expire(now_us, every=True)
 
     def texts(self) -> Iterator[tuple[NDArray[np.uint64], pa.Array]]:
-        """Hashed keys and the keys themselves, of the rows on disk."""
+        """The keys of the rows on disk, as hashes and as texts."""
         for rows in self.disk.read_all():
             yield rows.events.key_hashes, rows.events.columns.column("key")
 

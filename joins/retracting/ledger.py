@@ -44,7 +44,8 @@ class Life:
 class Revocable:
     """An event that may be retracted: the number of the input, the hashed key, and the event's id in its stream.
 
-    ``came_us`` is the time of the join when it came; ``reported`` has the numbers of the combinations that contain it.
+    ``came_us`` is the time of the join when the event came; ``reported`` has the numbers of the combinations that
+    contain the event.
     """
 
     number: int
@@ -236,7 +237,7 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Restore the part of a hashed key (``part_of``) that is not in the ledger; refused if it is damaged."""
+        """Restore the part of a hashed key (``part_of``) that is not in the ledger; ``JoinStateError`` if damaged."""
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))
@@ -260,7 +261,7 @@ class Ledger:
             self.add_part(key, part)
 
     def tidy(self, key: int) -> None:
-        """Remove the finished lives of a key that can no longer be retracted, with their combinations."""
+        """Remove the finished lives of a key whose combinations can no longer be retracted, with these combinations."""
         remaining = []
         for life in self._lives.get(key, ()):
             if life.is_over and not any(map(self._is_revocable, life.reported.values())):

@@ -27,7 +27,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 
 class Retractions:
-    """Retractions of one join."""
+    """Retracts events and results of one join, from its ``ledger`` of combinations that may still be retracted."""
 
     def __init__(self, body: JoinBody, join: WindowJoin, derived: DerivedEventBuilder, totals: KeyTotals) -> None:
         self._body, self._join, self._derived, self._totals = body, join, derived, totals
@@ -44,7 +44,7 @@ class Retractions:
         self.settle_joined(held, self._join.joined_sequences())
 
     def settle_joined(self, held: HeldEvents, sequences: NDArray[np.int64]) -> None:
-        """Mark events that were part of a result that cannot be retracted."""
+        """Mark events as joined for good, because they were part of a result that cannot be retracted."""
         if self._notes_absences:
             held.count(held.rows_of(sequences))
 
@@ -58,8 +58,8 @@ class Retractions:
     ) -> None:
         """Add to the ledger the events of some items that may be retracted and contradict no finished key.
 
-        ``source`` is a batch with the events, and the rows of the events among the items, perhaps followed by more
-        rows. ``first`` is the sequence number of the first event, ``came_us`` the time of the join before these items.
+        ``source`` is a batch with these events, and the row of each event in the batch, perhaps followed by more rows.
+        ``first`` is the sequence number of the first event, ``came_us`` the time of the join before these items.
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
@@ -84,7 +84,7 @@ class Retractions:
             self._fresh.append((first + place, key))
 
     def note(self, results: JoinedColumns, events: EventBatch, held: HeldEvents) -> None:
-        """Add combinations and their derived events to the ledger, and finish keys, in their order."""
+        """Add combinations and their derived events to the ledger, and finish keys, in the order of the results."""
         ids, texts = (events.columns.column(name).to_pylist() for name in ("id", "key"))
         keys, members, done = events.key_hashes.tolist(), results.members.tolist(), 0
         fixed: list[ReportedCombination] = []
@@ -184,7 +184,7 @@ class Retractions:
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
-        """Mark the events of combinations that can no longer be retracted."""
+        """Mark the events of combinations that can no longer be retracted as joined for good."""
         if self._notes_absences and (members := members_of(combinations)):
             held.count(held.rows_of(np.array(members, np.int64)))
 
@@ -205,7 +205,7 @@ class Retractions:
     def _corrected(
         self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives, and emit new ones, for a hashed key and the id of a retraction."""
+        """Retract the totals of finished lives and emit new ones; ``cause``: hashed key and id of a retraction."""
         key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:
@@ -279,8 +279,8 @@ def total_of(
 ) -> list[Any]:
     """The totals of a key over the events of its combinations; each event counts once, in the order of arrival.
 
-    ``base`` is the total of events counted before combinations were noted, None without such events; they are marked in
-    ``held``.
+    ``base`` is the total of the events that were counted before combinations were noted, and are marked in ``held``;
+    None: there are no such events.
     """
     total = totals.columns.empty() if base is None else base
     combinations = () if life is None else life.reported.values()

@@ -1,1 +1,1 @@
-"""Joins with ``wait: auto``: how far the keys of inputs are out of order over all shards, and which are finished."""
+"""Joins with ``wait: auto``: how far keys of inputs are out of order over all shards, and which keys are finished."""

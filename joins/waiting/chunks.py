@@ -30,7 +30,7 @@ _MOST_WAITING = 8_192  # the most events that are not in chunks yet
 class KeyChunk:
     """Summary of consecutive events of one input in the order of their time, with the lowest and highest key.
 
-    ``distance`` is the largest within the chunk.
+    ``distance`` is the largest distance of an event, measured within the chunk.
     """
 
     first_us: int
@@ -92,7 +92,7 @@ def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
     """An upper bound of the distance of events of some chunks from earlier events of other chunks.
 
     An event may precede another if its chunk begins before the other's chunk ends. So the result is at least the true
-    distance, and equal to it if the chunks do not overlap. A chunk in both is not compared with itself.
+    distance, and equal to it if the chunks do not overlap. A chunk in both arguments is not compared with itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [chunk.first_us for chunk in ordered]
@@ -159,7 +159,7 @@ class KeyMonitor:
 
 
 def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
-    """At most ``MOST_CHUNKS`` chunks, from chunks that follow each other."""
+    """Merge consecutive chunks until there are at most ``MOST_CHUNKS``."""
     while len(chunks) > MOST_CHUNKS:
         pairs = [_followed(chunk, following) for chunk, following in zip(chunks[::2], chunks[1::2], strict=False)]
         chunks = pairs + chunks[2 * len(pairs) :]

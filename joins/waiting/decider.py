@@ -81,10 +81,10 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """The newly finished keys of the input with a name, if any.
+        """The keys that the input ``name`` has newly finished, or that its keys have begun again; None: neither.
 
-        Only events that a whole block of events has followed count towards the highest key. So a single odd key closes
-        nothing: it has enlarged the distance before it counts.
+        An event counts towards the highest key only once a whole block of events has followed it. So a single odd key
+        closes nothing: it has enlarged the distance before it counts.
         """
         if self._reached_us is None:
             return None
@@ -127,7 +127,7 @@ class InputKeys:
         return [chunk for block in (*self._blocks, self._open) for chunk in block.chunks]
 
     def _settled(self) -> int | None:
-        """The highest key of the events that a whole block of events has followed; None without such events."""
+        """The highest key among events that a whole block of later events has followed; None without such events."""
         later_events, highest = 0, None
         for chunk in sorted(self._chunks(), key=attrgetter("last_us"), reverse=True):
             if later_events >= BLOCK_EVENTS:
@@ -162,10 +162,10 @@ class InputKeys:
 
 
 class WaitDecider:
-    """Decides for all inputs of a join, each independently, so the order of observations does not matter.
+    """Decides which keys the inputs of a join have finished, for each input independently of the others.
 
-    It considers the newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them. Another
-    version of the join is measured anew.
+    The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them, are considered; the
+    order of observations does not matter. Another version of the join is measured anew.
 
     A join with a limit of held events is refused if a shard holds more, or if the first measurement of all its inputs
     predicts more.
@@ -201,7 +201,7 @@ class WaitDecider:
             self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
 
     def decide(self) -> KeysClosed | None:
-        """The newly finished keys; None: there are none."""
+        """The keys that inputs have newly finished, and whether the join must stop; None: nothing has changed."""
         decisions = (self._inputs[name].decide(name) for name in sorted(self._inputs))
         closed = tuple(closed_keys for closed_keys in decisions if closed_keys is not None)
         refused = self._excess()
@@ -274,7 +274,7 @@ def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -
 
 
 def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:
-    """A shard's report to the decider since its last one; ``reached_us`` is its event time."""
+    """A shard's report to the decider about events since its last report; ``reached_us``: the shard's event time."""
     return {
         "version": version,
         "input": name,

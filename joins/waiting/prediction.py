@@ -47,7 +47,7 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The expected held events of each input: keys above the lowest closing key of the others; None if unknown."""
+    """The expected number of held events by input: keys above the others' lowest closing key; None if unknown."""
     highest = heads(inputs)
     closings = {name: figures.closing for name, figures in inputs.items() if figures.closing is not None}
     if highest is None or len(closings) < max(len(inputs), 2) or any(figures.rise <= 0 for figures in inputs.values()):

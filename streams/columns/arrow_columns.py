@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """An Arrow column of numbers (one-dimensional), whose memory it shares, or of booleans.
+    """An Arrow column over one-dimensional numbers, whose memory the column shares, or of booleans.
 
     NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """

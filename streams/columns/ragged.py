@@ -17,7 +17,7 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The stable ascending order of ragged rows (intp), and a mask of rows that equal the row before them in it."""
+    """The stable ascending order of ragged rows (intp), and a mask of rows that equal the one before in this order."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]

@@ -82,7 +82,7 @@ def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:
 
 
 def shown_texts(values: pa.Array) -> pa.Array:
-    """Texts, a dictionary of texts or whole numbers as a column of texts."""
+    """A column of texts, made from texts, a dictionary of texts, or whole numbers."""
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
@@ -117,7 +117,7 @@ def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
 
 
 def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
-    """The text of each row by its number."""
+    """The text of each row, chosen by the row's number."""
     if len(set(texts)) == 1:
         return texts[0]
     return texts_of(texts).take(column_of(numbers))

@@ -41,7 +41,7 @@ _TAIL_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """The progress of compiling kernels: the number of cached ones, and of needed ones (None: not known yet)."""
+    """The progress of compiling kernels: the numbers of cached kernels and of needed ones (None: not known yet)."""
 
     kept: int
     needed: int | None

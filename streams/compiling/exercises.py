@@ -1,4 +1,4 @@
-"""Exercises for reading: small pieces of work that call its kernels (``streams.compiling``)."""
+"""Exercises that call the kernels for reading events and for looking up rows of tables (``streams.compiling``)."""
 
 from __future__ import annotations
 

@@ -14,5 +14,5 @@ def exercise_of(name: str) -> Callable[[], object]:
 
 
 def run_exercise(name: str) -> None:
-    """Run an exercise in this process, which loads its kernels."""
+    """Run an exercise in this process, to load the kernels that it calls."""
     exercise_of(name)()

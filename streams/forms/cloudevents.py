@@ -60,7 +60,7 @@ def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
 
 
 def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
-    """The event as a CloudEvent with its key at the stream's path for its type; as subject if there is none."""
+    """The event as a CloudEvent whose key is at the stream's path for its type, or is the subject without a path."""
     path = place_for(key, event.type) or "subject"
     rendered = render_cloudevent(event, source)
     if path == "subject":

@@ -29,7 +29,7 @@ class ParsedEvents:
 
 
 def parse_each(objects: Iterable[object], parse: Callable[[object], Event]) -> ParsedEvents:
-    """Parse each object on its own."""
+    """Parse each object on its own into an event; an object that ``parse`` rejects does not affect the others."""
     events: list[tuple[int, Event]] = []
     rejections: list[tuple[int, EventRejected]] = []
     for index, value in enumerate(objects):
@@ -85,7 +85,7 @@ def require_name(value: object, name: str) -> str:
 
 
 def require_data(value: object, name: str) -> Mapping[str, Any]:
-    """The value of attributes: a JSON object; missing or null gives an empty one."""
+    """The value of attributes: a JSON object; if missing or null, an empty object."""
     if value is MISSING or value is None:
         return {}
     if not isinstance(value, Mapping):

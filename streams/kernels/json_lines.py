@@ -183,7 +183,7 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """The first value in a container that begins at ``at``, and whether the container is empty.
 
-    The place is the one after the container if it is empty; -1 if it is unusual.
+    If the container is empty, the place is the one after it; -1 if the container is unusual.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)
@@ -390,7 +390,7 @@ def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read the value of a member into ``line``; the place after it, -1 if it is of the wrong kind or unusual."""
+    """Read the value of a member into ``line``; returns the place after it, -1 if it is unusual or of a wrong kind."""
     spans = line.spans
     if member == TIME and form.reads_time:
         at, line.times[row] = time_value(text, at, form)
@@ -447,7 +447,7 @@ def event_object(
 
 @kernel
 def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDArray[np.bool_]) -> Int:
-    """Read every line of UTF-8 text, which ends with a line feed, and return their number.
+    """Read every line of a UTF-8 text, which ends with a line feed, and return the number of lines.
 
     ``line`` has room for every line, ``inside`` for ``DEEPEST``.
     """
@@ -482,7 +482,7 @@ def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDA
 def copy_spans(
     text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
 ) -> None:
-    """Copy pieces of a text one after the other; ``offsets`` is where each begins."""
+    """Copy pieces of a text one after the other; ``offsets`` has the place at which each copy begins."""
     for row in range(spans.shape[0]):
         first, target = spans[row, 0], offsets[row]
         for place in range(spans[row, 1] - first):

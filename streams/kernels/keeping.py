@@ -51,7 +51,7 @@ class KeptKernel(FunctionCache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder; None before code was first requested, or where nothing can be kept."""
+        """The folder of the compiled code; None before code was first requested, or where nothing can be kept."""
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

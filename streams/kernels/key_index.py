@@ -1,7 +1,7 @@
 """Kernels of the index over a table's keys: open addressing with linear probing over the bytes of texts.
 
-The number of slots is a power of two, at least twice the number of keys. A slot holds a row number plus 1 in its lower
-bits, as many as a slot's number has, and bits of the key's hash above them; 0 is empty. So most other keys are skipped
+The number of slots is a power of two, at least twice the number of keys. The lower bits of a slot, enough to number all
+slots, are a row number plus 1; the bits above are bits of the key's hash; 0 is empty. So most other keys are skipped
 without reading their bytes. Keys are the bytes of one Arrow column of texts: ``borders`` has one offset more than keys.
 """
 
@@ -48,7 +48,7 @@ def is_same(
 
 @kernel
 def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArray[np.uint32]) -> int:
-    """Fill empty slots; returns the first row whose key an earlier row has, or -1."""
+    """Enter all keys into an index of empty slots; returns the first row whose key an earlier row has, or -1."""
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(borders.shape[0] - 1):
         first, end = borders[row], borders[row + 1]
@@ -74,7 +74,7 @@ def row_of(
     first: np.int32,
     end: np.int32,
 ) -> np.int64:
-    """The row of a sought key, -1 without one."""
+    """The row of a sought key; -1: no row has the key."""
     mask, whole = np.uint64(slots.shape[0] - 1), hashed(sought, first, end)
     slot, mark = whole & mask, (whole >> _HALF) & ~mask
     while slots[slot] != np.uint32(0):
@@ -123,7 +123,7 @@ def find_keys(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """The row of each sought key, -1 without one; the sought keys are a column of texts like the table's.
+    """The row of each sought key, -1 if no row has the key; sought keys are a column of texts like the table's.
 
     Each step is done for all keys before the next one, so that the processor waits for many places of a large table at
     once. A step for some of the keys first lists these keys, because the processor could not predict the branches.

@@ -36,7 +36,7 @@ class NeededKernel:
         return _size(self.kernel, set())
 
     def compile(self, *, waits: bool) -> None:
-        """Compile and keep the kernel, unless it is kept; perhaps wait for another process that is compiling it."""
+        """Compile and keep the kernel, unless it is kept; ``waits``: wait for a process that is compiling it."""
         cache = self.kernel._cache
         if waits or not cache.is_being_compiled():
             self.kernel.compile(self.signature)

@@ -112,14 +112,14 @@ class StreamOff(_NamedRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternOn(ControlRecord):
-    """A version of a pattern begins; another version stops, its partial matches included.
+    """A version of a pattern begins; another version stops, and its partial matches are dropped.
 
     With ``start`` ``migrate``, the other version continues for its present partial matches.
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
         is_guarded: Whether the stream's constraints terminate its partial matches early.
-        route: Name of the further key whose traces it sees; empty for those of the correlation key.
+        route: Name of the further key whose traces the pattern sees; empty: the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_ON
@@ -151,7 +151,7 @@ class PatternOn(ControlRecord):
 
 @dataclass(frozen=True, slots=True)
 class PatternOff(_NamedRecord):
-    """A pattern stops here, its partial matches included."""
+    """A pattern stops here, and its partial matches are dropped."""
 
     KIND: ClassVar[RecordKind] = RecordKind.PATTERN_OFF
 

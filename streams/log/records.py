@@ -99,8 +99,9 @@ def answers_key(question: str) -> str:
 def stops_key(shard: int) -> str:
     """The Redis key of a shard's stops: operators that stop before their pause is reached.
 
-    A hash: from the position of the last control record of the pause to a JSON list that has, for each of its records,
-    the stream, the kind and the body as text. The script that appends these records writes it.
+    The key holds a hash. A field is the position of the last control record of a pause; its value is a JSON list with
+    the stream, the kind and the body (as text) of each record of the pause. The script that appends the records
+    writes the hash.
     """
     return f"forestall:stops:{shard}"
 
@@ -118,7 +119,7 @@ def is_older(position: str, since: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A stream as input of an operator, by a further key; empty: by the correlation key."""
+    """A stream as the input of an operator, with the further key by which it is read; empty: the correlation key."""
 
     stream: str
     key: str = ""
@@ -126,7 +127,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One version of an operator, counted from 1 for each name and never repeated; its kind reads the body."""
+    """One version of an operator, counted from 1 for each name and never repeated; code of its kind reads the body."""
 
     kind: str
     name: str

@@ -120,7 +120,7 @@ class _Column:
     Attributes:
         numeric: Number of cells that could be numbers or booleans.
         digits: Number of digits after the point in the first cell with a point; None before it.
-        odd: The first cell after which no form remains.
+        odd: The cell that ruled out the last possible form.
     """
 
     name: str

@@ -64,7 +64,7 @@ def read_events(
     """The events of a file by time; events of equal time keep the order of the file.
 
     The name ends in ``.jsonl``, ``.ndjson``, ``.csv`` or ``.xes``, or one of these and ``.gz``, or in ``.parquet`` or
-    ``.arrow`` (its format for files). ``progress`` is called with the share of the file that has been read.
+    ``.arrow`` (Arrow's file format). ``progress`` is called with the share of the file that has been read.
     """
     path, settings = Path(path), options or ReaderOptions()
     if (kind := _kind(path)) in _TABLES:

@@ -85,7 +85,7 @@ def read_object(value: object, declaration: StreamDeclaration, assembly: Assembl
 
 
 def identified(line: Mapping[str, Any], time_us: int, declaration: StreamDeclaration, assembly: Assembly) -> Event:
-    """The event of an object at a time; it is numbered if it has no id and the options name no column for ids."""
+    """The event of an object with a known time; numbered if it has no id and the options name no column for ids."""
     mapping = declaration.mapping
     timed = with_value(line, mapping.time, time_us)
     if not isinstance(mapping.id, str):

@@ -57,7 +57,7 @@ def read_line_columns(stream: io.BufferedReader, path: Path, options: ReaderOpti
 def chunks_by_columns(
     stream: io.BufferedReader, path: Path, options: ReaderOptions, size: int, *, without: bytes = b""
 ) -> Iterator[EventBatch | None]:
-    """The events of a JSON lines file in its order, of about ``size`` bytes at a time; ids may repeat.
+    """The events of a JSON lines file in file order, in chunks of about ``size`` bytes; ids may repeat.
 
     A longer line is read as a whole. A chunk that contains the bytes ``without`` is not read by columns. Yields a final
     None if lines should be read one by one.
@@ -110,7 +110,7 @@ class _ChunkReader:
         return EventBatch.joined([usual, EventBatch.from_events(list(odd.values()))]).take(np.argsort(order))
 
     def _lines(self, text: NDArray[np.uint8]) -> kernel.Lines:
-        """The spans of the members of every line, its key at the path for its type."""
+        """The spans of the members of every line; the key is read at the path for the line's type."""
         count, inside = int(np.count_nonzero(text == kernel.NEWLINE)), np.empty(kernel.DEEPEST, np.bool_)
         readings = {path: _room_for(count) for path in self.forms}
         for path, lines in readings.items():

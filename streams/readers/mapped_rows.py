@@ -92,7 +92,7 @@ def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) ->
 
 
 def raw_lines(stream: io.BufferedReader, max_row_bytes: int) -> Iterator[RawRow]:
-    """The lines of a file that are not empty, by their numbers; a line that is too long is cut after its limit."""
+    """The lines of a file that are not empty, with their numbers; too long a line is cut just after the limit."""
     number = 0
     while line := stream.readline(max_row_bytes + 2):
         number += 1

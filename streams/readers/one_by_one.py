@@ -38,7 +38,7 @@ _CLOUD_EVENT = b'"specversion"'
 def iterate_events(
     path: Path, options: ReaderOptions | None = None, declaration: StreamDeclaration | None = None
 ) -> Iterator[Event]:
-    """The events of a file; those of equal time are in the order of the file.
+    """The events of a file; events of equal time are in the order of the file.
 
     The name is as for ``read_events``, or ends in ``.parquet``. ``declaration`` is the stream that rows of JSON lines
     and Parquet belong to: CloudEvents, or plain objects under its mapping. None: plain objects as ``read_events`` takes

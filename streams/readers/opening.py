@@ -29,7 +29,7 @@ _CHUNK_BYTES = 256 * 1024
 
 @contextmanager
 def open_events(path: Path, options: ReaderOptions, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
-    """The decompressed bytes of a file, at most ``max_bytes``; only those of the span, if the options have one.
+    """The decompressed bytes of a file, at most ``max_bytes``; if the options have a span, only the bytes of the span.
 
     Text in another encoding, named or marked, is converted to UTF-8. ``EventFileError`` if the file cannot be opened;
     reading raises it for damage and excess.

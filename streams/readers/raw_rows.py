@@ -171,7 +171,7 @@ def _columns_row(row: Mapping[str, Any], number: int, source: tuple[Path, RowLay
 
 
 def _xes_rows(stream: io.BufferedReader, path: Path, layout: RowLayout, _options: ReaderOptions) -> Iterator[RawRow]:
-    """All events of the log by time, also of a damaged one; faulty rows come first."""
+    """All events of a log by time, also of a damaged log; faulty rows come first."""
     refuse_columns(path, layout.mapping or ReaderOptions())
     assembly = Assembly(path, layout.mapping or ReaderOptions())
     events: list[tuple[str, Event]] = []

@@ -43,7 +43,7 @@ def batch_of_table(
 
     Args:
         table: The columns.
-        options: How they are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
+        options: How events are read; ``key``, ``times``, ``columns``, ``clock`` and ``duplicates`` apply.
         read: Names of the attributes that are needed; None: all.
         is_compact: Whether ids that are numbers remain numbers, and keys a dictionary.
     """
@@ -56,7 +56,8 @@ def batch_of_table(
 def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[str] | None) -> list[str]:
     """The columns of a table that are needed to read its events with the attributes ``read``; None: all columns.
 
-    If a needed column is missing, all are read: it may be a member of a struct, or an error has to list the columns.
+    If a needed column is missing, all columns are read: the missing one may be a member of a struct, or an error has to
+    list the columns.
     """
     if read is None:
         return list(names)
@@ -188,7 +189,7 @@ class _TableReader:
         return times_us
 
     def _attributes(self) -> tuple[list[tuple[str, pa.Array]], dict[Path, pa.Array]]:
-        """The attributes as members of JSON objects, and those that conditions read as columns, by path."""
+        """The attributes as members of JSON objects; and the attributes that conditions read as columns, by path."""
         members, typed = [], dict[Path, pa.Array]()
         for name, column in self._selected():
             values = typed_values(column)
@@ -271,7 +272,7 @@ def _faulty(is_bad: pa.Array, name: str, what: str) -> EventRejected:
 
 
 def _encoded(texts: pa.Array) -> pa.DictionaryArray:
-    """Texts as a dictionary in which each occurs once; it may have texts that no row has."""
+    """Texts as a dictionary in which each text occurs once; the dictionary may have texts that no row has."""
     if not pa.types.is_dictionary(texts.type):
         return texts.dictionary_encode()
     names = texts.dictionary.to_pylist()
@@ -311,7 +312,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _moments(column: pa.Array, clock: TimeForm) -> NDArray[np.int64]:
-    """The moments of timestamps; local ones that clocks show twice, or skip, are read one by one."""
+    """The moments of timestamps; local times that clocks show twice, or skip, are read one by one."""
     times = floored(column)
     if times.type.tz is None and clock.zone is not None:
         try:

@@ -71,7 +71,7 @@ class BusinessHours:
         )
 
     def after_days(self, times: Us, days: Us) -> Us:
-        """The end of the n-th business day after the day of each time, which does not count; n is at least 1."""
+        """The end of the n-th business day after each time; the day of the time does not count, n is at least 1."""
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)
         return self._covered_deadlines(times, self.ends[np.where(is_known, place, 0)], is_known)

@@ -63,7 +63,7 @@ class Calendar:
     document: Mapping[str, Any]
 
     def days(self) -> Iterator[tuple[date, Minutes]]:
-        """The days of the years with their hours."""
+        """The days of the calendar's years, each with its hours."""
         day, last = date(self.years[0], 1, 1), date(self.years[1], 12, 31)
         while day <= last:
             usual = () if day in self.closed else self.hours[day.weekday()]
@@ -101,7 +101,7 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """The calendar as the first version of a table in the cache folder; refused without intervals, or with too many."""
+    """Keep a calendar as the first version of a table in the cache folder; refused with no or too many intervals."""
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
@@ -184,7 +184,7 @@ def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
 
 
 def _minutes(written: Any, member: str) -> Minutes:
-    """Hours such as ``09:00-12:00, 13:00-17:00``; ``closed`` has none."""
+    """Read hours such as ``09:00-12:00, 13:00-17:00``; ``closed`` means no hours."""
     if written == "closed":
         return ()
     parts = written.split(",") if isinstance(written, str) else []

@@ -64,7 +64,7 @@ class OpenTable:
         )
 
     def rows(self) -> pa.RecordBatch:
-        """The current rows: those of the version that were not changed, then the changed ones."""
+        """The current rows: the unchanged rows of the version, then the changed rows."""
         form, columns = self.version.form, list(self.table.columns)
         if self.changes:
             changed, exists = self._changed
@@ -95,7 +95,7 @@ class Tables:
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """The tables with a new version; it replaces earlier versions unless it is read from an event time on."""
+        """The tables with a new version, which replaces earlier versions unless it is read from an event time on."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
@@ -149,7 +149,7 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """The hours of each version of a calendar, with the rows (of ``size``) that read it; none if it is unknown.
+        """The hours of each version of a calendar, with the rows (of ``size``) that read it; nothing if it is unknown.
 
         ``times_us`` choose the versions as in ``looked_up``.
         """

@@ -50,7 +50,7 @@ def days_of(text: str, first: date, last: date) -> Iterator[date]:
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers; one that begins with a blank continues the line before."""
+    """The lines with their numbers; a line that begins with a blank continues the previous line."""
     whole, begun = "", 1
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
         if line[:1] in (" ", "\t"):

@@ -96,8 +96,8 @@ def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
 def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
     """Keys as texts, of columns of texts or whole numbers; null where a part is null or an empty text.
 
-    JSON has one kind of number and identifiers are written as either, so the number 17 is the key ``17``. Of several
-    parts, all but the last follow their length.
+    JSON has one kind of number and identifiers are written as either, so the number 17 is the key ``17``. In a key of
+    several parts, each part but the last is preceded by its length.
     """
     texts = [part if pa.types.is_string(part.type) else part.cast(pa.string()) for part in parts]
     texts = [pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, pa.string()), text) for text in texts]

@@ -1,4 +1,4 @@
-"""The rows of a file in portions: columns in the types of the table, each with the line of its first row."""
+"""The rows of a file in portions: each has columns in the types of the table, and the line of its first row."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class _Unplaced(Exception):
 
 @contextmanager
 def _lines(unit: str, first: int) -> Iterator[None]:
-    """Add the place of the portion to faults in the block."""
+    """Add the portion's place in the file to faults that the ``with`` block raises."""
     try:
         yield
     except _Unplaced as fault:

@@ -49,7 +49,7 @@ USUAL_LIMITS = TableLimits()
 
 
 def format_of(name: str) -> TableFormat:
-    """The format of a file by its name; ``TableRefused`` if its ending is not one of a table."""
+    """The format of a file by its name; ``TableRefused`` if no table format has this ending."""
     ending = Path(name).suffix.lower().removeprefix(".").replace("ndjson", "jsonl")
     for kind in get_args(TableFormat):
         if kind == ending:
