@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
@@ -15,6 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from api.access.direct import DirectRoute
 from api.requests.bodies import replayed
+
+_Matches: TypeAlias = Callable[[Scope], tuple[Match, Any]]
 
 
 class Operations:
@@ -28,7 +30,7 @@ class Operations:
         self._app = app
         self._rest = app.router.app
         self._included: defaultdict[tuple[str, str], list[BaseRoute]] = defaultdict(list)
-        self._prepared: dict[tuple[str, str], list[RouteContext]] = {}
+        self._prepared: dict[tuple[str, str], list[tuple[_Matches, RouteContext]]] = {}
 
     def include(self, router: APIRouter, prefix: str, **options: Any) -> None:
         """Include a router, with options as for the framework's ``include_router``."""
@@ -40,21 +42,22 @@ class Operations:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("fastapi.telemetry") is None:
-            for operation in self._operations(scope["method"], _resource(get_route_path(scope))):
-                match, child_scope = operation.matches(scope)
+            for matches, operation in self._operations(scope["method"], _resource(get_route_path(scope))):
+                match, child_scope = matches(scope)
                 if match is Match.FULL:
                     scope.update(child_scope, route=operation.original_route)
                     await _answer(operation, scope, receive, send)
                     return
         await self._rest(scope, receive, send)
 
-    def _operations(self, method: str, resource: str) -> Sequence[RouteContext]:
-        """The operations of a method and a resource, in the order in which they were included."""
+    def _operations(self, method: str, resource: str) -> Sequence[tuple[_Matches, RouteContext]]:
+        """The operations of a method and a resource in order, each with its function that compares a request."""
         key = method, resource
         if key not in self._included:
             return ()
         if key not in self._prepared:
-            self._prepared[key] = list(iter_route_contexts(self._included[key]))
+            contexts = iter_route_contexts(self._included[key])
+            self._prepared[key] = [(context.matches, context) for context in contexts]
         return self._prepared[key]
 
 
