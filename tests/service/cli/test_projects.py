@@ -151,7 +151,7 @@ def test_exported_names_that_differ_in_case_only_have_files_of_their_own(service
         service.post("/streams", {"name": name})
     files = export_project(service, tmp_path / "out")
     assert len({file.name.casefold() for file in files}) == len(names)
-    exported = [re.search(r"^name: (.*)$", file.read_text(), re.MULTILINE)[1] for file in files]
+    exported = [name for file in files for name in re.findall(r"^name: (.*)$", file.read_text(), re.MULTILINE)]
     assert sorted(exported) == sorted(names)
 
 
