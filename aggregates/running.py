@@ -243,7 +243,11 @@ class AggregateRun:
         return self._slid(self._tables.ends(codes[order], at_us[order]), events, NEVER_US)
 
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
-        """Process rows at their times, and advance time; steps of the newest time may wait for more of its events."""
+        """Add the events of a batch to the windows, advance time to ``until_us``, and return what is emitted.
+
+        Where events may be simultaneous, changes at the newest time wait for more events of that time. Too many rows
+        clear and suspend the aggregate.
+        """
         tables, emissions, most = self._tables, list[Emission](), self.body.most_rows
         state, size = tables.state, self.body.window.size
         limits = (most if until_us > NEVER_US else _FOREVER, size, until_us)

@@ -120,9 +120,9 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate a JSON value, or convert a record: errors about undeclared members name the declared ones.
+        """Validate a JSON value, or convert a record; the error about an undeclared member names the declared ones.
 
-        Members that were given as another JSON type are refused.
+        A text or boolean for a number, and another value for a boolean, are refused.
         """
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)

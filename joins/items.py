@@ -166,9 +166,9 @@ class JoinedColumns:
         return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """The results that a mask selects; results after which others were cut must be kept.
+        """The results that a mask selects, which must have all results in ``cuts``; closings and violations stay.
 
-        ``is_kept`` has a value for each result; further values after them are ignored.
+        ``is_kept`` has a value for each result; further values are ignored.
         """
         is_kept = is_kept[: len(self.members)]
         if is_kept.all():

@@ -104,7 +104,7 @@ class ListedAlert(AlertModel):
 
     @classmethod
     def from_domain(cls, alert: Mapping[str, Any]) -> Self:
-        """The wire form of an alert as the log lists it."""
+        """The wire form of an alert from a list of alerts; ``acknowledged`` only if the alert was acknowledged."""
         mark = alert.get("acknowledged")
         return cls.copying(alert, **({} if mark is None else {"acknowledged": AcknowledgementModel.copying(mark)}))
 

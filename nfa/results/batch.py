@@ -458,7 +458,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """The first pattern state of an automaton state that could complete before an event and cannot after it."""
+        """Of an automaton state's pattern states, the first that was alive before an event and is dead after it."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 

@@ -45,10 +45,10 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furthest:
-    """The furthest partial match of a pattern; for equal progress the one with the newest events.
+    """The partial match of a pattern with the most progress; of several, the one with the newest events.
 
     Attributes:
-        waits_for: The steps that would extend it, as pattern text; ``NOT`` steps for a complete match that waits.
+        waits_for: At most 10 texts: steps that would extend the match, and ``NOT`` steps for a pending match.
     """
 
     bound: Sequence[BoundStep]

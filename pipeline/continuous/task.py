@@ -115,7 +115,7 @@ class ShardTask:
         self._server.close()
 
     def _is_leased(self) -> bool:
-        """Renew the leases if this is due, and load the state of one shard; False if the job is over."""
+        """Renew the leases if due, drop lost shards, and load at most one taken shard; False if the job ends."""
         if time.monotonic() < self._renewed + _RENEWED_S and not self._has_loaded:
             self._load_next()
             return True

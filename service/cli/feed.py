@@ -233,7 +233,7 @@ def _run(name: str, stream: str, source: str, make_source: _MakeSource, tell: Te
 
 
 def _feed(settings: Settings, options: FeedOptions, sink: FeedSink, stop: Signal, look: Callable[[], None]) -> None:
-    """Run the query until it ends or the process receives a signal."""
+    """Start Spark and the feed's query, and wait until the query ends; SIGTERM and SIGINT stop the query."""
     query: FeedQuery | None = None
 
     def end(*_: object) -> None:

@@ -46,7 +46,7 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """The progress of a feed since its process began; ``repeated`` counts rows that were taken before."""
+    """Counts of a feed since its process began; ``repeated`` counts rows that an earlier append had taken already."""
 
     accepted: int = 0
     rejected: int = 0

@@ -126,7 +126,7 @@ class ConstraintSets:
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """The queries of the stream's patterns whose partial matches the stream's constraints may terminate early."""
+        """The queries of a stream's patterns to which its constraints apply: guarded, running, of the stream's key."""
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)

@@ -66,7 +66,7 @@ class SpilledFiles:
         return name
 
     def sync(self, names: Iterable[str]) -> None:
-        """Wait until files are on disk, so that a state that names them survives a crash; ``StateLost`` if missing."""
+        """Flush files to disk for a saved state that names them; ``StateLost`` if a file cannot be opened."""
         unsynced = sorted(set(names) - self._synced)
         paths = [self.folder / name for name in unsynced]
         for path in [*paths, *sorted({path.parent for path in paths})]:

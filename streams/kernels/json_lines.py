@@ -390,7 +390,10 @@ def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read the value of a member into ``line``; returns the place after it, -1 if it is unusual or of a wrong kind."""
+    """Read a member's value: note its span, or the time as a number, in ``line``; skip other members.
+
+    Returns the place after the value; -1 if this parser does not accept the value.
+    """
     spans = line.spans
     if member == TIME and form.reads_time:
         at, line.times[row] = time_value(text, at, form)

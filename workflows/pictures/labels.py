@@ -133,7 +133,7 @@ def _heading(shape: Shape) -> Rectangle:
 
 
 def _lines(diagram: Diagram) -> Iterator[Rectangle]:
-    """The areas covered by the parts of all lines; larger than needed for slanted ones."""
+    """The bounding rectangle of each segment of each line."""
     for edge in diagram.edges:
         for (x1, y1), (x2, y2) in pairwise(edge.points):
             yield Rectangle(left=min(x1, x2), top=min(y1, y2), right=max(x1, x2), bottom=max(y1, y2))

@@ -71,7 +71,7 @@ def _as_integer(value: Any) -> Any:
 
 
 class LastAlerts:
-    """For each group, the last alert that was not suppressed, while the alert suppresses later ones."""
+    """The last unsuppressed alert of each group, kept until it no longer suppresses later alerts of the group."""
 
     def __init__(self, lasts_us: int) -> None:
         self._lasts_us = lasts_us
