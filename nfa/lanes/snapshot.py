@@ -31,7 +31,8 @@ _READ_VERSIONS = (3, 4, 5)  # version 3 lacks idle timeouts and finer traces, ve
 
 _PREFIX = struct.Struct("<4sH16s")
 _LENGTH = struct.Struct("<I")
-_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, struct.error)
+# NumPy evaluates the names of types of arrays, so damaged names are a SyntaxError too.
+_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, SyntaxError, struct.error)
 
 
 @dataclass(slots=True, kw_only=True)
