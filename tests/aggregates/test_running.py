@@ -357,6 +357,18 @@ def test_a_window_takes_little_more_than_its_columns() -> None:
     assert size < 1.4 * 20 * run.measures()["held"]
 
 
+@pytest.mark.parametrize("window", [{"tumbling": "5 us"}, {"hopping": "5 us", "every": "5 us"}, {"session": "5 us"}])
+def test_windows_that_end_together_are_emitted_by_group_whatever_came_first(window: Any) -> None:
+    document = {"of": "x", "by": ["key"], "values": {"n": "count()"}, "window": window}
+    groups = []
+    for keys in (range(9), range(8, -1, -1)):
+        run = run_of(document)
+        taken(run, [Row(0, (str(key),), str(key), key_hash(str(key)), str(key), (True,)) for key in keys])
+        groups.append([emission.group for emission in run.advance_time(5)])
+    assert groups[0] == groups[1] == sorted(groups[0])
+    assert len(groups[0]) == 9
+
+
 def test_windows_that_end_together_compute_the_hashes_of_keys_once(monkeypatch: pytest.MonkeyPatch) -> None:
     body = read({"of": "x", "by": ["key"], "values": {"n": "count()"}, "window": {"tumbling": "5 us"}})
     run, asked, hashes = AggregateRun(body, None), list[int](), KnownGroups.key_hashes_of
