@@ -85,7 +85,7 @@ def test_an_alert_between_the_first_answer_and_the_stream_is_not_lost():
     assert feeds == {}
 
 
-def test_a_feed_is_left_behind_by_no_failure():
+def test_a_failed_feed_is_forgotten():
     async def run():
         api = HandApi()
         events = (await followed(api)).body_iterator

@@ -26,17 +26,17 @@ PATTERN = "PATTERN lost EVENT SEQ(UseRemoteStock r, CancelOrder c) WITHIN 1 d"
 
 
 @pytest.fixture
-def ask(call, api_url, stores):
+def run(call, api_url, stores):
     """Runs ``forestall`` against an API; returns (status, output, errors)."""
     return lambda *arguments: call(*arguments, "--url", api_url)
 
 
 @pytest.fixture
-def told(ask):
+def printed(run):
     """Runs ``forestall`` with ``--json`` and returns what each line of the output says."""
 
     def read(*arguments):
-        status, out, err = ask(*arguments, "--json")
+        status, out, err = run(*arguments, "--json")
         assert status == 0, err
         return [orjson.loads(line) for line in out.splitlines()]
 
@@ -49,11 +49,11 @@ def commands_of(name):
     return {} if not app.registered_groups else vars(vars(typer.main.get_command(app))["commands"][name])["commands"]
 
 
-def test_streams_are_declared_listed_and_shown(ask, told):
-    (made,) = told("streams", "add", "orders", "--end", "Done", "--further-key", "customer=data.customer")
+def test_streams_are_declared_listed_and_shown(run, printed):
+    (made,) = printed("streams", "add", "orders", "--end", "Done", "--further-key", "customer=data.customer")
     assert (made["end_events"], made["keys"]) == (["Done"], {"customer": "data.customer"})
-    assert ask("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
-    (shown,) = told("streams", "show", "orders")
+    assert run("streams", "list")[1] == "name    key      ended by  lateness\norders  subject  Done      -\n"
+    (shown,) = printed("streams", "show", "orders")
     assert shown == {**made, "producers": [], "consumers": [], "held_back_by": None, "measured_lateness": None}
     keys = [
         "--key",
@@ -65,107 +65,107 @@ def test_streams_are_declared_listed_and_shown(ask, told):
         "--further-key",
         "who:*=w",
     ]
-    (made,) = told("streams", "add", "shop", *keys)
+    (made,) = printed("streams", "add", "shop", *keys)
     assert (made["key"], made["keys"]) == (
         {"Payment": "data.ref", "*": "data.id"},
         {"who": {"Order": "data.who", "*": "w"}},
     )
-    assert "data.ref (Payment) or data.id (other types)" in ask("streams", "list")[1]
-    assert "who: data.who (Order) or w (other types)" in ask("streams", "show", "shop")[1]
-    status, _, err = ask("streams", "add", "o", "--further-key", "customer")
+    assert "data.ref (Payment) or data.id (other types)" in run("streams", "list")[1]
+    assert "who: data.who (Order) or w (other types)" in run("streams", "show", "shop")[1]
+    status, _, err = run("streams", "add", "o", "--further-key", "customer")
     assert status == 2
     assert "'customer' is not NAME=PATH" in err
 
 
-def test_a_workflow_is_put_followed_and_deleted(ask, told):
-    told("streams", "add", "orders")
-    status, out, _ = ask("workflows", "put", "order", str(ORDER), "--stream", "orders")
+def test_a_workflow_is_put_followed_and_deleted(run, printed):
+    printed("streams", "add", "orders")
+    status, out, _ = run("workflows", "put", "order", str(ORDER), "--stream", "orders")
     assert (status, out.splitlines()[1]) == (0, "orders follows it by its automaton")
-    assert ask("workflows", "list")[1].splitlines()[1].split() == ["order", "1", "bpmn", "orders"]
-    assert len(told("workflows", "constraints", "order", "--full")) == 535
-    assert "prior(AllocateStock, AllocateStock)" in told("constraints", "show", "orders")[0]["constraints"]
-    status, _, err = ask("workflows", "delete", "order")
+    assert run("workflows", "list")[1].splitlines()[1].split() == ["order", "1", "bpmn", "orders"]
+    assert len(printed("workflows", "constraints", "order", "--full")) == 535
+    assert "prior(AllocateStock, AllocateStock)" in printed("constraints", "show", "orders")[0]["constraints"]
+    status, _, err = run("workflows", "delete", "order")
     assert status == 2
     assert "orders" in err
-    assert ask("workflows", "unfollow", "orders")[0] == 0
-    status, out, _ = ask("workflows", "follow", "order", "--stream", "orders", "--mode", "tables")
+    assert run("workflows", "unfollow", "orders")[0] == 0
+    status, out, _ = run("workflows", "follow", "order", "--stream", "orders", "--mode", "tables")
     assert (status, out) == (0, "orders follows version 1 of order\n")
-    assert ask("workflows", "unfollow", "orders")[0] == ask("workflows", "delete", "order")[0] == 0
+    assert run("workflows", "unfollow", "orders")[0] == run("workflows", "delete", "order")[0] == 0
 
 
-def test_constraints_are_uploaded_and_a_model_is_still_read(ask, told, call, files):
-    told("streams", "add", "orders")
-    status, out, err = ask("constraints", "upload", "rules.yaml", "--stream", "orders")
+def test_constraints_are_uploaded_and_a_model_is_still_read(run, printed, call, files):
+    printed("streams", "add", "orders")
+    status, out, err = run("constraints", "upload", "rules.yaml", "--stream", "orders")
     assert (status, out) == (0, "orders: version 1, 1 constraints\n"), err
-    assert told("constraints", "show", "orders")[0]["constraints"] == ["prior(Cancel, Ship)"]
-    assert [one["stream"] for one in told("constraints", "list")] == ["orders"]
+    assert printed("constraints", "show", "orders")[0]["constraints"] == ["prior(Cancel, Ship)"]
+    assert [one["stream"] for one in printed("constraints", "list")] == ["orders"]
     status, out, _ = call("constraints", str(ORDER), "--json")
     assert status == 0
     assert out == call("constraints", "derive", str(ORDER), "--output", "json")[1]
     assert call("constraints", "--full", str(ORDER))[1].startswith("order: automaton of 31 states")
 
 
-def test_the_life_of_a_pattern(ask, told, tmp_path):
-    told("streams", "add", "orders")
+def test_the_life_of_a_pattern(run, printed, tmp_path):
+    printed("streams", "add", "orders")
     (tmp_path / "lost.pattern").write_text(PATTERN)
-    status, out, _ = ask("patterns", "add", "lost.pattern", "--stream", "orders", "--draft", "--severity", "high")
+    status, out, _ = run("patterns", "add", "lost.pattern", "--stream", "orders", "--draft", "--severity", "high")
     assert (status, out) == (0, "lost: version 1 on orders, draft\n")
     for verb, state in (("activate", "active"), ("pause", "paused"), ("resume", "active"), ("retire", "retired")):
-        assert told("patterns", verb, "lost")[0]["state"] == state
+        assert printed("patterns", verb, "lost")[0]["state"] == state
         if verb == "pause":
-            assert "It skips the backlog: 0 events" in ask("patterns", "pause", "lost", "--now")[1]
-    assert ask("patterns", "list", "--stream", "orders")[1].splitlines()[1].split()[:3] == ["lost", "orders", "retired"]
-    assert "total: 0" in ask("patterns", "show", "lost")[1]
-    assert told("patterns", "statistics", "lost")[0]["alerts"] == 0
-    assert [one["version"] for one in told("patterns", "versions", "lost")] == [1]
-    assert ask("patterns", "delete", "lost")[2] == "the pattern lost is deleted\n"
-    assert told("patterns", "list") == []
+            assert "It skips the backlog: 0 events" in run("patterns", "pause", "lost", "--now")[1]
+    assert run("patterns", "list", "--stream", "orders")[1].splitlines()[1].split()[:3] == ["lost", "orders", "retired"]
+    assert "total: 0" in run("patterns", "show", "lost")[1]
+    assert printed("patterns", "statistics", "lost")[0]["alerts"] == 0
+    assert [one["version"] for one in printed("patterns", "versions", "lost")] == [1]
+    assert run("patterns", "delete", "lost")[2] == "the pattern lost is deleted\n"
+    assert printed("patterns", "list") == []
 
 
-def test_a_pattern_is_changed_and_a_copied_name_replaces_none(ask, told, tmp_path):
-    told("streams", "add", "orders")
-    told("patterns", "add", PATTERN, "--stream", "orders", "--severity", "high", "--suppress", "1 h")
+def test_a_pattern_is_changed_and_a_copied_name_replaces_none(run, printed, tmp_path):
+    printed("streams", "add", "orders")
+    printed("patterns", "add", PATTERN, "--stream", "orders", "--severity", "high", "--suppress", "1 h")
     (tmp_path / "next.pattern").write_text(PATTERN.replace("1 d", "2 d"))
-    status, _, err = ask("patterns", "add", "next.pattern", "--stream", "orders")
+    status, _, err = run("patterns", "add", "next.pattern", "--stream", "orders")
     assert (status, "forestall patterns change" in err) == (2, True)
-    (graded,) = told("patterns", "change", "lost", "--severity", "low")
+    (graded,) = printed("patterns", "change", "lost", "--severity", "low")
     assert (graded["severity"], graded["version"]) == ("low", 1)
-    changed = told("patterns", "change", "lost", "next.pattern", "--migrate")[0]
+    changed = printed("patterns", "change", "lost", "next.pattern", "--migrate")[0]
     assert (changed["severity"], changed["version"], changed["suppress"]["for"]) == ("low", 2, "1 h")
-    (unguarded,) = told("patterns", "change", "lost", "--unguarded")
+    (unguarded,) = printed("patterns", "change", "lost", "--unguarded")
     assert (unguarded["constraints"], unguarded["version"], unguarded["text"]) == ("off", 3, changed["text"])
-    status, _, err = ask("patterns", "change", "absent", "next.pattern")
+    status, _, err = run("patterns", "change", "absent", "next.pattern")
     assert (status, "absent" in err) == (2, True)
 
 
-def test_incidents_are_listed_acknowledged_and_closed(ask, told, stores):
-    told("streams", "add", "orders")
+def test_incidents_are_listed_acknowledged_and_closed(run, printed, stores):
+    printed("streams", "add", "orders")
     text = "PATTERN lost EVENT A a RETURN a.customer AS customer"
     options = ("--suppress", "1 h by customer", "--incident", "2 h")
-    assert ask("patterns", "add", text, "--stream", "orders", *options)[0] == 0
+    assert run("patterns", "add", text, "--stream", "orders", *options)[0] == 0
     other = "PATTERN found EVENT B b RETURN b.customer AS customer"
-    assert ask("patterns", "add", other, "--stream", "orders", "--resolves", "lost by customer")[0] == 0
-    assert told("patterns", "show", "lost")[0]["incident"] == {"by": ["customer"], "close_after": "2 h"}
-    assert told("patterns", "show", "found")[0]["resolves"] == {"pattern": "lost", "by": ["customer"]}
+    assert run("patterns", "add", other, "--stream", "orders", "--resolves", "lost by customer")[0] == 0
+    assert printed("patterns", "show", "lost")[0]["incident"] == {"by": ["customer"], "close_after": "2 h"}
+    assert printed("patterns", "show", "found")[0]["resolves"] == {"pattern": "lost", "by": ["customer"]}
     moment = "2026-01-01T00:00:00Z"
     times = {"opened_at": moment, "updated_at": moment, "closed_at": None}
     about = {"stream": "orders", "pattern": "lost", "version": 1, "key": "k", "why": "", "state": "open", "revision": 1}
     counts = {"alerts": 3, "suppressed_alerts": 2, "first_alert": "a", "last_alert": "a"}
     marks = {"closed_by": None, "acknowledged": None, "severity": "high", "group": {"customer": "ann"}}
     stores.incidents.note([orjson.dumps({"id": "i-1", "incident": "i", **about, **times, **counts, **marks})])
-    line = ask("incidents", "list", "--state", "open", "--pattern", "lost")[1].splitlines()[1]
+    line = run("incidents", "list", "--state", "open", "--pattern", "lost")[1].splitlines()[1]
     assert line.split()[:6] == ["i", "lost", "customer:", "ann", "open", "high"]
-    assert told("incidents", "list", "--state", "closed") == []
-    assert told("incidents", "show", "i")[0]["alerts"] == 3
-    assert ask("incidents", "acknowledge", "i", "--by", "eve")[1].startswith("requested: acknowledge the incident of")
-    assert ask("incidents", "close", "i")[0] == 0
-    assert "there is no incident 'j'" in ask("incidents", "close", "j")[2]
+    assert printed("incidents", "list", "--state", "closed") == []
+    assert printed("incidents", "show", "i")[0]["alerts"] == 3
+    assert run("incidents", "acknowledge", "i", "--by", "eve")[1].startswith("requested: acknowledge the incident of")
+    assert run("incidents", "close", "i")[0] == 0
+    assert "there is no incident 'j'" in run("incidents", "close", "j")[2]
 
 
-def test_sinks_are_added_switched_and_deleted(ask, told, tmp_path):
+def test_sinks_are_added_switched_and_deleted(run, printed, tmp_path):
     (tmp_path / "password").write_text("secret word\n")
     (tmp_path / "mail.json").write_text('{"subject": "{{pattern}}"}')
-    status, out, err = ask(
+    status, out, err = run(
         "sinks", "add-email", "ann@example.org", "bob@example.org", "--host", "8.8.8.8:2525", "--sender",
         "f@example.org", "--user", "f", "--secret-file", "password", "--template", "mail.json", "--starttls",
         "--name", "desk",
@@ -173,88 +173,88 @@ def test_sinks_are_added_switched_and_deleted(ask, told, tmp_path):
     assert status == 0, err
     assert "smtp://8.8.8.8:2525/ann@example.org,bob@example.org" in out
     topic = ("--servers", "8.8.8.8:9092", "--option", "client.id=f", "--kind", "deviation")
-    assert ask("sinks", "add-kafka", "found", *topic)[0] == 0
-    status, _, err = ask("sinks", "add-parquet", "shop/alerts", "--digest", "5 min")
+    assert run("sinks", "add-kafka", "found", *topic)[0] == 0
+    status, _, err = run("sinks", "add-parquet", "shop/alerts", "--digest", "5 min")
     assert status != 0
     assert "FORESTALL_WEBHOOKS__FOLDER is not set" in err
-    mail, kafka = told("sinks", "list")
+    mail, kafka = printed("sinks", "list")
     assert (mail["security"], mail["port"], kafka["options"], kafka["kinds"]) == (
         "starttls", 2525, {"client.id": "f"}, ["deviation"],
     )  # fmt: skip
-    assert ask("sinks", "disable", "desk")[2] == "the sink desk is disabled\n"
-    assert told("sinks", "show", "desk")[0]["enabled"] is False
-    assert told("sinks", "deliveries", "desk") == []
-    assert ask("sinks", "redeliver", "desk", "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
-    assert ask("sinks", "delete", "desk")[0] == 0
-    assert len(told("sinks", "list")) == 1
+    assert run("sinks", "disable", "desk")[2] == "the sink desk is disabled\n"
+    assert printed("sinks", "show", "desk")[0]["enabled"] is False
+    assert printed("sinks", "deliveries", "desk") == []
+    assert run("sinks", "redeliver", "desk", "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
+    assert run("sinks", "delete", "desk")[0] == 0
+    assert len(printed("sinks", "list")) == 1
 
 
-def test_what_is_no_pattern_is_told(ask, tmp_path):
-    assert "is neither a file nor a pattern" in ask("patterns", "add", "absent.pattern", "--stream", "orders")[2]
+def test_what_is_no_pattern_is_told(run, tmp_path):
+    assert "is neither a file nor a pattern" in run("patterns", "add", "absent.pattern", "--stream", "orders")[2]
     (tmp_path / "two.pattern").write_text("PATTERN one EVENT A PATTERN two EVENT B")
-    assert "contains 2 patterns (one, two)" in ask("patterns", "add", "two.pattern", "--stream", "orders")[2]
-    status, _, err = ask("patterns", "dry-run")
+    assert "contains 2 patterns (one, two)" in run("patterns", "add", "two.pattern", "--stream", "orders")[2]
+    status, _, err = run("patterns", "dry-run")
     assert status == 2
     assert "--name" in err
 
 
-def test_webhooks_are_added_switched_and_deleted(ask, told, tmp_path):
+def test_webhooks_are_added_switched_and_deleted(run, printed, tmp_path):
     (tmp_path / "slack.json").write_text('{"text": "{{pattern}}"}')
-    status, out, err = ask(
+    status, out, err = run(
         "webhooks", "add", "https://8.8.8.8/alerts", "--kind", "alert", "--header", "x-team: one",
         "--template", "slack.json", "--min-severity", "high", "--name", "desk",
     )  # fmt: skip
     assert status == 0
     assert out.startswith("whsec_")
     assert out.strip() not in err
-    status, _, err = ask("webhooks", "add", "https://8.8.8.8/alerts", "--kind", "timeout")
+    status, _, err = run("webhooks", "add", "https://8.8.8.8/alerts", "--kind", "timeout")
     assert status == 2
     assert "'timeout' is not one of alert, alert.suppressed" in err
-    (hook,) = told("webhooks", "list")
+    (hook,) = printed("webhooks", "list")
     assert (hook["header_names"], hook["template"], hook["kinds"]) == (["x-team"], {"text": "{{pattern}}"}, ["alert"])
-    assert "desk" in ask("webhooks", "list")[1]
-    assert told("webhooks", "show", "desk")[0]["id"] == hook["id"]
-    assert ask("webhooks", "show", "other")[0] != 0
-    assert ask("webhooks", "disable", "desk")[0] == 0
-    assert told("webhooks", "show", hook["id"])[0]["enabled"] is False
-    assert told("webhooks", "deliveries", hook["id"]) == []
-    assert ask("webhooks", "redeliver", hook["id"], "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
-    assert ask("webhooks", "rotate", hook["id"], "--grace", "60")[1].startswith("whsec_")
-    assert told("webhooks", "deliveries", "desk") == []
-    assert ask("webhooks", "delete", "desk")[0] == 0
-    assert told("webhooks", "list") == []
+    assert "desk" in run("webhooks", "list")[1]
+    assert printed("webhooks", "show", "desk")[0]["id"] == hook["id"]
+    assert run("webhooks", "show", "other")[0] != 0
+    assert run("webhooks", "disable", "desk")[0] == 0
+    assert printed("webhooks", "show", hook["id"])[0]["enabled"] is False
+    assert printed("webhooks", "deliveries", hook["id"]) == []
+    assert run("webhooks", "redeliver", hook["id"], "--since", "2026-01-01T00:00:00Z")[1] == "0 queued\n"
+    assert run("webhooks", "rotate", hook["id"], "--grace", "60")[1].startswith("whsec_")
+    assert printed("webhooks", "deliveries", "desk") == []
+    assert run("webhooks", "delete", "desk")[0] == 0
+    assert printed("webhooks", "list") == []
 
 
-def test_what_is_not_there_is_one_sentence(ask):
+def test_what_is_not_there_is_one_sentence(run):
     for arguments in (
         ("alerts", "show", "a/b"), ("alerts", "acknowledge", "a"), ("traces", "show", "orders", "o-1"),
         ("webhooks", "test", "w"), ("patterns", "show", "p"), ("workflows", "show", "w"), ("streams", "show", "s"),
     ):  # fmt: skip
-        status, out, err = ask(*arguments)
+        status, out, err = run(*arguments)
         assert (status, out, err.count("\n")) == (2, "", 1), arguments
 
 
-def test_the_status_says_what_is_missing(ask):
-    status, out, _ = ask("status", "--over", "0")
+def test_the_status_says_what_is_missing(run):
+    status, out, _ = run("status", "--over", "0")
     assert status == 1
     assert "ready: false" in out
     assert "waiting for the pipeline: its process has not started yet" in out
-    assert orjson.loads(ask("status", "--over", "0", "--json")[1])["backlog_events"] == 0
+    assert orjson.loads(run("status", "--over", "0", "--json")[1])["backlog_events"] == 0
 
 
-def test_the_status_names_missing_executors(ask, stores):
+def test_the_status_names_missing_executors(run, stores):
     stores.pipeline_status.keep_executors(ExecutorReport(running=2, missing=("worker-3",)))
-    out = ask("status", "--over", "0")[1]
+    out = run("status", "--over", "0")[1]
     assert "executors: 2\nmissing executors:\n- worker-3\n" in out
 
 
-def test_endings_are_lists(told):
-    assert told("endings", "list") == told("endings", "summary") == []
+def test_endings_are_lists(printed):
+    assert printed("endings", "list") == printed("endings", "summary") == []
 
 
-def test_a_suspended_pattern_says_why_and_is_resumed(ask, told, stores):
-    told("streams", "add", "orders")
-    told("patterns", "add", PATTERN, "--stream", "orders")
+def test_a_suspended_pattern_says_why_and_is_resumed(run, printed, stores):
+    printed("streams", "add", "orders")
+    printed("patterns", "add", PATTERN, "--stream", "orders")
     budget = {
         "per_event": 1_000,
         "per_trace": 10_000_000,
@@ -265,11 +265,11 @@ def test_a_suspended_pattern_says_why_and_is_resumed(ask, told, stores):
     said = {"pattern": "lost", "version": 1, "key": "k", "event": "e", "event_type": "A", "shard": 0, "budget": budget}
     said |= {"id": "s", "stream": "orders", "time": "2026-01-01T00:00:00Z", "reason": "the trace 'k' cost too much"}
     assert stores.registry.suspend(said)
-    assert ask("patterns", "list")[1].splitlines()[1].split()[:3] == ["lost", "orders", "suspended"]
-    assert "the trace 'k' cost too much" in ask("patterns", "show", "lost")[1]
-    (resumed,) = told("patterns", "resume", "lost")
+    assert run("patterns", "list")[1].splitlines()[1].split()[:3] == ["lost", "orders", "suspended"]
+    assert "the trace 'k' cost too much" in run("patterns", "show", "lost")[1]
+    (resumed,) = printed("patterns", "resume", "lost")
     assert (resumed["state"], resumed["version"]) == ("active", 2)
-    assert "suspended because" not in ask("patterns", "show", "lost")[1]
+    assert "suspended because" not in run("patterns", "show", "lost")[1]
 
 
 def test_the_status_for_a_restricted_key_is_what_it_may_see(call, server_url, stores):
@@ -285,77 +285,77 @@ def test_the_status_for_a_restricted_key_is_what_it_may_see(call, server_url, st
     assert orjson.loads(out)["streams"] == {"orders": counts}
 
 
-def test_event_types_are_put_checked_and_deleted(ask, told, tmp_path):
-    told("streams", "add", "orders")
+def test_event_types_are_put_checked_and_deleted(run, printed, tmp_path):
+    printed("streams", "add", "orders")
     (tmp_path / "schema.json").write_text('{"required": ["price"]}')
-    assert ask("event-types", "put", "orders", "Quote/2", "schema.json")[1] == "Quote/2 of orders: version 1\n"
-    assert told("event-types", "show", "orders", "Quote/2")[0]["json_schema"] == {"required": ["price"]}
-    _, out, err = ask("event-types", "list", "orders")
+    assert run("event-types", "put", "orders", "Quote/2", "schema.json")[1] == "Quote/2 of orders: version 1\n"
+    assert printed("event-types", "show", "orders", "Quote/2")[0]["json_schema"] == {"required": ["price"]}
+    _, out, err = run("event-types", "list", "orders")
     assert (out.splitlines()[1].split()[:2], err) == (["Quote/2", "1"], "events of orders are not checked\n")
-    assert told("event-types", "check", "orders") == [{"schemas": "check"}]
-    assert ask("event-types", "check", "orders", "--off")[1] == "schemas: off\n"
-    assert "the schema of type Quote/2 of orders is removed" in ask("event-types", "delete", "orders", "Quote/2")[2]
-    assert told("event-types", "list", "orders") == []
+    assert printed("event-types", "check", "orders") == [{"schemas": "check"}]
+    assert run("event-types", "check", "orders", "--off")[1] == "schemas: off\n"
+    assert "the schema of type Quote/2 of orders is removed" in run("event-types", "delete", "orders", "Quote/2")[2]
+    assert printed("event-types", "list", "orders") == []
     (tmp_path / "schema.json").write_text("{")
-    assert "schema.json: line 1" in ask("event-types", "put", "orders", "Quote", "schema.json")[2]
+    assert "schema.json: line 1" in run("event-types", "put", "orders", "Quote", "schema.json")[2]
 
 
-def test_dead_letters_are_listed_shown_and_sent_again(ask, told, tmp_path):
-    told("streams", "add", "orders")
+def test_dead_letters_are_listed_shown_and_sent_again(run, printed, tmp_path):
+    printed("streams", "add", "orders")
     (tmp_path / "schema.json").write_text('{"required": ["price"]}')
     (tmp_path / "events.jsonl").write_text('{"id": "e", "type": "Quote", "time": 1, "key": "k", "data": {}}\n')
-    ask("event-types", "put", "orders", "Quote", "schema.json")
-    ask("event-types", "check", "orders")
-    assert ask("replay", "events.jsonl", "--stream", "orders")[0] == 1
-    (letter,) = told("dead-letters", "list", "--stream", "orders", "--code", "schema-broken")
-    assert told("dead-letters", "show", letter["id"])[0]["whole"]
-    status, out, _ = ask("dead-letters", "replay", "--all", "--stream", "orders")
+    run("event-types", "put", "orders", "Quote", "schema.json")
+    run("event-types", "check", "orders")
+    assert run("replay", "events.jsonl", "--stream", "orders")[0] == 1
+    (letter,) = printed("dead-letters", "list", "--stream", "orders", "--code", "schema-broken")
+    assert printed("dead-letters", "show", letter["id"])[0]["whole"]
+    status, out, _ = run("dead-letters", "replay", "--all", "--stream", "orders")
     assert (status, "refused: schema-broken" in out) == (1, True)
-    ask("event-types", "check", "orders", "--off")
-    status, out, _ = ask("dead-letters", "replay", letter["id"])
+    run("event-types", "check", "orders", "--off")
+    status, out, _ = run("dead-letters", "replay", letter["id"])
     assert (status, out.splitlines()[1].split()) == (0, [letter["id"], "accepted"])
-    assert "accepted" in ask("dead-letters", "list")[1]
-    assert told("dead-letters", "replay", "--all") == []
-    assert ask("dead-letters", "replay")[0] == 2
+    assert "accepted" in run("dead-letters", "list")[1]
+    assert printed("dead-letters", "replay", "--all") == []
+    assert run("dead-letters", "replay")[0] == 2
 
 
-def test_all_letters_are_sent_again_although_the_oldest_stay_refused(ask, told, tmp_path, monkeypatch):
+def test_all_letters_are_sent_again_although_the_oldest_stay_refused(run, printed, tmp_path, monkeypatch):
     monkeypatch.setattr("service.cli.dead_letters._LARGEST_PAGE", 2)
-    told("streams", "add", "orders")
+    printed("streams", "add", "orders")
     (tmp_path / "schema.json").write_text('{"required": ["price"]}')
-    ask("event-types", "put", "orders", "Quote", "schema.json")
-    ask("event-types", "check", "orders")
+    run("event-types", "put", "orders", "Quote", "schema.json")
+    run("event-types", "check", "orders")
     lines = [f'{{"id": "e{number}", "type": "Quote", "time": {number}, "key": "k"}}\n' for number in range(5)]
     (tmp_path / "events.jsonl").write_text("".join(lines))
-    assert ask("replay", "events.jsonl", "--stream", "orders")[0] == 1
-    ids = {letter["id"] for letter in told("dead-letters", "list", "--stream", "orders")}
+    assert run("replay", "events.jsonl", "--stream", "orders")[0] == 1
+    ids = {letter["id"] for letter in printed("dead-letters", "list", "--stream", "orders")}
     assert len(ids) == 5
     for _ in range(2):
-        status, out, _ = ask("dead-letters", "replay", "--all", "--json")
+        status, out, _ = run("dead-letters", "replay", "--all", "--json")
         assert (status, {orjson.loads(line)["id"] for line in out.splitlines()}) == (1, ids)
 
 
-def test_backtests_are_asked_for_listed_and_cancelled(ask, told, tmp_path):
-    told("streams", "add", "orders")
+def test_backtests_are_asked_for_listed_and_cancelled(run, printed, tmp_path):
+    printed("streams", "add", "orders")
     (tmp_path / "lost.pattern").write_text(PATTERN)
-    (first,) = told("backtests", "ask", "lost.pattern", "--stream", "orders", "--pruning", "off")
+    (first,) = printed("backtests", "ask", "lost.pattern", "--stream", "orders", "--pruning", "off")
     assert (first["state"], first["source"]["log"], first["pruning"]) == ("queued", True, "off")
-    told("patterns", "add", PATTERN, "--stream", "orders")
-    (second,) = told("backtests", "ask", "lost", "--stream", "orders", "--against", PATTERN)
+    printed("patterns", "add", PATTERN, "--stream", "orders")
+    (second,) = printed("backtests", "ask", "lost", "--stream", "orders", "--against", PATTERN)
     assert [one["name"] for one in second["patterns"] + second["against"]] == ["lost", "lost"]
-    assert ask("backtests", "list", "--stream", "orders")[1].splitlines()[1].split()[1:5] == [
+    assert run("backtests", "list", "--stream", "orders")[1].splitlines()[1].split()[1:5] == [
         "orders", "lost", "queued", "0%",
     ]  # fmt: skip
-    assert told("backtests", "show", first["id"])[0]["result"] is None
-    assert told("backtests", "alerts", first["id"]) == []
-    assert ask("backtests", "delete", first["id"])[0] == 0
-    (_, cancelled) = told("backtests", "list")
+    assert printed("backtests", "show", first["id"])[0]["result"] is None
+    assert printed("backtests", "alerts", first["id"]) == []
+    assert run("backtests", "delete", first["id"])[0] == 0
+    (_, cancelled) = printed("backtests", "list")
     assert cancelled["state"] == "cancelled"
-    assert told("backtests", "ask", "lost", "--stream", "orders")[0]["state"] == "queued"
+    assert printed("backtests", "ask", "lost", "--stream", "orders")[0]["state"] == "queued"
 
 
-def test_deviations_are_a_list(told):
-    assert told("deviations", "list") == []
+def test_deviations_are_a_list(printed):
+    assert printed("deviations", "list") == []
 
 
 @pytest.mark.usefixtures("impatient")
@@ -416,30 +416,32 @@ def test_every_command_is_in_its_reference_by_its_present_verb():
             assert is_described is not is_former, f"{name} {sub}"
 
 
-def test_a_file_that_is_replayed_again_is_dropped_and_said(ask, told, tmp_path):
-    told("streams", "add", "orders")
+def test_a_file_that_is_replayed_again_is_dropped_and_said(run, printed, tmp_path):
+    printed("streams", "add", "orders")
     (tmp_path / "own.jsonl").write_text('{"id": "e", "type": "A", "time": 1, "key": "k"}\n')
     (tmp_path / "monday.csv").write_text("type,time,key\nA,1,k\nA,2,k\n")
     (tmp_path / "tuesday.csv").write_text("type,time,key\nA,3,k\nA,4,k\n")
 
     def sent(name, *options):
-        found = told("replay", name, "--stream", "orders", *options)[0]
+        found = printed("replay", name, "--stream", "orders", *options)[0]
         return found["accepted"], found["duplicates"]
 
     assert [sent("own.jsonl"), sent("own.jsonl")] == [(1, 0), (0, 1)]
-    assert "--duplicates keep sends them again" in ask("replay", "own.jsonl", "--stream", "orders")[2]
+    assert "--duplicates keep sends them again" in run("replay", "own.jsonl", "--stream", "orders")[2]
     assert [sent("own.jsonl", "--duplicates", "keep") for _ in range(2)] == [(1, 0), (1, 0)]
     assert [sent("monday.csv"), sent("tuesday.csv"), sent("monday.csv")] == [(2, 0), (2, 0), (0, 2)]
 
 
-def test_files_of_several_streams_are_replayed_by_time(ask, told, tmp_path, stores):
+def test_files_of_several_streams_are_replayed_by_time(run, printed, tmp_path, stores):
     for name, seconds in (("orders", range(0, 40, 4)), ("payments", range(2, 22, 2))):
-        told("streams", "add", name)
+        printed("streams", "add", name)
         lines = [f'{{"id": "{second}", "type": "A", "time": {second * 1_000_000}, "key": "k"}}' for second in seconds]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
     both = [part for name in ("orders", "payments") for part in ("--events", f"{name}={name}.jsonl")]
     sent = {"accepted": 10, "rejected": 0, "duplicates": 0}
-    assert told("replay", *both, "--batch-size", "3") == [{"stream": name, **sent} for name in ("orders", "payments")]
+    assert printed("replay", *both, "--batch-size", "3") == [
+        {"stream": name, **sent} for name in ("orders", "payments")
+    ]
     shard = shard_of(key_hash("k"), stores.log.shards())
     entries = [entry for entry in stores.log.read_range(shard) if entry.kind == "events"]
     starts = [(one.stream, EventBatch.from_bytes(one.body).time_us[0] // 1_000_000) for one in entries]
@@ -459,44 +461,44 @@ def test_files_of_several_streams_are_replayed_by_time(ask, told, tmp_path, stor
         ("--events", "orders=a.jsonl", "--events", "orders=b.jsonl"),
     ],
 )
-def test_which_file_goes_to_which_stream_has_to_be_clear(ask, arguments):
-    assert ask("replay", *arguments)[0] == 2
+def test_which_file_goes_to_which_stream_has_to_be_clear(run, arguments):
+    assert run("replay", *arguments)[0] == 2
 
 
-def test_a_file_that_comes_too_late_is_named_before_it_is_sent(ask, told, tmp_path, stores, clock):
-    told("streams", "add", "orders", "--lateness", "5")
+def test_a_file_that_comes_too_late_is_named_before_it_is_sent(run, printed, tmp_path, stores, clock):
+    printed("streams", "add", "orders", "--lateness", "5")
     (tmp_path / "old.jsonl").write_text(
         '{"id": "e", "type": "A", "time": 1000000, "key": "k"}\n{"id": "f", "type": "A", "time": 9000000, "key": "k"}'
     )
     AlertSink(stores, clock)([stats_row(0, "1-0", after="0-0", streams={"orders": {"watermark_us": 9_000_000}})], 1)
-    _, _, err = ask("replay", "old.jsonl", "--stream", "orders")
+    _, _, err = run("replay", "old.jsonl", "--stream", "orders")
     assert "notice: 1 of 2 events of old.jsonl are older than 1970-01-01T00:00:09.000000Z" in err
 
 
 @pytest.mark.parametrize(
     ("key", "number"), [("order_id", "o1"), ("order_id", 7), ("data.order_id", 7), ({"A": "order_id"}, "o1")]
 )
-def test_a_file_is_replayed_with_the_key_where_the_stream_has_it(told, ask, tmp_path, key, number):
+def test_a_file_is_replayed_with_the_key_where_the_stream_has_it(printed, run, tmp_path, key, number):
     said = [f"{name}={path}" for name, path in key.items()] if isinstance(key, dict) else [key]
-    told("streams", "add", "orders", *(word for one in said for word in ("--key", one)))
+    printed("streams", "add", "orders", *(word for one in said for word in ("--key", one)))
     event = {"id": "e", "type": "A", "time": "2026-11-26T09:00:00Z", "order_id": number}
     (tmp_path / "own.jsonl").write_bytes(orjson.dumps({**event, "data": {"order_id": number, "x": 1}}))
-    (found,) = told("replay", "own.jsonl", "--stream", "orders")
+    (found,) = printed("replay", "own.jsonl", "--stream", "orders")
     assert (found["accepted"], found["rejected"]) == (1, 0)
-    (listed,) = told("events", "list", "--stream", "orders")
+    (listed,) = printed("events", "list", "--stream", "orders")
     assert (listed["key"], listed["data"]) == (str(number), {"order_id": number, "x": 1})
 
 
-def test_a_file_is_replayed_as_the_mapping_of_its_stream_says(told, tmp_path):
+def test_a_file_is_replayed_as_the_mapping_of_its_stream_says(printed, tmp_path):
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "s.yaml").write_text(
         "{kind: stream, name: orders, key: data.order, mapping: {id: [order, at], type: what, time: at, data: null, "
         "zone: Europe/Berlin, columns: {amount: number}}}"
     )
-    told("apply", "p")
+    printed("apply", "p")
     (tmp_path / "e.csv").write_text("order;what;at;amount\no1;Paid;02.03.2026 10:00;1,50\n")
-    told("replay", "e.csv", "--stream", "orders")
-    (found,) = told("events", "list", "--stream", "orders")
+    printed("replay", "e.csv", "--stream", "orders")
+    (found,) = printed("events", "list", "--stream", "orders")
     assert (found["id"], found["time"], found["key"]) == ("o1:02.03.2026 10:00", "2026-03-02T09:00:00.000000Z", "o1")
     assert found["data"]["amount"] == 1.5
 
@@ -508,30 +510,30 @@ def test_every_command_is_in_one_panel_of_the_overall_help():
     assert {getattr(command, "rich_help_panel", None) for command in group.commands.values()} >= {"Run", "Administer"}
 
 
-def test_calendars_are_put_listed_shown_and_deleted(ask, told, tmp_path):
+def test_calendars_are_put_listed_shown_and_deleted(run, printed, tmp_path):
     file, holidays = tmp_path / "de.yaml", tmp_path / "own.ics"
     file.write_text("zone: Europe/Berlin\nhours: {mon-fri: 09:00-17:00}\nexceptions: {2026-12-24: closed}\n")
     holidays.write_text("BEGIN:VEVENT\nDTSTART;VALUE=DATE:20260601\nEND:VEVENT\n")
-    assert ask("calendars", "put", "de", str(file))[1].endswith("de: version 1\n")
-    (made,) = told("calendars", "put", "de", str(file), "--ical", str(holidays))
+    assert run("calendars", "put", "de", str(file))[1].endswith("de: version 1\n")
+    (made,) = printed("calendars", "put", "de", str(file), "--ical", str(holidays))
     assert (made["version"], made["calendar"]["exceptions"]) == (2, {"2026-12-24": "closed"})
-    assert [(one["name"], one["version"]) for one in told("calendars", "list")] == [("de", 2)]
-    (shown,) = told("calendars", "show", "de")
+    assert [(one["name"], one["version"]) for one in printed("calendars", "list")] == [("de", 2)]
+    (shown,) = printed("calendars", "show", "de")
     assert shown == made
-    assert ask("calendars", "delete", "de")[0] == 0
-    status, _, err = ask("calendars", "show", "de")
+    assert run("calendars", "delete", "de")[0] == 0
+    status, _, err = run("calendars", "show", "de")
     assert (status, "there is no calendar 'de'" in err) == (2, True)
 
 
-def test_one_row_of_a_table_is_changed_added_and_removed(ask, told, tmp_path):
+def test_one_row_of_a_table_is_changed_added_and_removed(run, printed, tmp_path):
     rows, row = tmp_path / "watched.csv", tmp_path / "row.json"
     rows.write_text("id,most\nann,3\n")
-    told("tables", "add", "watched", str(rows), "--key", "id")
+    printed("tables", "add", "watched", str(rows), "--key", "id")
     row.write_text('{"id": "bob", "most": 2}')
-    (changed,) = told("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    (changed,) = printed("tables", "change", "watched", "--key", "bob", "--row", str(row))
     assert (changed["name"], changed["changed_rows"]) == ("watched", 1)
-    assert ask("tables", "change", "watched", "--key", "bob")[1] == "watched: the row bob is removed\n"
+    assert run("tables", "change", "watched", "--key", "bob")[1] == "watched: the row bob is removed\n"
     row.write_text('{"id": "bob", "least": 2}')
-    status, _, err = ask("tables", "change", "watched", "--key", "bob", "--row", str(row))
+    status, _, err = run("tables", "change", "watched", "--key", "bob", "--row", str(row))
     assert status == 2
     assert "least" in err
