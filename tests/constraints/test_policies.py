@@ -65,7 +65,7 @@ def random_events(rng: random.Random) -> list[Event]:
 def outputs(
     text: str, events: list[Event], constraint_set: ConstraintSet | None, rng: random.Random, ends: frozenset[str]
 ) -> tuple[list[MatchOutput], Matcher]:
-    """What a matcher finds, with random splits, saved and loaded in between."""
+    """What a matcher finds with random splits. It is saved and loaded, and another pattern comes and goes."""
     matcher = Matcher(end_events=ends)
     matcher.add_pattern(text)
     guards = {}
@@ -79,6 +79,9 @@ def outputs(
         rest = rest[size:]
         if rng.random() < 0.3:
             matcher = Matcher.load(matcher.dump(), guards)
+        if rng.random() < 0.3:
+            matcher.add_pattern("PATTERN another EVENT SEQ(Another a, Other b)")
+            matcher.remove_pattern("another")
     return found, matcher
 
 
