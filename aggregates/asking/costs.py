@@ -106,5 +106,5 @@ class CostModel:
         return benefits
 
 
-MEASURED = CostModel(hashing=3.0, comparing=4.0, visiting=20.0, scanning=1.05, moving=20.0, waiting=6.0, cached=2**18)
+MEASURED = CostModel(hashing=3.0, comparing=3.5, visiting=6.0, scanning=1.05, moving=20.0, waiting=3.0, cached=2**18)
 """Nanoseconds on one core of a server, as measured for ``literature/RESULTS.md``; only their ratios matter."""

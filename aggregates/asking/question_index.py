@@ -70,7 +70,8 @@ class QuestionIndex:
         Raises:
             QuestionRefused: The answer has too many groups.
         """
-        start = self._start(question)
+        end_us = self._end_us(question)
+        start = self._start(question, end_us)
         rows = self._ring.end - start
         fixed = [self._window.attributes.index(name) for name in question.where]
         codes = [
@@ -80,7 +81,7 @@ class QuestionIndex:
             matching = FoundEvents(np.zeros(0, np.int32), 0, 0)
         else:
             matching = self._ring.find(np.array(fixed, np.int64), np.array(codes, np.int32), start, self._model)
-        answer = self._answer(question, matching, rows)
+        answer = self._answer(question, matching, end_us, rows)
         self.questions += 1
         self._tuner.note_question(sum(1 << place for place in fixed), rows)
         self.tune()
@@ -223,12 +224,14 @@ class QuestionIndex:
 
     def _end_us(self, question: Question) -> int | None:
         """The end of a question's window; None before the first event."""
-        return max((time_us for time_us in (self._now_us, question.until_us) if time_us is not None), default=None)
+        if self._now_us is None or question.until_us is None:
+            return question.until_us if self._now_us is None else self._now_us
+        return max(self._now_us, question.until_us)
 
-    def _start(self, question: Question) -> int:
-        """The number of the first event in the window of a question."""
-        end_us = self._end_us(question)
-        if end_us is None:
+    def _start(self, question: Question, end_us: int | None) -> int:
+        """The number of the first event in the window of a question, which ends at a time."""
+        is_whole = question.window_us is None and end_us == self._now_us
+        if end_us is None or is_whole:
             return self._ring.first
         window_us = self._window.span_us if question.window_us is None else question.window_us
         return self._ring.number_after(end_us - window_us)
@@ -240,7 +243,7 @@ class QuestionIndex:
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))
                 self._kept[place] = max(_LEAST_VALUES, len(values))
 
-    def _answer(self, question: Question, matching: FoundEvents, rows: int) -> Answer:
+    def _answer(self, question: Question, matching: FoundEvents, end_us: int | None, rows: int) -> Answer:
         by = [self._window.attributes.index(name) for name in question.by]
         totals = GroupTotals(self._window, self._ring, self._values, matching.slots, by)
         return Answer(
@@ -248,7 +251,7 @@ class QuestionIndex:
             functions={name: value.function for name, value in question.values.items()},
             groups=totals.groups(),
             totals={name: totals.of(name, value) for name, value in question.values.items()},
-            end_us=self._end_us(question),
+            end_us=end_us,
             events=rows,
             compared=matching.compared,
             visited=matching.visited,

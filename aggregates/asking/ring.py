@@ -58,7 +58,7 @@ class EventRing:
         self.times_us = np.zeros(LEAST_ROOM, np.int64)
         self.rows = np.zeros((LEAST_ROOM, attributes + 1), np.int32)
         self.values = [np.zeros(LEAST_ROOM, np.float64) for _ in range(measures)]
-        self._layout = layout_of(self.bits)
+        self._layout, self._lanes = layout_of(self.bits), np.empty((_LANES, 2), np.int64)
         self._old: Layout | None = None
         self._old_bits = self.bits
         self._border = 0
@@ -180,16 +180,15 @@ class EventRing:
     def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
         """The events from a number on that have given codes, found by comparing all events in order."""
         slots = np.empty(self.end - start + 1, np.int32)
-        count = int(scan_rows(self.rows, columns + 1, codes, slots, start, self.end))
+        count = int(scan_rows(self.rows, columns, codes, slots, start, self.end))
         return FoundEvents(slots[:count], self.end - start, 0)
 
     def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
         """The events from a number on that have given codes, found by following the chains of their partitions."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = compared = visited = 0
-        lanes = np.empty((_LANES, 2), np.int64)
         for layout in [self._layout] if self._old is None else [self._layout, self._old]:
-            counts = probe_rows(self.rows, layout, columns + 1, codes, lanes, slots, start, count)
+            counts = probe_rows(self.rows, layout, columns, codes, self._lanes, slots, start, count)
             count, compared, visited = int(counts[0]), compared + int(counts[1]), visited + int(counts[2])
         return FoundEvents(slots[:count], compared, visited)
 

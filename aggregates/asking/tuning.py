@@ -20,7 +20,7 @@ MOST_BITS = 16
 PERIOD = 128
 """Questions between two assessments; at each, older questions lose half of their weight."""
 
-_EVENTS_PER_PARTITION = 16  # with fewer events, the table of partitions would need too much memory per event
+_EVENTS_PER_PARTITION = 8  # with fewer events, the table of partitions would need too much memory per event
 _MOST_PATTERNS = 64
 _EXPECTED = 64.0  # initial weight of expected questions, which fix one attribute each, all equally often
 _FORGOTTEN = 0.01  # patterns of a smaller weight are dropped

@@ -95,7 +95,7 @@ def test_a_move_has_to_pay_for_itself():
 
 def test_before_any_question_each_attribute_alone_is_expected():
     index = filled()
-    assert sum(index.explain()["configuration"].values()) == 11  # one partition for 16 events or more
+    assert sum(index.explain()["configuration"].values()) == 12  # one partition for 8 events or more
     assert [kind["where"] for kind in index.explain()["asked_for"]] == [["kind"], ["region"], ["user"]]
 
 
