@@ -11,12 +11,10 @@ import orjson
 
 from aggregates import AggregateRun, Emission, read_aggregate
 from benchmarks.peers.drivers.digests import digest_of
-from benchmarks.peers.drivers.library_driver import ROUNDS, columns_of
+from benchmarks.peers.drivers.library_driver import ROUNDS, ROWS, columns_of
 from benchmarks.peers.drivers.reading import now, number_of, options_of, tell
 from shards.kinds.aggregates.reading import EventReader, condition_and_bounds
 from streams import EventBatch, StreamDeclaration
-
-_BATCH = 10_000
 
 
 def main() -> None:
@@ -39,8 +37,8 @@ def main() -> None:
     def round_of(batch: EventBatch) -> tuple[float, float, list[Emission]]:
         run, found = AggregateRun(body, holds, bounds), list[Emission]()
         begin, before_s = time.perf_counter(), time.process_time()
-        for start in range(0, len(batch), _BATCH):
-            some = batch.slice(start, min(_BATCH, len(batch) - start))
+        for start in range(0, len(batch), ROWS):
+            some = batch.slice(start, min(ROWS, len(batch) - start))
             found += run.process(reader.columns(some, declaration))
         return time.perf_counter() - begin, time.process_time() - before_s, found
 
