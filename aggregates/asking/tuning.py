@@ -75,7 +75,7 @@ class Tuner:
         ``caps`` has the most bits that are useful for each attribute.
         """
         workload = self.workload(rows)
-        most = min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))
+        most = most_bits(rows)
         problem = Problem(workload, self._model, most, np.maximum(caps, np.minimum(bits, most)))
         choice, present = best_configuration(problem), problem.cost(bits)
         indexed = sum(bit > 0 for bit in choice.configuration)
@@ -119,3 +119,8 @@ class Tuner:
         """Restore the frequencies that ``dump`` returned."""
         patterns, self._events, self._expected, self._asked, self._assessed_rows = saved
         self._patterns = {pattern: known for pattern, *known in patterns}
+
+
+def most_bits(rows: int) -> int:
+    """The most address bits for a window with this number of events."""
+    return min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))

@@ -49,9 +49,11 @@ class FixedIndex:
         return self._ring.scan(columns, codes, self._ring.first)
 
 
-def imp(frequencies: Frequencies, attributes: int, rows: int, *, is_measured: bool = False) -> FixedIndex:
-    """The IMP index with the best configuration, for unit costs or for the measured costs of a service."""
-    problem = problem_of(frequencies, attributes, rows=rows)
+def imp(
+    frequencies: Frequencies, attributes: int, rows: int, *, is_measured: bool = False, bits: int = BITS
+) -> FixedIndex:
+    """The IMP index with the best configuration of a number of bits, for unit costs or for measured costs."""
+    problem = problem_of(frequencies, attributes, rows=rows, bits=bits)
     if is_measured:
         problem = replace(problem, model=MEASURED)
     return FixedIndex(eprune(problem).configuration, is_measured=is_measured)

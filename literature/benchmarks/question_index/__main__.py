@@ -19,6 +19,8 @@ import numpy as np
 from aggregates.asking import AskedValue, HeldWindow, Question, QuestionIndex
 from aggregates.asking.choosing import Choice, Problem, by_coverage, by_weight, eprune, hybrid, polished, rgreedy
 from aggregates.asking.costs import MEASURED, CostModel
+from aggregates.asking.ring import EventColumns, EventRing
+from aggregates.asking.tuning import most_bits
 from literature.asking import (
     EXAMPLES,
     FixedIndex,
@@ -29,6 +31,7 @@ from literature.asking import (
     layered,
     permuted,
     problem_of,
+    zipf,
 )
 from literature.asking.workloads import Frequencies
 
@@ -81,9 +84,10 @@ def index_methods(windows: tuple[int, ...], count: int) -> None:
     A hash index that cannot be used scans the events in order, or follows the chains of all its partitions.
     """
     print(
-        "| example, window | IMP | 1-Attr-Hash | M-Attr-Hash | measured costs | its time, to 1- and M-Attr | chains |"
+        "| example, window | IMP | 1-Attr-Hash | M-Attr-Hash | measured costs | its time, to 1- and M-Attr | chains "
+        "| bits of a service | its time, to 1- and M-Attr |"
     )
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for example, frequencies in EXAMPLES.items():
         for rows in windows:
             hashes = hash_of_one(frequencies, ATTRIBUTES, rows), hash_of_all(frequencies, ATTRIBUTES)
@@ -91,30 +95,31 @@ def index_methods(windows: tuple[int, ...], count: int) -> None:
                 imp(frequencies, ATTRIBUTES, rows),
                 *hashes,
                 imp(frequencies, ATTRIBUTES, rows, is_measured=True),
+                imp(frequencies, ATTRIBUTES, rows, is_measured=True, bits=most_bits(rows)),
                 *(FixedIndex(index.bits) for index in hashes),
             )
             found = measured(methods, frequencies, rows, count)
             shares = (f"{share:.4f} {index.bits}" for index, (share, _) in zip(methods[:4], found, strict=False))
-            _, one, several, ours, *chained = (seconds for _, seconds in found)
+            _, one, several, ours, narrow, *chained = (seconds for _, seconds in found)
             times = f"{ours / count * 1e6:.0f} us, {ours / one:.2f}, {ours / several:.2f}"
             print(f"| {example}, {rows:,} | {' | '.join(shares)} | {times} |", end=" ")
-            print(f"{', '.join(f'{ours / other:.2f}' for other in chained)} |")
+            print(f"{', '.join(f'{ours / other:.2f}' for other in chained)} | {methods[4].bits} |", end=" ")
+            print(f"{narrow / one:.2f}, {narrow / several:.2f} |")
 
 
-def stages(rows: int, count: int) -> None:
-    """Print the time of three stages of questions: with moves, without moves after the first stage, without scans.
+def stages(rows: int, count: int, model: CostModel) -> None:
+    """Print the time of three stages of questions, with moves and without moves after the first stage.
 
     The indexes take the same questions and events in turns.
     """
     window, rng = HeldWindow(attributes=NAMES, measures=(), span_us=rows), np.random.default_rng(3)
-    tuned, now = QuestionIndex(window), rows
+    tuned, now = QuestionIndex(window, model=model), rows
     tuned.insert(np.arange(rows), {name: rng.integers(0, VALUES, rows) for name in NAMES})
     spent: dict[str, list[float]] = {}
     indexes = {"tuned": tuned}
     for number, example in enumerate((2, 1, 3)):
         if number == 1:
-            indexes["not tuned"] = frozen(tuned, window, MEASURED)
-            indexes["not tuned, without scans"] = frozen(tuned, window, replace(MEASURED, scanning=np.inf))
+            indexes["not tuned"] = frozen(tuned, window, model)
         questions = [
             Question(where={NAMES[one]: code for one, code in where.items()}, values={"n": AskedValue("count")})
             for where in asked(EXAMPLES[example], count, example)
@@ -128,11 +133,24 @@ def stages(rows: int, count: int) -> None:
                     index.ask(question)
                 spent.setdefault(name, [0.0] * 3)[number] += time.thread_time() - begin
             now += TURN
+    print("with scans:" if model.scanning < np.inf else "without scans:", end=" ")
     for name, index in indexes.items():
         parts = [first or tuned_first for first, tuned_first in zip(spent[name], spent["tuned"], strict=True)]
         shown, explained = ", ".join(f"{part:.2f} s" for part in parts), index.explain()
         print(f"{name}: {shown}; {explained['migrations']} moves, {explained['configuration']}", end="; ")
-        print(f"tuned takes {sum(spent['tuned']) / sum(parts):.2f} of the time")
+    print(f"tuned takes {sum(spent['tuned']) / sum(parts):.2f} of the time")
+
+
+def moving(rows: int) -> None:
+    """Print the time of moving all events of a window to another configuration."""
+    ring, rng = EventRing(ATTRIBUTES, 0), np.random.default_rng(4)
+    codes = rng.integers(0, VALUES, (rows, ATTRIBUTES)).astype(np.int32)
+    ring.append(EventColumns(np.arange(rows), codes, np.zeros((0, rows))))
+    for bits in ((5, 5, 4), (7, 0, 6)):
+        begin = time.thread_time()
+        ring.begin_move(bits)
+        ring.move(ring.left)
+        print(f"moving {rows:,} events to {bits}: {(time.thread_time() - begin) * 1e3:.0f} ms")
 
 
 def frozen(index: QuestionIndex, window: HeldWindow, model: CostModel) -> QuestionIndex:
@@ -148,6 +166,7 @@ def search(attributes: int, rows: int) -> None:
     deviations = [2.0**exponent for exponent in range(1, attributes)]
     named = {f"layered, {int(one)}": layered(attributes, one) for one in deviations}
     named |= {f"permuted, {int(one)}": permuted(layered(attributes, one), attributes, 5) for one in deviations}
+    named |= {f"Zipf, {alpha}": zipf(attributes, alpha) for alpha in (0.7, 0.8, 0.9, 1.0, 1.1)}
     missed = dict.fromkeys(HEURISTICS, 0)
     for name, frequencies in (named | dict(extreme(attributes))).items():
         problem = problem_of(frequencies, attributes, rows=rows, events=10.0)
@@ -167,7 +186,10 @@ def main() -> None:
     """Print all tables."""
     is_quick = "--quick" in sys.argv
     index_methods((20_000, 40_000) if is_quick else (100_000, 200_000, 1_000_000), 200 if is_quick else 2_000)
-    stages(50_000 if is_quick else 200_000, 1_000 if is_quick else 5_000)
+    rows, count = (50_000, 1_000) if is_quick else (200_000, 5_000)
+    stages(rows, count, MEASURED)
+    stages(rows, count, replace(MEASURED, scanning=np.inf))
+    moving(rows)
     search(5 if is_quick else 8, 1_000_000)
 
 

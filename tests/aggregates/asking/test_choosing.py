@@ -159,12 +159,27 @@ def test_deterministic_targets_of_the_experiments(example, configuration, fracti
     assert sum(share for pattern, share in shares.items() if pattern & most != most) == pytest.approx(several)
 
 
-def test_many_attributes_are_left_to_the_heuristics():
-    rng = np.random.default_rng(3)
-    shares = {int(pattern): float(rng.random()) for pattern in rng.permutation(255)[:40] + 1}
-    of = problem(shares, bits=16, caps=(16,) * 8, model=MEASURED, rows=100_000)
-    found = best_configuration(of)
-    assert found.way == "polished"
-    assert found.evaluated < 50_000
-    assert found.cost < of.empty.cost
+def many_attributes(rng):
+    attributes = int(rng.integers(5, 8))
+    patterns = rng.permutation(2**attributes - 1)[: int(rng.integers(3, 40))] + 1
+    shares = {int(pattern): float(rng.exponential()) ** 2 for pattern in patterns}
+    caps = tuple(rng.integers(1, 17, attributes).tolist())
+    return problem(
+        shares, bits=int(rng.integers(8, 15)), caps=caps, model=MEASURED, rows=float(10 ** rng.integers(4, 7))
+    )
+
+
+def test_with_many_attributes_a_local_search_is_near_the_optimum():
+    rng, ratios = np.random.default_rng(3), []
+    while len(ratios) < 20:
+        of = many_attributes(rng)
+        choice, optimum = best_configuration(of), eprune(of)
+        if choice.way == "polished":
+            assert choice.evaluated < 2_000
+            assert choice.cost == pytest.approx(of.cost(choice.configuration))
+            assert sum(choice.configuration) <= of.bits
+            assert (np.array(choice.configuration) <= of.limits).all()
+            ratios.append(choice.cost / optimum.cost)
+    assert max(ratios) < 1.2
+    assert sum(ratio > 1.0005 for ratio in ratios) <= 4
     assert best_configuration(problem(EXAMPLES[1], bits=16, model=MEASURED, rows=100_000)).way == "eprune"
