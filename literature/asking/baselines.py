@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregates.asking.choosing import by_weight, eprune
+from aggregates.asking.choosing import eprune
 from aggregates.asking.costs import MEASURED
 from aggregates.asking.ring import EventColumns, EventRing, FoundEvents
+from literature.asking.greedy import by_weight
 from literature.asking.workloads import Frequencies, problem_of
 
 BITS = 16

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from aggregates.asking import AskedValue, HeldWindow, Question, QuestionIndex
-from aggregates.asking.choosing import Choice, Problem, by_coverage, by_weight, eprune, hybrid, polished, rgreedy
+from aggregates.asking.choosing import Choice, Problem, eprune, local_search, polished
 from aggregates.asking.costs import MEASURED, CostModel
 from aggregates.asking.ring import EventColumns, EventRing
 from aggregates.asking.tuning import most_bits
@@ -33,6 +33,7 @@ from literature.asking import (
     problem_of,
     zipf,
 )
+from literature.asking.greedy import by_coverage, by_weight, hybrid, rgreedy
 from literature.asking.workloads import Frequencies
 
 ATTRIBUTES, VALUES = 3, 2_048
@@ -42,6 +43,7 @@ HEURISTICS: dict[str, Callable[[Problem], Choice]] = {
     "PCL": lambda problem: rgreedy(problem, by_coverage(problem, is_extended=False), "pcl"),
     "Hybrid": hybrid,
     "polished": lambda problem: polished(problem, hybrid(problem, is_extended=True)),
+    "local": local_search,
 }
 MISSED = 1.0005  # times the optimum
 TURN = 50  # questions that an index answers before the next index does

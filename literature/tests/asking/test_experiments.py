@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from aggregates.asking.choosing import by_coverage, by_weight, candidates, eprune, hybrid, polished, rgreedy
+from aggregates.asking.choosing import candidates, eprune, polished
 from literature.asking import EXAMPLES, extreme, hash_of_all, hash_of_one, imp, layered, permuted, problem_of, zipf
+from literature.asking.greedy import by_coverage, by_weight, hybrid, rgreedy
 from literature.benchmarks.question_index.__main__ import asked
 
 ROWS = 50_000
@@ -71,7 +72,7 @@ def test_of_permuted_patterns_the_polished_result_is_within_a_tenth_of_the_optim
 
 def test_the_greatest_search_space_is_enumerated_once():
     caps = np.full(10, 16)
-    found = candidates(caps, 16, np.zeros_like(caps), is_full=True)
+    found = candidates(caps, 16, is_full=True)
     assert len(found) == 2_042_975 + 1  # and the empty configuration
     assert len(np.unique(found @ 17 ** np.arange(10, dtype=np.int64))) == len(found)
     problem = problem_of(dict.fromkeys((1, 2, 4, 8, 16, 32, 64, 128), 1 / 8), 10, rows=1e6)
