@@ -136,7 +136,7 @@ def many_attributes(rng):
 
 
 def test_with_many_attributes_a_local_search_is_near_the_optimum():
-    rng, ratios = np.random.default_rng(3), []
+    rng, ratios = np.random.default_rng(3), list[float]()
     while len(ratios) < 20:
         of = many_attributes(rng)
         choice, optimum = best_configuration(of), eprune(of)
