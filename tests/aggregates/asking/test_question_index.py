@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregates.asking import Question, QuestionIndex
+from aggregates.asking.ring import LEAST_ROOM, EventColumns, EventRing
 from aggregates.errors import AggregateStateError, QuestionRefused
 from tests.builders.questions import ATTRIBUTES, VALUES, columns_of, data, held, index_of, insert, questions
 from tests.references.questions import ListedEvents
@@ -144,6 +145,26 @@ def test_a_probe_visits_the_partitions_that_agree_and_compares_their_events(even
     again = ring.probe(columns, wanted, ring.first)
     assert sorted(again.slots.tolist()) == sorted(probed.slots.tolist())
     check_chains(index)
+
+
+def test_every_slot_of_a_full_ring_is_found():
+    rng, ring, events = np.random.default_rng(8), EventRing(2, 0), []
+    ring.begin_move((2, 1))
+    for time_us in range(400):
+        events = [*events, rng.integers(0, 4, 2).astype(np.int32)][-LEAST_ROOM:]
+        ring.expire(ring.end + 1 - LEAST_ROOM)
+        ring.append(EventColumns(np.array([time_us]), events[-1][None, :], np.zeros((0, 1))))
+        assert len(ring) == len(events)
+        for start in (ring.first, ring.end - 1):
+            columns, codes = (np.array([0, 1])[: start % 3], events[-1][: start % 3])
+            wanted = [
+                number % ring.room
+                for number, event in enumerate(events, ring.first)
+                if number >= start and (event[columns] == codes).all()
+            ]
+            assert sorted(ring.probe(columns, codes, start).slots.tolist()) == sorted(wanted)
+            assert ring.scan(columns, codes, start).slots.tolist() == wanted
+    assert ring.room == LEAST_ROOM
 
 
 def test_an_event_at_the_border_of_a_window_is_out():
