@@ -2,7 +2,8 @@
 
 As ``pipeline_chaos``. Failed logins by address, refunds by shop compared with a week before, tickets by tenant and
 region: groups in the shard of their key and re-keyed ones, windows that slide and hop. In the end the
-derived events are those of ``forestall run`` over the same events, each once.
+derived events are those of ``forestall run`` over the same events, each once. After each kill, and in the end, the
+tickets of one tenant in the last twenty minutes are asked for: the answer has all events that were posted before.
 
     scripts/bench aggregate_chaos --kills=12 --events=12000
 """
@@ -12,22 +13,38 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from typing import Any
 
-from benchmarks.pipeline_chaos import Outcome, Plan, await_drained, main
+from benchmarks.pipeline_chaos import Case, Outcome, Plan, await_drained, main
 from service.client import Client
 from service.processes.temporary import TemporaryService
 from service.projects import LocalProject, apply_plan, plan_project, read_project
 from service.sending import send_events
-from streams import Event, EventBatch
+from streams import Event, EventBatch, ForestallError, parse_time
 
 _DOCUMENT = Path(__file__).parent.parent / "docs" / "aggregates.md"
 _STREAMS, _AGGREGATES = ("logins", "sales", "tickets"), ("failed_logins", "refunds", "tickets_per_region")
-_KIND = "derived events"
+_ASKED = """
+---
+kind: aggregate
+name: opened_tickets
+of: tickets
+where: "type = 'Opened'"
+by: [id]
+values: {n: count()}
+window: 1 h
+having: n > 1000000
+ask: {by: [tenant, region]}
+"""
+_ASKED_US = 20 * 60_000_000
+_TENANTS = 3
+DERIVED, ANSWERS = "derived events", "answers"
 _START_US = 1_577_836_800_000_000  # 2020: all times have to be past
 _FAR_US = 4 * 365 * 86_400_000_000
 _STEPS_US = {"logins": 40_000_000, "sales": 3_600_000_000, "tickets": 30_000_000}
@@ -35,7 +52,7 @@ _BEGINS = 64  # keys, enough for each of a few shards to have some
 _PATIENCE_S, _QUIET_S = 120.0, 3.0
 
 
-class Sentences:
+class Sentences(Case):
     """Logins, sales and tickets."""
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +60,8 @@ class Sentences:
             r"watch/aggregates.yaml <<'EOF'\n(.*?)EOF\n", _DOCUMENT.read_text(encoding="utf-8"), re.DOTALL
         )
         assert found is not None, _DOCUMENT
-        (folder / "project.yaml").write_text(found[1], encoding="utf-8")
+        folder.mkdir(exist_ok=True)
+        (folder / "project.yaml").write_text(found[1] + _ASKED, encoding="utf-8")
         self._folder, self._streams = folder, dict[str, str]()
 
     def events(self, plan: Plan) -> list[Event]:
@@ -65,7 +83,7 @@ class Sentences:
         results = local.run({stream: EventBatch.from_events(some) for stream, some in given.items()})
         texts = [_text(one["stream"], one) for one in results["events"] if not _is_last(one)]
         letters = [f"expected: {letter['reason']}" for letter in results["dead_letters"]]
-        return Outcome(others={_KIND: (texts, [])}, dead_letters=letters)
+        return Outcome(others={DERIVED: (texts, []), ANSWERS: ([], [])}, dead_letters=letters)
 
     def _of(self, stream: str, events: Sequence[Event]) -> list[Event]:
         return [event for event in events if self.stream_of(event) == stream]
@@ -80,22 +98,52 @@ class Sentences:
             send_events(client, stream, _begins(stream), f"begin-{stream}")
         await_drained(service, before + len(_STREAMS) * _BEGINS, _PATIENCE_S)
 
+    def ask(self, service: TemporaryService, posted: Mapping[str, Sequence[Event]], outcome: Outcome) -> None:
+        """Ask for the newest tickets of a tenant by region; expected are the counts of the tickets that were posted."""
+        expected, found = outcome.others[ANSWERS]
+        number, tickets = len(expected), posted.get("tickets", _begins("tickets"))
+        tenant, newest_us = f"T{number % _TENANTS}", max(event.time_us for event in tickets)
+        end_us, counts = _answer(service.client, tenant)
+        if end_us is not None:
+            found.append(f"{number} {end_us} {sorted(counts.items())}")
+        end_us = min(
+            max(newest_us, end_us or 0), newest_us + 1
+        )  # a tick of a quiet stream is 1 us after its newest event
+        expected.append(f"{number} {end_us} {sorted(_counts(tickets, tenant, end_us).items())}")
+
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
         """Wait until all expected results have come, and a little longer, and collect the results."""
         deadline = time.monotonic() + patience_s
-        expected, found = outcome.others[_KIND][0], self._found(service)
+        expected, found = outcome.others[DERIVED][0], self._found(service)
         while time.monotonic() < deadline and len(found) < len(expected):
             Flag().wait(0.5)
             found = self._found(service)
         Flag().wait(_QUIET_S)
-        outcome.others[_KIND] = expected, self._found(service)
+        outcome.others[DERIVED] = expected, self._found(service)
         for stream in (*_STREAMS, *_AGGREGATES):
             outcome.dead_letters += [one["reason"] for one in service.client.pages("/dead-letters", stream=stream)]
 
     @staticmethod
     def _found(service: TemporaryService) -> list[str]:
         derived = service.client.pages("/derived-events")
-        return [_text(one["into"], one) for one in derived if not _is_last(one)]
+        return [_text(one["into"], one) for one in derived if one["into"] in _AGGREGATES and not _is_last(one)]
+
+
+def _answer(client: Client, tenant: str) -> tuple[int | None, Mapping[str, int]]:
+    """The time of an answer, and the tickets by region; None if no question is answered within the patience."""
+    question = {"by": ["region"], "where": {"tenant": tenant}, "window": "20 min"}
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        with suppress(ForestallError):  # processes that were killed start again
+            answer = client.post("/aggregates/opened_tickets/ask", question)
+            return parse_time(answer["time"]), {group["region"]: group["n"] for group in answer["groups"]}
+    return None, {}
+
+
+def _counts(tickets: Sequence[Event], tenant: str, end_us: int) -> Mapping[str, int]:
+    """The opened tickets of a tenant in the window that ends at a time, by region."""
+    opened = [event for event in tickets if event.type == "Opened" and end_us - event.time_us < _ASKED_US]
+    return Counter(event.data["region"] for event in opened if event.data["tenant"] == tenant)
 
 
 def _event(number: int, chance: random.Random) -> tuple[str, Event]:
@@ -110,7 +158,7 @@ def _event(number: int, chance: random.Random) -> tuple[str, Event]:
         data = {"shop": key, "amount": chance.randrange(1, 9_999) / 100}
     else:
         kind, key = chance.choice(["Opened", "Closed"]), f"t{chance.randrange(500)}"
-        data = {"id": key, "tenant": f"T{chance.randrange(3)}", "region": chance.choice(["north", "south"])}
+        data = {"id": key, "tenant": f"T{chance.randrange(_TENANTS)}", "region": chance.choice(["north", "south"])}
     return stream, Event(id=f"e{number}", type=kind, time_us=at_us, key=key, data=data)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.aggregate_chaos import Sentences
 from benchmarks.derived_chaos import Chain
 from benchmarks.join_chaos import Joins
 from benchmarks.pipeline_chaos import Case, Orders, Outcome, Plan, main
@@ -20,8 +21,8 @@ from streams import Event
 from tests.builders.service import HandReceiver, receiving
 
 
-class Together:
-    """Cases whose streams, patterns and joins have different names; their requests are posted in turn.
+class Together(Case):
+    """Cases whose streams, patterns, joins and aggregates have different names; their requests are posted in turn.
 
     Args:
         cases: Cases by name, each with its share of the events.
@@ -56,9 +57,14 @@ class Together:
         return Outcome()
 
     def declare(self, service: TemporaryService) -> None:
-        """Declare the streams, patterns and joins of all cases."""
+        """Declare the streams, patterns, joins and aggregates of all cases."""
         for case, _ in self._cases.values():
             case.declare(service)
+
+    def ask(self, service: TemporaryService, posted: Mapping[str, Sequence[Event]], outcome: Outcome) -> None:
+        """Ask the question of each case."""
+        for name, (case, _) in self._cases.items():
+            case.ask(service, posted, self.outcomes[name])
 
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
         """Collect the results of each case; in ``outcome`` they have the name of their case."""
@@ -72,8 +78,10 @@ class Together:
 
 
 def all_cases(folder: Path, receiver: HandReceiver) -> Together:
-    """Orders, a chain over two other keys, and joins with webhooks; ``folder`` is for the project of the joins."""
-    return Together({"orders": (Orders(), 0.6), "chain": (Chain(), 0.2), "joins": (Joins(folder, receiver), 0.2)})
+    """Orders, a chain over two other keys, joins with webhooks, and aggregates; ``folder`` is for the projects."""
+    joins, sentences = Joins(folder / "joins", receiver), Sentences(folder / "aggregates")
+    parts = {"orders": (Orders(), 0.5), "chain": (Chain(), 0.2), "joins": (joins, 0.2), "aggregates": (sentences, 0.1)}
+    return Together(parts)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from threading import Event as Flag
 
 from benchmarks.chain_workload import CHAIN, HABITS, ORDERS, PURCHASES, chain_events, chain_rows, declare_chain
-from benchmarks.pipeline_chaos import Outcome, Plan, main
+from benchmarks.pipeline_chaos import Case, Outcome, Plan, main
 from service.processes.temporary import TemporaryService
 from streams import Event
 
 
-class Chain:
+class Chain(Case):
     """Orders whose payments become events of customers, which become events of regions."""
 
     def events(self, plan: Plan) -> list[Event]:

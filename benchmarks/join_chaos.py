@@ -28,7 +28,7 @@ from benchmarks.join_workload import (
     join_events,
     run,
 )
-from benchmarks.pipeline_chaos import Outcome, Plan, await_drained, main
+from benchmarks.pipeline_chaos import Case, Outcome, Plan, await_drained, main
 from service.processes.temporary import TemporaryService
 from service.sending import send_events
 from streams import Event
@@ -40,7 +40,7 @@ _PATIENCE_S = 120.0
 _QUIET_S = 3.0  # in which no more results may come
 
 
-class Joins:
+class Joins(Case):
     """Orders, payments, couriers, auctions and bids.
 
     Args:

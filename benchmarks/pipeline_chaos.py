@@ -20,7 +20,7 @@ import signal
 import time
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,12 +173,16 @@ class Case(Protocol):
         """Declare streams and patterns by the API."""
         ...
 
+    def ask(self, service: TemporaryService, posted: Mapping[str, Sequence[Event]], outcome: Outcome) -> None:
+        """Ask a question after a kill; ``posted`` has all events so far, by stream. Default: none is asked."""
+        return
+
     def look(self, service: TemporaryService, outcome: Outcome, patience_s: float) -> None:
         """Collect the found results; called when all posted events are matched."""
         ...
 
 
-class Orders:
+class Orders(Case):
     """Orders with early terminations, and patterns on one stream.
 
     Args:
@@ -239,7 +243,7 @@ ORDERS: Case = Orders()
 def disturbed(
     service: TemporaryService, plan: Plan, say: Callable[[str], None] = lambda _: None, case: Case = ORDERS
 ) -> Outcome:
-    """Post events, kill processes, wait until all events are matched, and collect the results.
+    """Post events, kill processes, ask a question after each kill, and collect the results of all events.
 
     Args:
         service: The service whose processes are killed; it may have earlier events, all matched.
@@ -257,16 +261,21 @@ def disturbed(
     gaps.start()
     thread = Thread(target=killer.run, args=(posted,), name="killer")
     thread.start()
+    asked, by_stream = 0, dict[str, list[Event]]()
     try:
         for start in range(0, len(events), plan.request):
             while killer.strikes < plan.kills * start // len(events) and thread.is_alive():
                 Flag().wait(0.05)
+            while asked < killer.strikes:
+                asked += 1
+                case.ask(service, by_stream, outcome)
             parts: dict[str, list[Event]] = {}
             for event in events[start : start + plan.request]:
                 parts.setdefault(case.stream_of(event), []).append(event)
             for stream, part in parts.items():
                 answer = send_events(service.client, stream, part, f"batch-{stream}-{start}")
                 outcome.dead_letters += [f"rejected: {one}" for one in answer["rejected"]]
+                by_stream.setdefault(stream, []).extend(part)
             Flag().wait(plan.every_s)
     finally:
         posted.set()
@@ -274,6 +283,7 @@ def disturbed(
         gaps.stop()
     outcome.gaps_s = dict(gaps.worst_s)
     require_ready(service.client, service.supervisor)
+    case.ask(service, by_stream, outcome)
     await_drained(service, before + len(events), plan.patience_s)
     case.look(service, outcome, plan.patience_s)
     outcome.seconds = time.monotonic() - begun

@@ -1,7 +1,7 @@
 """Each kind of process is killed at a random moment, while all kinds of results are on their way.
 
-The long forms are ``benchmarks/pipeline_chaos.py``, ``derived_chaos.py`` and ``join_chaos.py``; here they share one
-service and its kills.
+The long forms are ``benchmarks/pipeline_chaos.py``, ``derived_chaos.py``, ``join_chaos.py`` and ``aggregate_chaos.py``;
+here they share one service and its kills.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from benchmarks import aggregate_chaos
 from benchmarks.chaos_together import all_cases
 from benchmarks.join_chaos import DERIVED, WEBHOOKS
 from benchmarks.pipeline_chaos import SETTINGS, VICTIMS, Orders, Plan, disturbed
@@ -39,14 +40,14 @@ def test_killed_workers_do_not_restart_the_pipeline(service: TemporaryService, k
 
 
 def test_random_kills_lose_nothing_and_tell_nothing_twice(service: TemporaryService, tmp_path: Path) -> None:
-    """Neither alerts and early endings, nor what crosses two keys, nor what is joined, nor the webhooks of joins."""
+    """Alerts, early terminations, a chain over two keys, joins, their webhooks, aggregates, answers to questions."""
     with receiving() as receiver:
-        cases = all_cases(tmp_path / "project", receiver)
+        cases = all_cases(tmp_path, receiver)
         outcome = disturbed(service, Plan(events=20_000, kills=len(VICTIMS), pause_s=1.0), case=cases)
         counted = {one["id"]: one["data"] for one in service.client.pages("/derived-events") if one["into"] == "sold"}
     assert outcome.faults == []
     assert outcome.killed == dict.fromkeys(VICTIMS, 1)
-    orders, chain, joins = (cases.outcomes[name] for name in ("orders", "chain", "joins"))
+    orders, chain, joins, aggregates = cases.outcomes.values()
     assert len(orders.expected) > 300
     assert len(orders.expected_endings) > 1_000  # more than a page
     assert len(chain.expected) > 2_000
@@ -54,5 +55,8 @@ def test_random_kills_lose_nothing_and_tell_nothing_twice(service: TemporaryServ
     assert all(joined[stream] > 200 for stream in ("paid", "delivered", "totals", "sold", "customers"))
     assert len(joins.expected) > 500
     assert len(joins.others[WEBHOOKS][0]) == joined["sold"]
+    reported = Counter(text.split()[0] for text in aggregates.others[aggregate_chaos.DERIVED][1])
+    assert all(reported[name] > 20 for name in ("failed_logins", "refunds", "tickets_per_region"))
+    assert len(aggregates.others[aggregate_chaos.ANSWERS][1]) >= len(VICTIMS)
     sent = {body["id"]: body["data"] for body in map(orjson.loads, receiver.bodies)}
     assert sent == counted
