@@ -97,6 +97,13 @@ def _of_streams(overview: PipelineOverview) -> Iterator[Metric]:
     yield _gauge("lateness_seconds", "The measured bound of out-of-orderness (lateness: auto).", ("stream",), bounds)
     late = [((stream.name, policy), count) for stream in overview.streams for policy, count in stream.late.items()]
     yield _counter("late_events", "Events that came later than the stream allows.", ("stream", "policy"), late)
+    counts = [
+        ((stream.name, *name.split("_", 1)), count)
+        for stream in overview.streams
+        for name, count in stream.operators.items()
+        if ":" not in name  # a figure of one input, which is read by explanations
+    ]
+    yield _gauge("operator_counts", "What operators hold and have counted.", ("stream", "operator", "count"), counts)
 
 
 def _batches(overview: PipelineOverview) -> Metric:
@@ -131,7 +138,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
     )
     yield _gauge(
         "operator_suspended",
-        "1 if an operator of another kind is suspended, because an event contradicts its document.",
+        "1 if an operator of another kind is suspended, by its memory or an event that contradicts its document.",
         ("operator", "name"),
         [
             ((operator.kind, operator.name), 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from service.errors import ServiceError, StoreUnavailable
@@ -24,6 +25,7 @@ class StreamOverview:
 
     ``watermark_us`` is the slowest shard's watermark, ``lag_s`` its distance from the wall clock, ``held`` the number
     of bound events, ``without_key`` the number of events without a usable key for the operator that reads them.
+    ``operators`` has the counts of operators, named ``<kind>_<what is counted>``.
     """
 
     name: str
@@ -36,6 +38,7 @@ class StreamOverview:
     lateness_us: int | None = None
     is_derived: bool = False
     without_key: int | None = None
+    operators: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,9 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
     slowest = min(watermarks, default=None)
     bounds = [part.lateness_us for part in parts if part.lateness_us is not None]
     policies = sorted({policy for part in parts for policy in part.late})
+    operators: Counter[str] = Counter()
+    for part in parts:
+        operators.update(part.operators)
     return StreamOverview(
         name=name,
         watermark_us=slowest,
@@ -103,7 +109,8 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
         waiting=_total([part.waiting for part in parts]),
         lateness_us=min(bounds, default=None),
         late={policy: sum(part.late.get(policy, 0) for part in parts) for policy in policies},
-        without_key=_total([part.operators.get(name) for part in parts for name in _WITHOUT_KEY]),
+        without_key=_total([operators.get(name) for name in _WITHOUT_KEY]),
+        operators=operators,
     )
 
 
