@@ -346,15 +346,17 @@ def test_equal_values_share_what_they_compute(calls: list[str], window: Any) -> 
 def test_a_window_takes_little_more_than_its_columns() -> None:
     """Time, group and value are 20 bytes; with one argument of 32 bits, ten events in each of many groups, and keys."""
     body = read({"of": "x", "by": ["key"], "values": {"n": "count()", "sum": "sum(x)"}, "window": "1 h"})
-    run = AggregateRun(body, lambda columns, size: np.zeros(size, np.bool_), [("n", 99.0, np.inf)])
+    runs = [AggregateRun(body, lambda columns, size: np.zeros(size, np.bool_), [("n", 99.0, np.inf)]) for _ in range(2)]
     rows = [Row(9, (key,), key, key_hash(key), key, (True, 5)) for key in map(str, range(6_000))]
     parts = [columns_of(body, rows[first : first + 1_000]) for first in range(0, 6_000, 1_000)]
+    loading, run = runs
+    loading.process(parts[0])  # loads the kernels, which take memory, too
     tracemalloc.start()
     for part in parts * 10:
         run.process(part)
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert size < 1.4 * 20 * run.measures()["held"]
+    assert size < 1.3 * 20 * run.measures()["held"]
 
 
 @pytest.mark.parametrize("window", [{"tumbling": "5 us"}, {"hopping": "5 us", "every": "5 us"}, {"session": "5 us"}])
