@@ -2,7 +2,8 @@
 
 *columns*: what an aggregate takes in. *with reading*: from batches, as a shard takes them in. A condition is examined
 after each change, or at the end of each fixed window. Each function runs in a window that slides and in fixed ones.
-Best times of rounds that take turns, thread time. Memory is that of the window and its groups.
+Best times of rounds that take turns, thread time. Memory is that of the window and its groups, also with the index of
+questions (``ask``), and with earlier values that a condition reads (``before``).
 
     scripts/bench aggregate_ingest --events=1000000 --groups=100000
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import tracemalloc
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,8 @@ import pyarrow as pa
 
 from aggregates import AggregateRun, EventColumns, read_aggregate
 from benchmarks.rounds import best_of
+from shards.kinds.aggregates import AggregateKind
+from shards.kinds.aggregates.host import RunningAggregate
 from shards.kinds.aggregates.reading import EventReader, condition_and_bounds
 from streams import EventBatch, StreamDeclaration
 
@@ -35,6 +38,15 @@ _WINDOWS: dict[str, Any] = {
 }
 _VALUES = ("stddev(v)", "distinct(v)", "quantile(v, 0.9)", "first(v)", "last(v)", "max(v)", "distinct(key)", "max(key)")
 _COLUMNS = 8 + 4 + 8  # bytes of an event's time, group and value
+_HELD: dict[str, tuple[dict[str, Any], int]] = {
+    "window": ({}, _COLUMNS),
+    "with ask": ({"ask": {"by": ["v"]}}, _COLUMNS + 4),
+    "with before": ({"having": "n > 2 * before(n, 1 h)"}, _COLUMNS),
+}
+_HELD |= {
+    text: ({"values": {"n": "count()", "x": text}}, _COLUMNS)
+    for text in ("avg(v)", "stddev(v)", "sum(v / 7)", "first(v)", "max(v)", "quantile(v, 0.9)", "distinct(v)")
+}
 
 
 def batches_of(events: int, groups: int) -> list[EventBatch]:
@@ -88,7 +100,8 @@ def main() -> None:
         measure_value(text, batches[: max(1, len(batches) // 5)], asked.rounds)
     for groups in (1_000, asked.groups):
         batches = batches_of(events, groups)
-        print(memory_of(run_of("1 h"), lambda one: reader.columns(one, declaration), batches))
+        for name, (more, size) in _HELD.items():
+            print(f"{name:16} {memory_of(more, size, batches)}")
 
 
 def measure_value(text: str, batches: Sequence[EventBatch], rounds: int) -> None:
@@ -107,16 +120,19 @@ def measure_value(text: str, batches: Sequence[EventBatch], rounds: int) -> None
         print(f"{text:18} {name:10} {sum(map(len, columns)) / best.seconds:12,.0f} events/s, {best.result:,} derived")
 
 
-def memory_of(run: Any, read: Callable[[EventBatch], Any], batches: Iterable[EventBatch]) -> str:
-    """Bytes of a run for each event that it holds."""
+def memory_of(more: Mapping[str, Any], columns: int, batches: Iterable[EventBatch]) -> str:
+    """Bytes of an aggregate in a shard for each event that it holds; ``columns``: bytes of an event's columns."""
+    declaration = StreamDeclaration(name="sales")
+    document = {"name": "held", **_DOCUMENT, "window": "1 h", **more}
+    aggregate = RunningAggregate(AggregateKind().read(document, lambda _: declaration), declaration)
     tracemalloc.start()
     for one in batches:
-        run.process(read(one))
-    size, measures = tracemalloc.get_traced_memory()[0], run.measures()
+        aggregate.process(one)
+    size, measures = tracemalloc.get_traced_memory()[0], aggregate.measures()
     tracemalloc.stop()
     each = size / measures["held"]
     held = f"{measures['held']:,} held, {measures['groups']:,} groups"
-    return f"{each:8,.1f} bytes per held event, {each / _COLUMNS:6.2f} times its columns ({held})"
+    return f"{each:8,.1f} bytes per held event, {each / columns:6.2f} times its columns ({held})"
 
 
 if __name__ == "__main__":
