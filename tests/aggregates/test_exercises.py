@@ -9,4 +9,4 @@ from streams.compiling import run_exercise
 def test_its_name_leads_to_it():
     assert AggregateKind.exercise == AGGREGATE_EXERCISE
     run_exercise(AGGREGATE_EXERCISE)
-    assert aggregated() == 23
+    assert aggregated() == 29
