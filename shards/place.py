@@ -348,7 +348,7 @@ class Place:
                 raise ControlRecordError(f"no operators of the kind {record.operator!r} answer questions here")
             return Answer(record, {"answer": host.answer(record.question)})
         except ForestallError as error:
-            return Answer(record, {"error": {"code": error.code, "message": error.message}})
+            return Answer(record, {"error": {**error.details, "code": error.code, "message": error.message}})
 
     def finish(self, entry: Entry) -> Iterator[Step]:
         """Finish a finite input: release all waiting events, and let all time pass."""

@@ -106,7 +106,11 @@ class GroupTotals:
             columns = np.array(by, np.int64) + 1
             count = group_rows(self._ring.rows, self._slots, columns, np.array(sizes, np.int64), table, firsts, groups)
             if max(count, len(firsts) if count == NIL else 0) > MOST_GROUPS:
-                raise QuestionRefused(f"{member}: the answer has more than {MOST_GROUPS:,} groups", field=member)
+                raise QuestionRefused(
+                    f"{member}: the answer has more than {MOST_GROUPS:,} groups; ask with 'where', with fewer "
+                    "attributes in 'by', or over a shorter window",
+                    field=member,
+                )
             if count != NIL:
                 return Grouped(firsts[:count], groups)
             room *= 8

@@ -19,6 +19,7 @@ from service.observing.overview import missing_parts
 from service.questions.inbox import Awaited, Inbox
 from service.runtime import Stores
 from service.settings import Settings
+from shards import OperatorRefused
 from streams import Ask, Clock
 
 _GATHERED_S = 0.01
@@ -162,7 +163,11 @@ class Questions:
 
 
 def _answers(answers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The answers; refused if a shard has none. An error with ``field`` names the wrong member of the question."""
     for answer in answers:
         if "answer" not in answer:
-            raise QuestionRefused(f"shard {answer['shard']} does not answer: {answer['error']['message']}")
+            error = answer["error"]
+            if "field" in error:
+                raise OperatorRefused(error["message"], field=error["field"])
+            raise QuestionRefused(f"shard {answer['shard']} does not answer: {error['message']}")
     return answers

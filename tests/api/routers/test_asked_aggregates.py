@@ -12,6 +12,7 @@ from tests.builders.service import sink_row
 
 pytestmark = pytest.mark.redis
 
+JSON = {"content-type": "application/json"}
 FAILED = {
     "name": "failed",
     "of": "logins",
@@ -125,6 +126,23 @@ def test_a_wrong_question_is_a_422_that_names_the_member(pipeline, http, check_p
     answer = http.post("/v1/aggregates/failed/ask", json=question)
     check_problem(answer, status, code)
     assert next(iter(question)) in answer.text
+
+
+def test_a_question_with_too_many_groups_is_a_422_that_names_the_member(pipeline, http, check_problem, monkeypatch):
+    monkeypatch.setattr("aggregates.asking.totals.MOST_GROUPS", 2)
+    events = [
+        {"id": f"e{number}", "type": "Login", "time": "2025-12-31T10:00:00Z", "data": {"user": f"u{number}"}}
+        for number in range(20)
+    ]
+    assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
+    for headers in ({}, {"content-type": "application/json; charset=utf-8"}):  # directly, and by the framework
+        answer = http.post("/v1/aggregates/failed/ask", content=b'{"by": ["user"]}', headers=JSON | headers)
+        check_problem(answer, 422, "operator-refused")
+        assert (answer.json()["field"], answer.json()["detail"][:42]) == (
+            "by",
+            "by: the answer has more than 2 groups; ask",
+        )
+    assert http.post("/v1/aggregates/failed/ask", json={"by": ["region"]}).json()["groups"] != []
 
 
 def test_an_aggregate_that_does_not_run_answers_nothing(http, check_problem):
