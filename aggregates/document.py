@@ -72,6 +72,11 @@ class AggregateBody:
         return not self.by or bool(self.having and self.having.overall)
 
     @property
+    def is_final(self) -> bool:
+        """Whether the events of the stream must never be retracted."""
+        return bool(self.ask) or self.rows_of is not None
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of the values, each once."""
         return tuple(dict.fromkeys(value.argument for value in self.values if value.argument))

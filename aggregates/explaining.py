@@ -48,6 +48,8 @@ def why_moved(body: AggregateBody) -> str:
     """Why the events of a group may be in several shards."""
     if body.is_global:
         return "all(...) needs all events in one shard" if body.by else "one group needs all events in one shard"
+    if "key" in body.by:  # a derived stream with questions
+        return "the shards know one time of a derived stream, at which questions end, only through the log"
     return f"{', '.join(body.by)} does not contain the key of the stream {body.of}"
 
 

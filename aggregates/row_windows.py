@@ -29,7 +29,7 @@ class RowWindows:
         begin: Creates the run of an aggregate.
     """
 
-    is_revocable = False  # the stream cannot be a derived one, whose events may be retracted
+    is_revocable = False  # no event of its stream is ever retracted
 
     def __init__(self, body: AggregateBody, begin: Callable[[AggregateBody], AggregateRun]) -> None:
         self.body, self.is_suspended = body, False

@@ -18,6 +18,7 @@ from .kinds import (
     KINDS_BY_NAME as KINDS_BY_NAME,
     RESULT_KINDS as RESULT_KINDS,
     USUAL_KINDS as USUAL_KINDS,
+    require_final as require_final,
     result_table as result_table,
 )
 from .kinds.joins.sources import WAIT as WAIT

@@ -318,6 +318,7 @@ class Kind(ABC):
         result_kinds: Results of the operators besides dead letters; their names are distinct among all kinds.
         letters: Errors whose dead letters a run lists with its results; other dead letters are only counted.
         suspended: The error that ends a run in which an operator was suspended.
+        is_final: Whether no event that its operators derive is ever retracted.
         is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
         exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: they have none.
         hears: The kind whose results its operators read (``Host.hear``); empty: none.
@@ -328,6 +329,7 @@ class Kind(ABC):
     result_kinds: ClassVar[tuple[ResultKind, ...]] = ()
     letters: ClassVar[tuple[type[ShardError], ...]] = ()
     suspended: ClassVar[type[OperatorSuspended]] = OperatorSuspended
+    is_final: ClassVar[bool] = False
     is_resident: ClassVar[bool] = False
     exercise: ClassVar[str] = ""
 
@@ -440,6 +442,10 @@ class DocumentKind(Kind):
         ``declared``: looks up the declaration of a stream by name; may raise.
         """
         return ()
+
+    def final_input(self, definition: Definition) -> tuple[str, str]:
+        """The stream whose events must never be retracted, and the member that requires this; empty: any stream."""
+        return "", ""
 
     def keeps(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         """Whether an operator can continue with another body and keep its state (``start: keep``)."""

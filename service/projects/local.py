@@ -28,6 +28,7 @@ from shards import (
     PatternKind,
     RoundPlan,
     RoutedPattern,
+    require_final,
     routed,
     run_exercises,
 )
@@ -169,11 +170,13 @@ class _Reading:
 
     def _operators(self) -> Iterator[Definition]:
         """Operators of all kinds and their parts, as a service would register them."""
-        for resource in self._of(Operators):
-            kind = cast("Operators", resource.kind).kind
+        resources = [(resource, cast("Operators", resource.kind).kind) for resource in self._of(Operators)]
+        feeders = [(kind.name, resource.name, resource.feeds) for resource, kind in resources]
+        for resource, kind in resources:
             declared = partial(self._declaration, resource)
             with _placed(resource):
                 operator = kind.read({"name": resource.name, **own_members(resource.form)}, declared)
+                require_final(operator, feeders)
                 lookups = kind.lookups(operator)
                 for lookup in lookups:
                     require_lookup(self._tables.forms, *lookup)

@@ -9,8 +9,8 @@ from nfa import Pattern, parse_pattern, unknown_types
 from service.errors import DerivationRefused, StreamInUse, StreamNotDerived, UnknownStream
 from service.runtime import Stores
 from service.stores import ANY, OperatorPart, RegisteredPattern, Registry, StreamUse
-from shards import Feed, Feeds
-from streams import RETRACTED, ControlRecordError, StreamDeclaration
+from shards import Feed, Feeds, OperatorRefused, require_final
+from streams import RETRACTED, ControlRecordError, Definition, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
@@ -59,6 +59,7 @@ class Derivations:
                 f"INTO {target.name}: {event_type} is none of the event types that the stream declares; add TYPE with "
                 f"one of {', '.join(target.event_types)}",
             )
+        self._check_listeners("pattern", pattern.name, pattern.into.stream)
         try:
             self._feeds(("pattern", pattern.name)).check(stream, Feed(stream=pattern.into.stream))
         except ControlRecordError as error:
@@ -75,6 +76,7 @@ class Derivations:
                     f"events; give the {kind} another name",
                     stream=feeder.into,
                 )
+            self._check_listeners(feeder.kind, feeder.name, feeder.into)
             try:
                 feeds.check(feeder.stream, Feed(stream=feeder.into))
             except ControlRecordError as error:
@@ -82,6 +84,21 @@ class Derivations:
             feeds = feeds.with_operator(
                 (feeder.stream, feeder.key, feeder.kind, feeder.name), [Feed(stream=feeder.into)]
             )
+
+    def check_input(self, definition: Definition) -> None:
+        """Refuse an operator that needs events that are never retracted, if its stream may have retractions."""
+        operators = [operator for operator in self._registry.every_operator() if operator.state != "retired"]
+        feeders = [(part.kind, part.name, part.into) for operator in operators for part in operator.feeders]
+        require_final(definition, feeders)
+
+    def _check_listeners(self, kind: str, name: str, into: str) -> None:
+        """Refuse an operator that may retract events, if an operator that listens to its stream needs final events."""
+        for operator in self._registry.operators("").all():
+            if operator.state != "retired":
+                try:
+                    require_final(operator.definition, [(kind, name, into)])
+                except OperatorRefused as error:
+                    raise DerivationRefused(error.message) from error
 
     def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
         """Declare the derived streams of an operator and its parts; ``StreamExists`` if one now takes posted events."""

@@ -93,6 +93,7 @@ class OperatorLibrary:
 
     def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
         definition = reader.read(document, self._registry.stream)
+        self._derivations.check_input(definition)
         lookups = reader.lookups(definition)
         require_lookups(self._stores, lookups)
         if any(lookup.keys is None for lookup in lookups):

@@ -9,5 +9,6 @@ from shards.kinds.table import (
     KINDS_BY_NAME,
     RESULT_KINDS,
     USUAL_KINDS,
+    require_final,
     result_table,
 )

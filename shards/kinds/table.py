@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from shards.errors import OperatorRefused
 from shards.kinds.aggregates import AggregateInputKind, AggregateKind
 from shards.kinds.joins import JoinInputKind, JoinKind
 from shards.kinds.patterns import PatternKind, SuppressionKind
 from shards.kinds.taps import TapKind
 from shards.operators import LATENESS, DeciderKind, DocumentKind, Kind
 from shards.results import ANSWER, DEAD_LETTER, DERIVED, REKEYED, STATS, ResultKind
-from streams import LatenessDecider
+from streams import Definition, LatenessDecider
 from streams.compiling import LOOKUPS
 
 KINDS: tuple[Kind, ...] = (
@@ -41,6 +42,24 @@ DECIDERS: Mapping[str, DeciderKind] = {
 
 COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
 """Prefixes of the counters of document operators; counters of patterns have no prefix."""
+
+
+def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]]) -> None:
+    """Refuse an operator that needs events that are never retracted, if a feeder of its stream may retract events.
+
+    ``feeders``: the kind, the name and the derived stream of operators.
+    """
+    kind = KINDS_BY_NAME.get(definition.kind)
+    stream, member = kind.final_input(definition) if isinstance(kind, DocumentKind) else ("", "")
+    final_kinds = {kind.name: kind.plural for kind in DOCUMENT_KINDS if kind.is_final}
+    for feeder_kind, name, into in feeders:
+        if member and into == stream and feeder_kind not in final_kinds:
+            raise OperatorRefused(
+                f"{member!r} of the {definition.kind} {definition.name!r} needs events that are never retracted, and "
+                f"the {feeder_kind} {name!r}, which feeds {stream!r}, may retract events; use a stream of posted "
+                f"events, or of {' or '.join(sorted(final_kinds.values()))}",
+                field=member,
+            )
 
 
 def result_table(kinds: Iterable[Kind]) -> Mapping[str, ResultKind]:

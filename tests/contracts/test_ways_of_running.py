@@ -266,6 +266,20 @@ window: {last: 3}
 ---
 {kind: aggregate, name: of_key, of: stopped, by: [key], values: {n: count(), newest: last(pattern)}, window: 90 s}
 ---
+{kind: aggregate, name: asked, of: stopped, by: [key], values: {n: count()}, window: 60 s, having: n >= 2,
+ ask: {by: [event_data.customer]}}
+---
+{kind: table, name: stops, key: id, file: stops.csv, columns: {most: integer}}
+---
+kind: aggregate
+name: watching
+of: stopped
+by: [reason]
+for_each_row_of: stops
+values: {n: count()}
+window: {row: within, most: 60 s}
+having: n >= row.most
+---
 {kind: aggregate, name: late_by_pattern, of: late_pairs, by: [pattern], values: {n: count()}, window: {tumbling: 60 s}}
 ---
 {kind: pattern, name: breaking, stream: broken,
@@ -285,6 +299,7 @@ inputs: [{stream: stopped, as: x, window: 60 s}, {stream: payments, as: y, key: 
 return: {x: id(x), y: id(y)}
 """
 LIMITS = "v,customer,most\nk1,k1,1\nk2,k4,2\nk3,k1,3\n"
+STOPS = "id,reason,most,within\ns1,,2,\ns2,,3,90 s\n"
 WATCHED = "id,customer,v,most\nq1,k1,,3\nq2,,k2,2\nq3,k4,k3,1\nq4,,,9\n"
 RULES = {
     "patterns": PATTERNS,
@@ -306,6 +321,7 @@ def project_of(folder, name: str) -> LocalProject:
     (folder / "rules.yaml").write_text(f"{STREAMS}{RULES[name]}")
     (folder / "limits.csv").write_text(LIMITS)
     (folder / "watched.csv").write_text(WATCHED)
+    (folder / "stops.csv").write_text(STOPS)
     return LocalProject.of(read_project(folder), folder)
 
 

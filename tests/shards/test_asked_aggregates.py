@@ -299,5 +299,3 @@ def test_questions_to_an_aggregate_without_ask_are_refused() -> None:
         with pytest.raises(OperatorRefused, match="none that questions may ask for") as refused:
             KIND.check_question(unasked, question)
         assert refused.value.details["field"] == "values"
-    with pytest.raises(OperatorRefused, match="derived"):
-        KIND.read(DOCUMENT, lambda _: StreamDeclaration(name="logins", derived=True))

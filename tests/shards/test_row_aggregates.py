@@ -221,8 +221,3 @@ def test_what_has_no_meaning_with_rows_is_refused(changes: dict[str, Any], part:
     with pytest.raises(OperatorRefused) as refused:
         KIND.read({**DOCUMENT, **changes}, lambda _: SOURCE)
     assert part in refused.value.message
-
-
-def test_a_derived_stream_is_refused() -> None:
-    with pytest.raises(OperatorRefused, match="'for_each_row_of' needs a stream whose events are posted"):
-        KIND.read(DOCUMENT, lambda _: StreamDeclaration(name="x", derived=True))

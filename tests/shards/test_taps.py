@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -13,11 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from house.examples import Draws
+from service.errors import ProjectRefused
 from service.projects import LocalProject, read_project
 from shards import InlineShards, OperatorRefused, RowBlock
+from shards.kinds.aggregates import AggregateKind
 from shards.kinds.taps import TapKind
 from shards.rows import rows_of
-from streams import Event, EventBatch, StreamDeclaration, format_time, parse_time
+from streams import Ask, Definition, Event, EventBatch, StreamDeclaration, Tick, format_time, parse_time
 
 SOURCE = """
 {kind: stream, name: orders, key: data.order, end_events: [End], idle_timeout: 20, keys: {customer: data.customer}}
@@ -36,6 +40,8 @@ SOURCE = """
  text: 'PATTERN pair EVENT SEQ(A a, A b) WHERE [customer] WITHIN 6 s EMIT TIMEOUTS'}
 ---
 {kind: table, name: limits, key: v, file: limits.csv, columns: {v: integer}}
+---
+{kind: table, name: watched, key: id, file: watched.csv}
 """
 TAPS = """
 {kind: tap, name: stopped, of: orders, results: endings, type: Stopped}
@@ -64,9 +70,16 @@ READERS = """
  text: 'PATTERN which EVENT Broken b RETURN b.event_data.v AS v INTO found KEY v'}
 ---
 {kind: aggregate, name: values, of: found, by: [v], values: {n: count()}, window: 1 min, having: n >= 2}
+---
+{kind: aggregate, name: watching, of: stopped, by: [pattern, reason], for_each_row_of: watched,
+ values: {n: count(), v: sum(event_data.v)}, window: {row: within, most: 20 s}, having: n >= 2}
+"""
+ASKED = """
+{kind: aggregate, name: asked, of: stopped, by: [BY], values: {n: count(), v: sum(event_data.v)}, window: 20 s,
+ having: n > 99, ask: {by: [reason, key, event_data.customer]}}
 """
 RESULTS = {"ending": "stopped", "timeout": "late", "deviation": "broken"}
-READ = ("reasons", "of_key", "pairs", "dues", "found", "values")
+READ = ("reasons", "of_key", "pairs", "dues", "found", "values", "watching")
 
 
 @cache
@@ -74,6 +87,7 @@ def project_of(*parts: str) -> LocalProject:
     with TemporaryDirectory() as folder:
         (Path(folder) / "rules.yaml").write_text("---".join(parts))
         (Path(folder) / "limits.csv").write_text("v\n0\n1\n")
+        (Path(folder) / "watched.csv").write_text("id,pattern,reason,within\nall,,,\nab,ab,,9 s\n")
         return LocalProject.of(read_project(Path(folder)), Path(folder))
 
 
@@ -143,6 +157,92 @@ def test_taps_are_results_turned_into_events_by_hand(rows: list[tuple[str, int, 
     assert made(run((SOURCE, TAPS, READERS), {"orders": events}, shards=3), (*given, *READ)) == made(
         found, (*given, *READ)
     )
+
+
+@pytest.mark.parametrize("by", ["key", "reason"])
+@pytest.mark.parametrize("shards", [1, 3])
+def test_questions_over_a_tap_have_the_values_of_a_plain_evaluation(by: str, shards: int, draws: Draws) -> None:
+    plan = project_of(SOURCE, TAPS, ASKED.replace("BY", by)).plan
+    definition = next(one for one in plan.operators if one.name == "asked")
+    counted = 0
+    for seed in draws(20):
+        chance, inline, rows, seconds = Random(seed), InlineShards(shards), list[Any](), 100
+        for stream, record in plan.records():
+            inline.say(stream, record)
+        for number in range(60):
+            seconds += chance.randrange(0, 4)
+            key, kind = f"k{chance.randrange(6)}", chance.choice("AAABBC")
+            data = {"order": key, "v": chance.randrange(3), "customer": f"c{chance.randrange(2)}"}
+            event = Event(id=f"e{number}", type=kind, time_us=seconds * 1_000_000, key=key, data=data)
+            blocks = inline.feed_and_decide("orders", EventBatch.from_events([event]), plan.routes("orders"))
+            rows += [orjson.loads(row.body) for row in rows_of(blocks) if row.kind == "derived"]
+            if number % 10 == 9:
+                inline.say("orders", Tick(time_us=event.time_us, cause="events"))
+                rows += [orjson.loads(row.body) for row in rows_of(inline.settle()) if row.kind == "derived"]
+                question = chance.choice(ASKS)
+                until_us = inline._promised["asked.inputs"]
+                some = [one for one in rows if one["into"] == "stopped" and parse_time(one["time"]) < until_us]
+                expected = plain(some, question, until_us)
+                counted += sum(group["n"] for group in expected)
+                assert asked(inline, definition, question, until_us) == expected, (seed, number)
+    assert counted > 0
+
+
+ASKS: list[dict[str, Any]] = [
+    {"by": ["reason"], "where": {"event_data.customer": "c1"}},
+    {"by": ["key"], "window": "9 s"},
+    {"where": {"key": "k1"}},
+]
+
+
+def asked(
+    inline: InlineShards, definition: Definition, question: Mapping[str, Any], until_us: int
+) -> list[dict[str, Any]]:
+    """The groups of an answer of all shards, through the log."""
+    document = {"name": "asked", "question": question, "until_us": until_us}
+    inline.say(definition.inputs[0].stream, Ask(id="q", operator="aggregate", question=document))
+    answers = [orjson.loads(row.body)["answer"] for row in rows_of(inline.settle()) if row.kind == "answer"]
+    assert len(answers) == len(inline.states)
+    return list(AggregateKind().answer_of(definition, question, answers)["groups"])
+
+
+def plain(rows: Sequence[Mapping[str, Any]], question: Mapping[str, Any], until_us: int) -> list[dict[str, Any]]:
+    """The groups of a question over the events of a tap, evaluated anew."""
+    window_us = 9_000_000 if "window" in question else 20_000_000
+    by, where = question.get("by", []), question.get("where", {})
+    groups: dict[tuple[Any, ...], list[int]] = {} if by else {(): []}
+    for row in rows:
+        members = {"reason": row["data"]["reason"], "key": row["key"]}
+        members["event_data.customer"] = row["data"]["event_data"]["customer"]
+        is_inside = until_us - parse_time(row["time"]) < window_us
+        if is_inside and all(members[name] == value for name, value in where.items()):
+            groups.setdefault(tuple(members[name] for name in by), []).append(row["data"]["event_data"]["v"])
+    return [
+        dict(zip(by, group, strict=True)) | {"n": len(numbers), "v": sum(numbers) if numbers else None}
+        for group, numbers in sorted(groups.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("feeder", "kind"),
+    [
+        ("{kind: pattern, name: p, stream: orders, text: 'PATTERN p EVENT A a INTO stopped'}", "pattern"),
+        ("{kind: join, name: stopped, inputs: [INPUT as: x}, INPUT as: y}], window: 9 s, return: {v: x.v}}", "join"),
+    ],
+)
+@pytest.mark.parametrize("member", ["ask", "for_each_row_of"])
+def test_events_that_may_be_retracted_are_refused_where_they_cannot_be_taken_out(
+    member: str, feeder: str, kind: str
+) -> None:
+    listener = ASKED if member == "ask" else READERS[READERS.index("\n{kind: aggregate, name: watching") :]
+    with pytest.raises(ProjectRefused, match=f"'{member}' of the aggregate .* the {kind} .* may retract events"):
+        project_of(SOURCE, TAPS, listener.replace("BY", "key"), f"\n{feeder.replace('INPUT', '{stream: orders,')}\n")
+
+
+def test_questions_over_an_aggregate_of_a_tap_are_allowed() -> None:
+    further = ASKED.replace("BY", "key").replace("asked, of: stopped", "further, of: asked")
+    plan = project_of(SOURCE, TAPS, ASKED.replace("BY", "key"), further.replace("event_data.", "")).plan
+    assert {"asked", "further"} <= {one.name for one in plan.operators}
 
 
 def test_many_early_terminations_become_events_even_where_shards_only_count_them() -> None:

@@ -79,7 +79,7 @@ class AggregateInput(Operator):
                 known = self._groups.pop(events.retracted[row], None)
                 yield () if known is None else (known[2],)
             else:
-                if self.declaration.derived:
+                if self.declaration.derived and not self._body.is_final:
                     self._groups[events.ids[row]] = time_us, events.keys[row], group
                 yield (group,)
 

@@ -62,6 +62,7 @@ class AggregateKind(DocumentKind):
     plural: ClassVar[str] = "aggregates"
     result_kinds: ClassVar[tuple[ResultKind, ...]] = (AGGREGATE_SUSPENSION,)
     suspended: ClassVar[type[OperatorSuspended]] = AggregateSuspended
+    is_final: ClassVar[bool] = True
     schema: ClassVar[Mapping[str, Any]] = AGGREGATE_SCHEMA
     holds: ClassVar[str] = "windows"
     is_asked: ClassVar[bool] = True
@@ -81,13 +82,6 @@ class AggregateKind(DocumentKind):
         EventReader.of(aggregate)
         having_of(aggregate)
         stream = declared(aggregate.of)
-        member = "ask" if aggregate.ask else "for_each_row_of" if aggregate.rows_of else ""
-        if member and stream.derived:
-            raise OperatorRefused(
-                f"{member!r} needs a stream whose events are posted: those of {aggregate.of!r} are derived, and may be "
-                "retracted later",
-                field=member,
-            )
         moved = is_moved(aggregate, stream)
         if moved and aggregate.window.kind == "transaction":
             raise OperatorRefused(
@@ -122,6 +116,11 @@ class AggregateKind(DocumentKind):
         body = {"into": into, "aggregate": definition.body}
         name, version = f"{definition.name}.events", definition.version
         return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
+
+    def final_input(self, definition: Definition) -> tuple[str, str]:
+        """The stream of an aggregate with ``ask`` or ``for_each_row_of``, whose events cannot be taken out again."""
+        member = next((member for member in ("ask", "for_each_row_of") if member in definition.body), "")
+        return (definition.body["of"], member) if member else ("", "")
 
     def inner_streams(self, name: str) -> Sequence[str]:
         """The stream of the re-keyed events of an aggregate."""

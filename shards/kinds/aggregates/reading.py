@@ -93,7 +93,8 @@ class EventReader:
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
         """The columns of a batch: events that satisfy ``where``, retractions of events, and ends of transactions."""
-        columns, ops = columns_of_events(batch), _ops(batch, declaration)
+        is_revocable = declaration.derived and not self.body.is_final
+        columns, ops = columns_of_events(batch), _ops(batch, declaration, is_revocable=is_revocable)
         newest_us = int(batch.time_us.max())
         if self._where is not None:
             ops &= ~np.where(self._where.holds(columns, np.arange(len(batch))), 0, COUNTS).astype(np.uint8)
@@ -123,7 +124,7 @@ class EventReader:
             arguments=[arguments[argument_name] for argument_name in self.body.arguments],
             newest_us=newest_us,
             ops=None if (ops == COUNTS).all() else ops,
-            retracted=_retracted(batch, ops) if declaration.derived else (),
+            retracted=_retracted(batch, ops) if is_revocable else (),
             shown=_source_events(batch) if self.body.events else (),
             asked=[expression.column(columns, rows) for expression in self._asked],
             arrivals=batch.arrivals,
@@ -175,7 +176,9 @@ def condition_and_bounds(
 
 
 def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
-    """Whether the events of a group may come to several shards, so that they must be re-keyed."""
+    """Whether the events of a group may come to several shards, or a question needs their time from the log."""
+    if body.ask and declaration.derived:
+        return True
     path = attribute_path(declaration.key)
     of_key = {"key"} if not isinstance(path, tuple) else {"key", ".".join(path)}
     return body.is_global or body.rows_of is not None or of_key.isdisjoint(body.by)
@@ -275,11 +278,11 @@ def _quoted(name: str) -> str:
     return name if name in ("key", "type") else ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _ops(batch: EventBatch, declaration: StreamDeclaration) -> NDArray[np.uint8]:
+def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: bool) -> NDArray[np.uint8]:
     """The flags of each row of a batch: the row is an event, retracts an event, or ends a transaction."""
     ops = []
     for name in batch.type_names:
-        if declaration.derived and name.endswith(RETRACTED):
+        if is_revocable and name.endswith(RETRACTED):
             ops.append(RETRACTS)
         else:
             ops.append(COUNTS * (name != ENDED) + ENDS * (name in (*declaration.end_events, ENDED)))

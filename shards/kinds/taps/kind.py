@@ -40,6 +40,7 @@ class TapKind(DocumentKind):
     name: ClassVar[str] = "tap"
     plural: ClassVar[str] = "taps"
     hears: ClassVar[str] = "pattern"
+    is_final: ClassVar[bool] = True
     schema: ClassVar[Mapping[str, Any]] = _SCHEMA
     holds: ClassVar[str] = ""
 

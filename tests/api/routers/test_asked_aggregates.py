@@ -154,6 +154,23 @@ def test_an_aggregate_that_does_not_run_answers_nothing(http, check_problem):
     check_problem(http.post("/v1/aggregates/nothing/ask", json={}), 404, "unknown-operator")
 
 
+def test_questions_over_a_tap_are_taken_and_over_events_that_may_be_retracted_refused(http, check_problem):
+    http.post("/v1/streams", json={"name": "logins", "key": "data.user"})
+    inputs = [{"stream": "logins", "as": "x"}, {"stream": "logins", "as": "y"}]
+    join = {"name": "stopped", "window": "1 h", "inputs": inputs, "return": {"user": "x.user"}}
+    asked = {**FAILED, "of": "stopped"}
+    assert http.post("/v1/taps", json={"name": "stopped", "of": "logins", "results": "endings"}).status_code == 201
+    assert http.post("/v1/aggregates", json=asked).status_code == 201
+    check_problem(refused := http.post("/v1/joins", json={**join, "state": "draft"}), 400, "derivation-refused")
+    assert "'ask' of the aggregate 'failed' needs events that are never retracted" in refused.json()["detail"]
+    pattern = {"stream": "logins", "text": "PATTERN p EVENT A a INTO stopped"}
+    check_problem(http.post("/v1/patterns", json=pattern), 400, "derivation-refused")
+    assert http.delete("/v1/aggregates/failed").status_code == 204
+    assert http.post("/v1/joins", json={**join, "state": "draft"}).status_code == 201
+    check_problem(refused := http.post("/v1/aggregates", json=asked), 422, "operator-refused")
+    assert refused.json()["field"] == "ask"
+
+
 def test_values_over_time_are_plotted(http, stores, clock, check_problem):
     http.post("/v1/streams", json={"name": "logins", "key": "data.user"})
     http.post("/v1/aggregates", json=FAILED)
