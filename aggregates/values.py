@@ -16,7 +16,7 @@ Function: TypeAlias = Literal[
 
 _CALL = re.compile(r"\s*([a-z_]+)\s*\((.*)\)\s*", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
-_MOST_VALUES = 32
+MOST_VALUES = 32
 _FINEST_SHARE = 10**9
 
 
@@ -44,12 +44,13 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
     """
     if not isinstance(document, Mapping) or not document:
         raise AggregateRefused("'values' is an object such as {n: count(), total: sum(price)}", field="values")
-    if len(document) > _MOST_VALUES:
-        raise AggregateRefused(f"'values' has {len(document)} members, and at most {_MOST_VALUES} are allowed")
-    return tuple(_value(str(name), text) for name, text in document.items())
+    if len(document) > MOST_VALUES:
+        raise AggregateRefused(f"'values' has {len(document)} members, and at most {MOST_VALUES} are allowed")
+    return tuple(read_value(str(name), text) for name, text in document.items())
 
 
-def _value(name: str, text: object) -> AggregateValue:
+def read_value(name: str, text: object) -> AggregateValue:
+    """One value, such as ``sum(price)``; refused as by ``read_values``."""
     call = _CALL.fullmatch(text) if isinstance(text, str) else None
     if not _NAME.fullmatch(name):
         raise AggregateRefused(f"values: {name!r} is not a name of letters, digits and '_'", field="values")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from aggregates.asking.values import Column
 from aggregates.columns import EventColumns
 from aggregates.document import AggregateBody
 from aggregates.errors import AggregateRefused, QuestionRefused
+from aggregates.values import MOST_VALUES, read_value
 from aggregates.windows import read_duration
 from streams import did_you_mean, duration_text, listed, shown
 
@@ -60,6 +61,8 @@ def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.in
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
     """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
 
+    ``values`` are names of values, or objects that name new ones: ``{"x": "sum(price)"}``.
+
     The member ``explain``, which requests a description of the index, is not read here.
 
     Raises:
@@ -78,18 +81,64 @@ def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: in
         _require(name, body.ask, "by", "questions are by")
     if len(set(by)) < len(by):
         raise QuestionRefused(f"by: an attribute is repeated in {listed(by)}", field="by")
-    known = asked_values(body)
-    if not known:
-        raise QuestionRefused(
-            f"values: the aggregate has none that questions may ask for; these are {listed(FUNCTIONS)}", field="values"
-        )
-    wanted = _names(document, "values") or list(known)
-    for name in wanted:
-        _require(name, list(known), "values", "questions may ask for")
-        if name in by:
-            raise QuestionRefused(f"values.{name}: the name is that of a group's attribute", field=f"values.{name}")
-    values = {name: known[name] for name in wanted}
+    values = _values(body, document.get("values", []))
+    if both := [name for name in values if name in by]:
+        raise QuestionRefused(f"values.{both[0]}: the name is that of a group's attribute", field=f"values.{both[0]}")
     return Question(by=by, where=where, values=values, window_us=_window_us(body, document), until_us=until_us)
+
+
+def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
+    """The values that a question names or defines; all values of the aggregate that questions may ask for if none."""
+    parts = [member] if isinstance(member, str | Mapping) else member
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
+        raise QuestionRefused(
+            f"values: a list of names, or an object such as {{x: sum(price)}}, and not {shown(member)}", field="values"
+        )
+    known = asked_values(body)
+    if not any(parts):
+        if not known:
+            raise QuestionRefused(
+                f"values: the aggregate has none that questions may ask for; these are {listed(FUNCTIONS)}. Name new "
+                "ones, such as {x: count()}",
+                field="values",
+            )
+        return known
+    values: dict[str, AskedValue] = {}
+    for part in parts:
+        if isinstance(part, str):
+            _require(part, list(known), "values", "questions may ask for")
+        for name, value in [(part, known[part])] if isinstance(part, str) else _new_values(body, part):
+            if values.setdefault(name, value) != value:
+                raise QuestionRefused(f"values.{name}: the name has two meanings", field=f"values.{name}")
+    if len(values) > MOST_VALUES:
+        raise QuestionRefused(f"values: {len(values)} values, and at most {MOST_VALUES} are allowed", field="values")
+    return values
+
+
+def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple[str, AskedValue]]:
+    """The values that a question defines, such as ``sum(price)``, over the columns that the index holds."""
+    window = held_window(body)
+    attributes = [name for name in window.attributes if name != KEY]
+    numbers = list(dict.fromkeys([*attributes, *window.measures]))
+    for name, text in texts.items():
+        try:
+            value, fault = (
+                read_value(str(name), text),
+                f"values, {name}: {shown(text)} cannot be computed from the index",
+            )
+        except AggregateRefused as error:
+            value, fault = None, error.message
+        if value is not None:
+            argument = value.argument if value.argument in numbers else value.argument.removeprefix("data.")
+            allowed = attributes if value.function == "distinct" else ["", *numbers]
+            if value.function in FUNCTIONS and argument in allowed:
+                yield value.name, AskedValue(value.function, argument or None)
+                continue
+        raise QuestionRefused(
+            f"{fault}. Questions compute count(), distinct of {listed(attributes)}, and count, sum, avg, min and max "
+            f"of {listed(numbers)}",
+            field=f"values.{name}",
+        )
 
 
 def _where(body: AggregateBody, document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -111,7 +160,7 @@ def _names(document: Mapping[str, Any], member: str) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise QuestionRefused(f"{member}: a list of names, and not {shown(value)}", field=member)
-    return list(dict.fromkeys(names)) if member == "values" else list(names)
+    return list(names)
 
 
 def _require(name: object, known: Iterable[str], member: str, what: str) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aggregates.asking.answers import Totals
 from aggregates.asking.questions import AskedValue, HeldWindow
 from aggregates.asking.ring import EventRing
-from aggregates.asking.values import NULL, ValueCodes
+from aggregates.asking.values import NULL, ValueCodes, numbers_in
 from aggregates.errors import QuestionRefused
 from aggregates.kernels.asking import NIL, group_rows, sum_rows
 
@@ -77,10 +77,20 @@ class GroupTotals:
         if measure not in self._sums:
             counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
             extremes = np.full((self._count, 2), (np.inf, -np.inf))
-            values = self._ring.values[self._window.measures.index(measure)]
-            sum_rows(values, self._slots, self._grouped.groups, counts, sums, extremes)
+            sum_rows(*self._numbers(measure), self._grouped.groups, counts, sums, extremes)
             self._sums[measure] = counts, sums, extremes
         return self._sums[measure]
+
+    def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """The numbers of a measure or of an attribute, and for each found event the place of its number."""
+        if name in self._window.measures:
+            return self._ring.values[self._window.measures.index(name)], self._slots
+        place = self._window.attributes.index(name)
+        codes, known = self._ring.rows[self._slots, place + 1], self._values[place].values
+        is_used, numbers = np.zeros(len(known), np.bool_), np.full(len(known), np.nan)
+        is_used[codes] = True
+        numbers[is_used] = numbers_in([known[code] for code in np.flatnonzero(is_used).tolist()])
+        return numbers, codes
 
     def _distinct(self, place: int, member: str) -> Totals:
         """The distinct values of an attribute in each group, found by grouping by this attribute as well."""

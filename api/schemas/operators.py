@@ -95,7 +95,11 @@ class OperatorQuestion(WireModel):
     where: dict[str, str | bool | int | float | None] = Field(
         {}, description="Only events whose attributes have these values; null equals nothing."
     )
-    values: list[str] = Field([], description="Values to compute, by their names; none: all.")
+    values: list[str | dict[str, str]] | dict[str, str] = Field(
+        [],
+        description="Values to compute: names of the aggregate's values, or objects with new ones such as "
+        '`{"x": "sum(price)"}`, over attributes by which questions group and arguments of its values; none: all.',
+    )
     window: str | None = Field(None, description="Only events younger than this, such as `20 min`.")
     explain: bool = Field(False, description="Also describe the index of each shard.")
 

@@ -122,7 +122,12 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
             ),
         ] = None,
         value: Annotated[
-            list[str] | None, typer.Option("--value", help="Value to compute, by its name (default: all). Repeatable.")
+            list[str] | None,
+            typer.Option(
+                "--value",
+                metavar="NAME[=VALUE]",
+                help="Value to compute: its name, or a new one such as x='sum(price)' (default: all). Repeatable.",
+            ),
         ] = None,
         window: Annotated[str | None, typer.Option(help="Only events younger than this, such as '20 min'.")] = None,
         explain: Annotated[
@@ -130,8 +135,10 @@ def _add_ask(app: typer.Typer, resource: Resource) -> None:
         ] = False,
     ) -> None:
         filters = dict(map(_filter, where or ()))
+        pairs = [text.partition("=") for text in value or ()]
+        values = [{name: computed} if sign else name for name, sign, computed in pairs]
         body = without_none(
-            by=by or None, where=filters or None, values=value or None, window=window, explain=explain or None
+            by=by or None, where=filters or None, values=values or None, window=window, explain=explain or None
         )
         answer = client.post(f"{resource.path}/{part(name)}/ask", body)
         if client.is_json:

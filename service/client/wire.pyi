@@ -756,7 +756,7 @@ class OperatorModel(TypedDict):
 class OperatorQuestion(TypedDict):
     by: NotRequired[list[str]]
     where: NotRequired[dict[str, str | bool | int | float | None]]
-    values: NotRequired[list[str]]
+    values: NotRequired[list[str | dict[str, str]] | dict[str, str]]
     window: NotRequired[str | None]
     explain: NotRequired[bool]
 

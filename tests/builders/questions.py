@@ -15,6 +15,9 @@ VALUES = {
     "mean": AskedValue("avg", "size"),
     "least": AskedValue("min", "price"),
     "most": AskedValue("max", "size"),
+    "kinds": AskedValue("sum", "kind"),
+    "greatest": AskedValue("max", "user"),
+    "middle": AskedValue("avg", "user"),
 }
 
 

@@ -53,6 +53,7 @@ def _value(function, values, attribute):
         return len(known)
     if function == "distinct":
         return len(set(map(_kept, known)))
+    known = [value for value in known if isinstance(value, int | float) and not isinstance(value, bool)]
     if not known:
         return None
     if function == "avg":

@@ -90,7 +90,10 @@ def naive(
             "mean": sum(risks) / len(risks) if risks else None,
             "cities": len({data["city"] for data in groups[group]}),
         }
-        rows.append(dict(zip(question.get("by", ()), group, strict=True)) | values)
+        values |= {"x": sum(risks) if risks else None, "named": len([one for one in groups[group] if one["region"]])}
+        asked = question.get("values", DOCUMENT["values"])
+        wanted = [name for one in asked for name in ([one] if isinstance(one, str) else one)]
+        rows.append(dict(zip(question.get("by", ()), group, strict=True)) | {name: values[name] for name in wanted})
     return rows
 
 
@@ -100,6 +103,8 @@ QUESTIONS: list[dict[str, Any]] = [
     {"by": ["user", "region"], "window": "20 min"},
     {"by": ["region"], "where": {"user": "u1"}},
     {"where": {"region": "north", "user": "u2"}, "window": "20 min"},
+    {"by": ["region"], "values": {"x": "sum(risk)", "n": "count()", "named": "count(data.region)"}},
+    {"by": ["user"], "values": ["worst", {"cities": "distinct(city)", "mean": "avg(risk)"}], "window": "20 min"},
 ]
 
 
@@ -258,6 +263,16 @@ def running(definition: Definition, count: int) -> InlineShards:
         ({"where": {"region": ["a"]}}, "where.region"),
         ({"where": {"region": {">": 3}}}, "where.region"),
         ({"values": ["m"]}, "values"),
+        ({"values": [3]}, "values"),
+        ({"values": {"x": "sum(price)"}}, "values.x"),
+        ({"values": ["n", {"x": "distinct(risk)"}]}, "values.x"),
+        ({"values": {"x": "quantile(risk, 0.5)"}}, "values.x"),
+        ({"values": {"x": "risk"}}, "values.x"),
+        ({"values": {"x": "sum(#key)"}}, "values.x"),
+        ({"values": {"x y": "count()"}}, "values.x y"),
+        ({"values": ["n", {"n": "sum(risk)"}]}, "values.n"),
+        ({"by": ["user"], "values": {"user": "count()"}}, "values.user"),
+        ({"values": {f"x{number}": "count()" for number in range(33)}}, "values"),
         ({"window": "2 h"}, "window"),
         ({"window": "soon"}, "window"),
         ({"bye": []}, "bye"),
@@ -269,6 +284,15 @@ def test_a_wrong_question_is_refused_with_its_member(question: dict[str, Any], f
     with pytest.raises(OperatorRefused) as refused:
         KIND.check_question(defined(), question)
     assert refused.value.details["field"] == field
+
+
+def test_a_value_that_cannot_be_asked_for_is_refused_with_those_that_can() -> None:
+    with pytest.raises(OperatorRefused) as refused:
+        KIND.check_question(defined(), {"values": {"x": "sum(price)"}})
+    assert refused.value.message == (
+        "values, x: 'sum(price)' cannot be computed from the index. Questions compute count(), distinct of region, "
+        "user, city, and count, sum, avg, min and max of region, user, city, risk"
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,8 +318,9 @@ def test_questions_to_an_aggregate_without_ask_are_refused() -> None:
     with pytest.raises(OperatorRefused, match=r"values\.region: the name is that of a group's attribute"):
         KIND.check_question(named, {"by": ["region"]})
     unasked = defined(values={"middle": "quantile(amount, 0.5)"}, having="middle > 9")
-    questions: list[dict[str, Any]] = [{}, {"values": []}, {"by": ["region"]}]
+    questions: list[dict[str, Any]] = [{}, {"values": []}, {"values": {}}, {"by": ["region"]}]
     for question in questions:
         with pytest.raises(OperatorRefused, match="none that questions may ask for") as refused:
             KIND.check_question(unasked, question)
         assert refused.value.details["field"] == "values"
+    KIND.check_question(unasked, {"values": {"n": "count()"}})

@@ -64,6 +64,9 @@ def test_groups_and_values_are_those_of_the_window(pipeline, http):
     assert found["indexes"] == []
     explained = http.post("/v1/aggregates/failed/ask", json={"explain": True}).json()["indexes"]
     assert sum(index["events"] for index in explained) == 12
+    values = {"total": "sum(risk)", "regions": "distinct(region)"}
+    new = http.post("/v1/aggregates/failed/ask", json={"values": ["n", values]}).json()
+    assert new["groups"] == [{"n": 12, "total": sum(newest), "regions": 2 - all(one % 4 for one in newest)}]
     one = http.post("/v1/aggregates/failed/ask", json={"where": {"user": "u1"}}).json()
     assert [sorted(group) for group in one["groups"]] == [["n", "worst"]]
 
@@ -118,6 +121,8 @@ def test_a_question_needs_a_key_that_may_read_and_is_no_change(http, holder, che
     [
         ({"by": ["city"]}, 422, "operator-refused"),
         ({"values": ["spread"]}, 422, "operator-refused"),
+        ({"values": {"x": "sum(price)"}}, 422, "operator-refused"),
+        ({"values": {"x": 3}}, 422, "wrong-shape"),
         ({"window": "2 h"}, 422, "operator-refused"),
         ({"groups": ["region"]}, 422, "wrong-shape"),
     ],
@@ -142,6 +147,9 @@ def test_a_question_with_too_many_groups_is_a_422_that_names_the_member(pipeline
             "by",
             "by: the answer has more than 2 groups; ask",
         )
+    users = {"values": {"users": "distinct(user)"}}
+    check_problem(answer := http.post("/v1/aggregates/failed/ask", json=users), 422, "operator-refused")
+    assert answer.json()["field"] == "values.users"
     assert http.post("/v1/aggregates/failed/ask", json={"by": ["region"]}).json()["groups"] != []
 
 

@@ -41,12 +41,12 @@ GROUPS = [{"region": "north", "n": 2}, {"region": "south", "n": 1}]
 def test_a_question_is_sent_and_its_groups_are_listed(call, answering):
     client = answering(GROUPS)
     options = ["--by", "region", "--where", "user=ann", "--where", "level=3", "--value", "n", "--window", "20 min"]
-    options.append("--explain")
+    options += ["--value", "x=sum(price)", "--explain"]
     status, out, _ = call("aggregates", "ask", "failed", *options)
     wanted = {
         "by": ["region"],
         "where": {"user": "ann", "level": 3},
-        "values": ["n"],
+        "values": ["n", {"x": "sum(price)"}],
         "window": "20 min",
         "explain": True,
     }
