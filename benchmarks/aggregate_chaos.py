@@ -1,7 +1,7 @@
 """Random kills while the three aggregates of docs/aggregates.md run: no derived event is lost or duplicated.
 
 As ``pipeline_chaos``. Failed logins by address, refunds by shop compared with a week before, tickets by tenant and
-region: groups in the shard of their key and re-keyed ones, windows that slide and hop. In the end the
+region: groups in the shard of their key and re-keyed ones, with and without a condition. In the end the
 derived events are those of ``forestall run`` over the same events, each once. After each kill, and in the end, the
 tickets of one tenant in the last twenty minutes are asked for: the answer has all events that were posted before.
 
