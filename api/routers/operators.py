@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -176,9 +177,12 @@ def _add_explanation(router: APIRouter, kind: DocumentKind) -> None:
         name=f"explain_{kind.name}",
         response_description=f"How the {kind.name} runs, and its counts.",
     )
-    def explain(name: str, services: Served) -> OperatorExplanationModel:
+    async def explain(name: str, services: Served) -> OperatorExplanationModel:
         """The algorithm that runs and why, the events that are kept and for how long, and counts."""
-        return OperatorExplanationModel.copying(services.operators.explain(kind.name, name))
+        explanation = await to_thread(services.operators.explain, kind.name, name)
+        return OperatorExplanationModel.copying(
+            explanation, indexes=await services.operator_questions.indexes(kind, name)
+        )
 
 
 @cache

@@ -86,6 +86,10 @@ class OperatorExplanationModel(WireModel):
         description="Counts of all shards as of their last reports; null until one has reported the operator."
     )
     waiting: int = Field(description="Events that wait for the event time of other inputs.")
+    indexes: list[dict[str, Any]] = Field(
+        description="The index for questions of each shard: its configuration, the mix of questions, costs, and "
+        "migrations. Empty if the operator answers no questions, or the pipeline cannot answer now."
+    )
 
 
 class OperatorQuestion(WireModel):

@@ -105,6 +105,8 @@ def _add_explain(app: typer.Typer, resource: Resource) -> None:
         for counted, number in (explanation["statistics"] or {}).items():
             typer.echo(printable(f"{counted.replace('_', ' '):16}{number:>12,}"))
         typer.echo(f"{'waiting':16}{explanation['waiting']:>12,}")
+        for index in explanation["indexes"]:
+            typer.echo(printable(_of_index(index)))
 
 
 def _add_ask(app: typer.Typer, resource: Resource) -> None:
@@ -163,6 +165,24 @@ def _add_plot(app: typer.Typer, resource: Resource) -> None:
             typer.echo(picture.decode())
         else:
             file.write_bytes(picture)
+
+
+def _of_index(index: Mapping[str, Any]) -> str:
+    """The figures of a shard's index for questions, as text."""
+
+    def bits_of(configuration: Mapping[str, int]) -> str:
+        return ", ".join(f"{name} {bits}" for name, bits in configuration.items())
+
+    kinds = [f"{', '.join(kind['where']) or 'no filter'} {kind['share']:.0%}" for kind in index["asked_for"]]
+    parts = [
+        f"{index['events']:,} events in {index['partitions']:,} partitions ({bits_of(index['configuration'])} bits)",
+        f"{index['questions']:,} questions (by filters: {'; '.join(kinds) or 'none'})",
+        f"{index['migrations']:,} migrations",
+    ]
+    if "cost_ns" in index:
+        cost, best = index["cost_ns"], bits_of(index["best"])
+        parts.append(f"estimated cost {cost['present']:,} ns, at best {cost['best']:,} ns ({best} bits)")
+    return f"index of shard {index['shard']}: {', '.join(parts)}"
 
 
 def _filter(text: str) -> tuple[str, Any]:

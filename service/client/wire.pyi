@@ -736,6 +736,7 @@ class OperatorExplanationModel(TypedDict):
     sentences: list[str]
     statistics: dict[str, int] | None
     waiting: int
+    indexes: list[dict[str, Any]]
 
 class OperatorModel(TypedDict):
     kind: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.errors import OperatorAway
+from service.errors import AnswersLate, OperatorAway, PipelineAway, RequestRefused, TooManyQuestions
 from service.questions.asking import Questions, Readings, ShardQuestion
 from service.runtime import Stores
 from service.stores import RegisteredOperator, StreamTimes
-from shards import DocumentKind
+from shards import DocumentKind, OperatorRefused
 from streams import AutoLateness, Definition, StreamDeclaration
 
 
@@ -31,6 +31,24 @@ class OperatorQuestions:
 
     async def ask(self, kind: DocumentKind, name: str, document: Mapping[str, Any]) -> OperatorAnswer:
         """Ask an operator a question in all shards, and merge the answers."""
+        definition, replies = await self._replies(kind, name, document)
+        members = kind.answer_of(definition, document, [reply["answer"] for reply in replies])
+        return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
+
+    async def indexes(self, kind: DocumentKind, name: str) -> list[Mapping[str, Any]]:
+        """The index of each shard by which an operator answers; empty if it cannot be asked now, or never."""
+        if not kind.is_asked:
+            return []
+        try:
+            _, replies = await self._replies(kind, name, {"explain": "only"})
+        except (RequestRefused, OperatorRefused, PipelineAway, AnswersLate, TooManyQuestions):
+            return []
+        return [{"shard": reply["shard"], **reply["answer"]["index"]} for reply in replies]
+
+    async def _replies(
+        self, kind: DocumentKind, name: str, document: Mapping[str, Any]
+    ) -> tuple[Definition, Sequence[Mapping[str, Any]]]:
+        """The replies of all shards to a question, and the operator that was asked."""
         definition: Definition | None = None
 
         def read(readings: Readings) -> ShardQuestion:
@@ -45,8 +63,7 @@ class OperatorQuestions:
 
         replies = await self._questions.ask(read)
         assert definition is not None, "a question that was sent was read"
-        members = kind.answer_of(definition, document, [reply["answer"] for reply in replies])
-        return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
+        return definition, replies
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
         """A running operator, and the time that its stream has reached; notes the pipeline's last heartbeat."""

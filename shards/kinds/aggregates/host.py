@@ -163,10 +163,15 @@ class RunningAggregate(Operator):
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
-        """The totals of groups over the events in the window; with ``explain``, also how the index computed them."""
+        """The totals of groups over the events in the window; with ``explain``, also how the index computed them.
+
+        With ``explain: only``, the index is described and not asked, so the mix of questions stays as it is.
+        """
         wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:
             raise AggregateRefused(f"the aggregate {self.definition.name!r} is suspended")
+        if question.get("explain") == "only":
+            return {"index": self._index.explain()}
         members: dict[str, Any] = {"answer": self._index.ask(wanted).to_json()}
         return members | {"index": self._index.explain()} if question.get("explain") else members
 

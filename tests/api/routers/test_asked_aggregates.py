@@ -153,10 +153,35 @@ def test_a_question_with_too_many_groups_is_a_422_that_names_the_member(pipeline
     assert http.post("/v1/aggregates/failed/ask", json={"by": ["region"]}).json()["groups"] != []
 
 
+def test_the_explanation_has_the_figures_of_the_index_and_asks_no_question(pipeline, http):
+    events = [
+        {"id": f"e{number}", "type": "Login", "time": "2025-12-31T10:00:00Z", "data": {"user": f"u{number % 9}"}}
+        for number in range(49)
+    ]
+    assert http.post("/v1/events?stream=logins", json=events).json()["rejected"] == []
+    for _ in range(3):
+        http.post("/v1/aggregates/failed/ask", json={"where": {"user": "u1"}})
+    first, again = (http.get("/v1/aggregates/failed/explanation").json()["indexes"] for _ in range(2))
+    assert first == again
+    assert [index["shard"] for index in first] == list(range(pipeline.log.shards()))
+    assert sum(index["events"] for index in first) == 49
+    for index in first:
+        shares = {tuple(kind["where"]): kind["share"] for kind in index["asked_for"]}
+        assert max(shares, key=lambda where: shares[where]) == ("user",)
+        assert round(sum(shares.values()), 3) == 1
+        assert (index["questions"], index["migrations"] >= 0, index["still_to_move"]) == (3, True, 0)
+        assert index["partitions"] == 2 ** sum(index["configuration"].values())
+        assert index["configuration"].keys() == index["best"].keys() == {"region", "user"}
+        assert index["bytes"] >= index["column_bytes"] > 0
+        assert index["chosen_by"] in ("eprune", "none", "hybrid")
+        assert index["cost_ns"]["present"] >= index["cost_ns"]["best"] > 0
+
+
 def test_an_aggregate_that_does_not_run_answers_nothing(http, check_problem):
     http.post("/v1/streams", json={"name": "logins", "key": "data.user"})
     http.post("/v1/aggregates", json=FAILED)
     check_problem(http.post("/v1/aggregates/failed/ask", json={}), 503, "pipeline-not-running")
+    assert http.get("/v1/aggregates/failed/explanation").json()["indexes"] == []
     http.post("/v1/aggregates/failed/pause")
     check_problem(http.post("/v1/aggregates/failed/ask", json={}), 400, "operator-not-running")
     check_problem(http.post("/v1/aggregates/nothing/ask", json={}), 404, "unknown-operator")

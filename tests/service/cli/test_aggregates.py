@@ -20,6 +20,12 @@ class Answering:
         self.asked.append(path)
         return b"<svg/>"
 
+    is_json = False
+
+    def get(self, path):
+        self.asked.append(path)
+        return {"sentences": ["Groups: by user."], "statistics": None, "waiting": 0, "indexes": [INDEX]}
+
     def post(self, path, body):
         self.asked.append((path, body))
         return {"groups": self.groups, "events": 3}
@@ -36,6 +42,30 @@ def answering(monkeypatch):
 
 
 GROUPS = [{"region": "north", "n": 2}, {"region": "south", "n": 1}]
+
+
+INDEX = {
+    "shard": 1,
+    "events": 1200,
+    "partitions": 8,
+    "configuration": {"region": 1, "user": 2},
+    "questions": 3,
+    "asked_for": [{"where": ["user"], "share": 0.75}, {"where": [], "share": 0.25}],
+    "migrations": 2,
+    "best": {"region": 0, "user": 3},
+    "cost_ns": {"present": 1500, "best": 900},
+}
+
+
+def test_the_figures_of_the_index_are_explained(call, answering):
+    answering([])
+    status, out, _ = call("aggregates", "explain", "failed")
+    assert status == 0
+    assert " ".join(out.split()) == (
+        "Groups: by user. waiting 0 index of shard 1: 1,200 events in 8 partitions (region 1, user 2 bits), "
+        "3 questions (by filters: user 75%; no filter 25%), 2 migrations, estimated cost 1,500 ns, at best 900 ns "
+        "(region 0, user 3 bits)"
+    )
 
 
 def test_a_question_is_sent_and_its_groups_are_listed(call, answering):
