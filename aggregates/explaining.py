@@ -84,7 +84,8 @@ def _of_condition(body: AggregateBody) -> list[str]:
     sentences = []
     if body.having is not None and body.having.earlier:
         sentences.append(
-            f"Earlier values are kept for {duration_text(body.having.longest_us)}, one for each change of a group."
+            f"Earlier values are kept for {duration_text(body.having.longest_us)}, one for each change of a group; "
+            "each counts as an event of a window."
         )
     if body.having is not None and body.having.overall:
         sentences.append(

@@ -53,7 +53,8 @@ class RowWindows:
                 emissions.append(
                     emission._replace(place=int(rows[emission.place - 1]) + 1) if emission.place else emission
                 )
-        if any(run.is_suspended for run in self._runs.values()) or self.measures()["held"] > self.body.most_rows:
+        runs = self._runs.values()
+        if any(run.is_suspended for run in runs) or sum(run.rows for run in runs) > self.body.most_rows:
             self._runs, self.is_suspended = {}, True
         self._forget_idle()
         return in_order(emissions)

@@ -24,6 +24,7 @@ from aggregates.kernels.tables import Events
 from aggregates.known_groups import KnownGroups
 from aggregates.objects import GroupObjects
 from aggregates.placing import KeptEvent, Placed, Placing
+from aggregates.scalars import group_text
 from aggregates.steps import Holds, InBounds, StepReader
 from aggregates.window_tables import WindowTables
 from streams import NEVER_US
@@ -84,6 +85,7 @@ class AggregateRun:
         if self._is_held:
             has_ends = any(value.function in ("first", "last") for value in body.values)
             modes |= kernel.HOLDS | (kernel.LINKED if window.kind != "sliding" or has_ends else 0)
+        modes |= kernel.REMEMBERED if body.having is not None and body.having.earlier else 0
         is_overall = body.having is not None and bool(body.having.overall)
         self._groups = KnownGroups(are_keys=body.by == ("key",) and not is_overall)
         self._tables = WindowTables(body, self._bounds, modes, self._ordered, digits, texts)
@@ -161,9 +163,14 @@ class AggregateRun:
         return {"groups": groups, "held": tables.held, "late": self._late}
 
     @property
+    def rows(self) -> int:
+        """The number of events in windows and of earlier values, which the aggregate's memory limits."""
+        return self._tables.held + self._steps.past.size
+
+    @property
     def is_idle(self) -> bool:
-        """Whether the run has no group, and no earlier values of groups that can still be read."""
-        return not self.measures()["groups"] and not len(self._steps.past)
+        """Whether the run has no group, and no earlier values that can still be read."""
+        return not self.measures()["groups"] and not self._steps.past.size
 
     def clear_counts(self) -> None:
         """Reset the number of events that came too late to 0."""
@@ -248,17 +255,20 @@ class AggregateRun:
         Where events may be simultaneous, changes at the newest time wait for more events of that time. Too many rows
         clear and suspend the aggregate.
         """
-        tables, emissions, most = self._tables, list[Emission](), self.body.most_rows
-        state, size = tables.state, self.body.window.size
-        limits = (most if until_us > NEVER_US else _FOREVER, size, until_us)
+        tables, emissions, past = self._tables, list[Emission](), self._steps.past
+        most = self.body.most_rows if until_us > NEVER_US else _FOREVER
+        limits = [most - past.size, self.body.window.size, until_us]
         for status in tables.slide(batch, limits):
             self._take_log()
-            if status == kernel.TOO_MANY and self.body.window.kind != "sliding":
-                emissions += self._due(int(batch.at_us[state[kernel.ROW] - 1]), events)
-            is_over = status == kernel.TOO_MANY and tables.held > most
-            is_open = self._is_simultaneous if is_over else status != kernel.DONE or self._waits(until_us)
+            is_full = status == kernel.TOO_MANY
+            at_us = int(batch.at_us[tables.state[kernel.ROW] - 1]) if is_full else NEVER_US
+            if is_full and self.body.window.kind != "sliding":
+                emissions += self._due(at_us, events)
+            is_open = self._is_simultaneous if is_full else status != kernel.DONE or self._waits(until_us)
             emissions += self._emissions(events, is_open=is_open)
-            if is_over:
+            past.forget_until(at_us)
+            limits[0] = most - past.size
+            if is_full and tables.held > limits[0]:
                 self._clear()
                 self.is_suspended = True
         return emissions
@@ -406,6 +416,7 @@ class AggregateRun:
         self._clear(head["digits"], head["texts"])
         groups = orjson.loads(sections["groups"])
         is_kept = np.ones(len(groups), np.bool_) if is_kept is None else is_kept
+        dropped = [values for (values, *_), stays in zip(groups, is_kept.tolist(), strict=True) if not stays]
         groups = [group for group, stays in zip(groups, is_kept.tolist(), strict=True) if stays]
         starts = np.frombuffer(sections["starts"], np.int64)[is_kept] if "starts" in sections else None
         self._groups.restore(groups, starts)
@@ -426,6 +437,8 @@ class AggregateRun:
         if self.body.window.is_fixed or self.body.window.kind == "session":
             self._next_us = NEVER_US
         self._steps.past.load(head["past"])
+        for values in dropped:
+            self._steps.past.forget(group_text(values))
         self._steps.overall = {start: tuple(values) for start, values in head["overall"]}
         instant_us, waiting = head["waiting"]
         waiting = [(int(codes[code]), cause) for code, cause in waiting if is_kept[code]]

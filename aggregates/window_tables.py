@@ -258,11 +258,11 @@ class WindowTables:
         if groups > known:
             self._set_words(_grown(self.groups.words, groups + groups // self._spare))
 
-    def slide(self, batch: Events, limits: tuple[int, int, int], loading: int = 0) -> Iterator[int]:
+    def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
         """Process a batch and advance time; yields when the caller must take steps and the log, and after the last row.
 
-        ``limits``: the most events, the size of the window, and the time to reach. Yields ``FULL``, ``TOO_MANY``, which
-        ends the iteration if there are still too many events, or finally ``DONE``.
+        ``limits``: the most events, which the caller may change, the size of the window, and the time to reach. Yields
+        ``FULL``, ``TOO_MANY``, which ends the iteration if there are still too many events, or finally ``DONE``.
         """
         state = self.state
         before = state[[kernel.ROW, kernel.AHEAD]]

@@ -386,7 +386,7 @@ def slide(
 
     Returns:
         ``DONE``, ``FULL`` (of steps, or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY`` (more events,
-        or windows whose events are not held, than ``most``).
+        or windows whose events are not held, than ``most``; if values are ``REMEMBERED``, steps are counted too).
     """
     held, batch, groups, out = borrowed(ring), borrowed(events), borrowed(all_groups), borrowed(steps)
     rows, modes = batch.at_us.shape[0], np.int64(given_modes)
@@ -412,5 +412,5 @@ def slide(
         status = take_row(groups, plan, bounds, state, held, out, logs, batch, size, modes)
         if status != tables.DONE:
             return status
-        if state[tables.HELD] > most:
+        if state[tables.HELD] + (state[tables.STEPS] if modes & tables.REMEMBERED else 0) > most:
             return tables.TOO_MANY

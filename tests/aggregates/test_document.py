@@ -63,7 +63,11 @@ def test_a_condition_has_names_for_earlier_and_overall_values() -> None:
         ({}, True, ["g does not contain the key", "do not merge partial values"]),
         ({"by": []}, True, ["one group needs all events in one shard"]),
         ({"having": "n > all(n)", "type": "Big"}, True, ["all(...) needs all events", "Big when the condition"]),
-        ({"having": "n > before(n, 2 h)", "clear": True}, False, ["for 2 h", "becomes false"]),
+        (
+            {"having": "n > before(n, 2 h)", "clear": True},
+            False,
+            ["for 2 h, one", "counts as an event", "becomes false"],
+        ),
         ({"window": {"tumbling": "1 h"}, "having": "n > 1"}, False, ["each 1 h", "for which the condition is true"]),
         ({"window": {"hopping": "1 h", "every": "5 min"}}, False, ["every 5 min", "at the end of each window"]),
         ({"window": {"session": "1 h"}}, False, ["pauses of less than 1 h", "at the end of each window"]),

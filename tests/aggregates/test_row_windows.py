@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 import pytest
@@ -26,8 +27,8 @@ DOCUMENT = {
 }
 
 
-def run_of() -> RowWindows:
-    body = read(DOCUMENT)
+def run_of(**members: Any) -> RowWindows:
+    body = read({**DOCUMENT, **members})
     holds, bounds = condition_and_bounds(body)
     return RowWindows(body, lambda one: AggregateRun(one, holds, bounds))
 
@@ -70,6 +71,15 @@ def test_the_order_does_not_depend_on_where_batches_begin() -> None:
     rows = [event(1, "c", "2 s"), event(2, "b", "2 s"), event(2, "a", "5 s")]
     found = [one.cause for row in rows for one in split.process(columns(split, [row]))]
     assert [one.cause for one in run.process(columns(run, rows))] == found
+
+
+def test_earlier_values_of_all_lengths_together_are_limited() -> None:
+    run = run_of(memory={"rows": 9})
+    suspended = []
+    for second in (0, 3, 6):  # each event is a value, and each empty window
+        run.process(columns(run, [event(second, "a", "1 s"), event(second, "b", "2 s")]))
+        suspended.append(run.is_suspended)
+    assert suspended == [False, False, True]
 
 
 def test_lengths_that_no_row_has_any_more_are_forgotten() -> None:

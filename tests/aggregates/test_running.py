@@ -238,6 +238,32 @@ def test_more_events_or_windows_than_allowed_suspend_it(window: Any, most: int) 
     assert all(one.is_suspended and not one.measures()["held"] for one in (whole, split))
 
 
+@pytest.mark.parametrize("is_simultaneous", [False, True])
+@pytest.mark.parametrize("window", ["4 us", {"tumbling": "4 us"}, {"hopping": "4 us", "every": "2 us"}, {"last": 3}])
+def test_earlier_values_count_as_events_do(window: Any, is_simultaneous: bool) -> None:
+    """Whatever the cut, the same event is one too many, or none is once older values can no longer be read."""
+    document = {key: value for key, value in COUNTED.items() if key != "clear"} | {"window": window}
+    for ago_us, most, is_over in ((40, 12, True), (40, 30, True), (8, 60, False)):
+        given = {**document, "having": f"n >= coalesce(before(n, {ago_us} us), 0)", "memory": {"rows": most}}
+        whole, split = (run_of(given, is_simultaneous=is_simultaneous) for _ in range(2))
+        events = counted(0, 200)
+        found = [one._replace(place=0) for row in events for one in taken(split, [row])]
+        assert [one._replace(place=0) for one in taken(whole, events)] == found != []
+        assert (whole.is_suspended, split.is_suspended) == (is_over, is_over), (ago_us, most)
+        assert whole.rows == split.rows <= most
+
+
+def test_earlier_values_of_dropped_groups_are_forgotten() -> None:
+    document = {**COUNTED, "having": "n > before(n, 9 us)"}
+    run, rows = run_of(document), counted(0, 40)
+    taken(run, rows)
+    keys, before = run.keys(), run.rows
+    run.drop(keys == keys[0], keys)
+    rest = run.rows
+    run.drop(np.ones(len(run.keys()), np.bool_), run.keys())
+    assert 0 == run.rows < rest < before
+
+
 @pytest.mark.compiled
 def test_tables_grow_and_shrink_with_the_window() -> None:
     """Many more steps, events, groups and extremes than a first table has room for."""

@@ -108,7 +108,18 @@ def test_more_events_than_it_may_hold_suspend_it() -> None:
     document = {**COUNTED, "by": ["key"], "memory": {"rows": 3}}
     found = run_of(document, [[event(n, n, v=1) for n in range(8)]])
     assert [kind for kind, _ in found] == ["aggregate-suspension", "made"]
-    assert "more than 3 events" in found[0][1]["reason"]
+    assert "hold more than 3 events in one shard. Shorten the window, or" in found[0][1]["reason"]
+
+
+def test_more_earlier_values_than_it_may_hold_suspend_it() -> None:
+    """The window has one event at most, and each event changes the value."""
+    changes = {"window": "1 s", "having": "n > before(n, 7 d)", "memory": {"rows": 9}}
+    found = run_of({**COUNTED, "by": ["key"], **changes}, [[event(n, 2 * n, v=1)] for n in range(8)])
+    assert [kind for kind, _ in found] == ["aggregate-suspension"]
+    assert (
+        "hold more than 9 events and earlier values in one shard. Shorten the window or the time in before(...)"
+        in (found[0][1]["reason"])
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,15 @@ class AggregateResults(DerivedOutput):
         definition = self.definition
         yield from DerivedOutput.results(self, origin)
         if self.is_suspended:
+            aggregate = read_aggregate(definition.body)
+            held, shorter = f"more than {aggregate.most_rows:,} events", "window"
+            if aggregate.having is not None and aggregate.having.earlier:
+                held, shorter = f"{held} and earlier values", "window or the time in before(...)"
             identity = row_id(AGGREGATE_SUSPENSION, self.stream, definition.name, definition.version)
             reason = (
                 f"the aggregate {definition.name!r} (version {definition.version}) is suspended, as its windows would "
-                f"hold more than {read_aggregate(definition.body).most_rows:,} events in one shard. Shorten the "
-                "window, or raise 'rows' in its memory. It emits nothing until another version is registered or it is "
-                "resumed, and begins from nothing then"
+                f"hold {held} in one shard. Shorten the {shorter}, or raise 'rows' in its memory. It emits nothing "
+                "until another version is registered or it is resumed, and begins from nothing then"
             )
             body = {
                 "type": AGGREGATE_SUSPENSION.delivered_as,

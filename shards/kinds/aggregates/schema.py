@@ -60,7 +60,8 @@ AGGREGATE_SCHEMA: Mapping[str, Any] = {
         },
         "memory": {
             "type": "object",
-            "description": "The most events that windows hold in each shard (default: 2000000).",
+            "description": "The most events in windows and earlier values for 'before' in each shard "
+            "(default: 2000000).",
             "required": ["rows"],
             "properties": {"rows": {"type": "integer", "minimum": 1}},
             "additionalProperties": False,
