@@ -237,9 +237,9 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget values without events, once an attribute has twice as many values as after the last time."""
+        """Forget values without events, once an attribute has twice as many as after the last time, or all are."""
         for place, values in enumerate(self._values):
-            if len(values) >= 2 * self._kept[place]:
+            if len(values) >= 2 * self._kept[place] or (len(values) > 1 and not len(self._ring)):
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))
                 self._kept[place] = max(_LEAST_VALUES, len(values))
 

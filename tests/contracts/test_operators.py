@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from joins import merged_id
 from shards.kinds import KINDS, KINDS_BY_NAME, result_table
+from shards.kinds.aggregates import AggregateKind
 from shards.kinds.joins import JoinKind
 from shards.kinds.patterns import SUPPRESSION
 from shards.operators import Kind
@@ -111,6 +112,18 @@ BODIES: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"of": "x", "by": ["key"], "values": {"n": "count()", "mid": "quantile(v, 0.5)"}, "window": "transaction"},
         {"of": "x", "by": ["key"], "values": {"n": "min(v)"}, "window": {"last": 2}, "having": "n > 0", "clear": True},
         {"of": "x", "by": ["key"], "values": {"n": "sum(v)"}, "window": "3 s", "having": "n > before(n, 2 s)"},
+        {
+            "of": "x",
+            "by": ["key"],
+            "where": "type != 'C'",
+            "values": {"n": "count()", "v": "distinct(v)"},
+            "window": "4 s",
+            "having": "n >= 2",
+            "clear": True,
+            "type": "Busy",
+            "ask": {"by": ["note", "v"]},
+        },
+        {"of": "x", "by": ["key"], "values": {"most": "max(v)"}, "window": {"tumbling": "3 s"}, "type": "Most"},
     ],
     "tap": [
         {"of": "orders", "results": "endings"},
@@ -124,7 +137,7 @@ TAPPED: Sequence[ControlRecord] = [  # what taps make events of
     PatternOn(name="ab", version=1, text="PATTERN ab EVENT SEQ(A a, B b)"),
     PatternOn(name="aac", version=1, text="PATTERN aac EVENT SEQ(A a, A b [v > a.v], C c) WITHIN 6 s EMIT TIMEOUTS"),
 ]
-FED = ("made", *(f"o{number}" for number in range(6)))  # what joins, aggregates and their inputs make events of
+FED = ("made", *(f"o{number}" for number in range(8)))  # what joins, aggregates and their inputs make events of
 TOTALS: Sequence[Mapping[str, Any]] = [
     {
         "inputs": [
@@ -137,6 +150,19 @@ TOTALS: Sequence[Mapping[str, Any]] = [
         "late": "drop",
     }
     for is_clustered in (False, True)
+]
+
+
+OF_ALL_GROUPS: Sequence[Mapping[str, Any]] = [  # which need all events in one shard
+    {"of": "x", "by": ["v"], "values": {"n": "count()"}, "window": "4 s", "having": "2 * n > all(n)", "clear": True},
+    {
+        "of": "x",
+        "by": ["v", "type"],
+        "values": {"n": "count()", "newest": "last(note)"},
+        "window": {"tumbling": "3 s"},
+        "having": "3 * n > all(n) OR n > before(n, 6 s)",
+    },
+    {"of": "x", "values": {"n": "count()", "mean": "avg(v)"}, "window": {"session": "2 s"}, "events": 3},
 ]
 
 
@@ -212,12 +238,19 @@ def _entry(position: str, stream: str, record: ControlRecord) -> LogEntry:
 
 
 CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
-OF_TOTALS = [Contract(JoinKind(), [body]) for body in TOTALS]  # these remember finished keys, so something is left
+OF_ALL = {"all groups": Contract(AggregateKind(), OF_ALL_GROUPS)}
+OF_TOTALS = {  # these remember finished keys, so something is left
+    name: Contract(JoinKind(), [body]) for name, body in zip(("totals", "clustered totals"), TOTALS, strict=True)
+}
 RESULTS = result_table(contract.kind for contract in CONTRACTS)
-EVERY_KIND = pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.kind.name)
-TOTALS_TOO = pytest.mark.parametrize(
-    "contract", [*CONTRACTS, *OF_TOTALS], ids=[*(one.kind.name for one in CONTRACTS), "totals", "clustered totals"]
-)
+
+
+def _each(more: dict[str, Contract]) -> pytest.MarkDecorator:
+    contracts = {contract.kind.name: contract for contract in CONTRACTS} | more
+    return pytest.mark.parametrize("contract", contracts.values(), ids=contracts)
+
+
+EVERY_KIND, ALL_GROUPS_TOO, TOTALS_TOO = _each({}), _each(OF_ALL), _each(OF_ALL | OF_TOTALS)
 
 
 @st.composite
@@ -234,7 +267,15 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
         for event_type, key, pause in rows:
             number, seconds = number + 1, seconds + pause
             time_us = (seconds - draw(st.integers(0, lateness or 0))) * SECOND_US
-            batch.append(Event(id=f"e{number}", type=event_type, time_us=time_us, key=key, data={"v": number % 3}))
+            batch.append(
+                Event(
+                    id=f"e{number}",
+                    type=event_type,
+                    time_us=time_us,
+                    key=key,
+                    data={"v": number % 3, "note": f"note {number:040}"},
+                )
+            )
         steps += [batch, Tick(time_us=seconds * SECOND_US, cause="events")]
         match draw(st.integers(0, 9)):
             case 0:
@@ -326,7 +367,7 @@ def test_streams_do_not_disturb_each_other(contract: Contract, data: st.DataObje
     assert applied(contract.state(), mixed) == expected
 
 
-@EVERY_KIND
+@ALL_GROUPS_TOO
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_nothing_is_left_of_what_is_over(contract: Contract, data: st.DataObject) -> None:

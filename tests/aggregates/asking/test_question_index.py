@@ -260,6 +260,17 @@ def test_values_that_left_the_window_are_forgotten():
     assert again.explain()["configuration"] == {"user": 0, "region": 0, "kind": 3}
 
 
+def test_an_empty_window_has_no_values_of_attributes():
+    index = index_of(held(10), (2, 0, 3), is_tuned=False)
+    for now in (0, 100):
+        insert(index, [(now + n, {"user": f"user {n}", "kind": n % 7}) for n in range(9)])
+        assert index.ask(Question(values=N, where={"user": "user 3"}, by=("kind",))).rows() == [{"kind": 3, "n": 1}]
+        check_chains(index)
+        index.expire(now + 50)
+        assert json.loads(index.dump()[1]["values"]) == [[None]] * 3
+    assert index.explain()["configuration"] == {"user": 2, "region": 0, "kind": 3}
+
+
 def test_memory_is_at_most_1_3_times_the_columns_and_falls_with_the_events():
     index = index_of(held(20_000))
     for begin in range(0, 100_000, 500):
