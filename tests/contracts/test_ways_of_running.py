@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -158,6 +159,32 @@ outer: [x]
 return: {x: id(x), y: id(y)}
 ---
 {kind: pattern, name: ab, stream: busy, text: 'PATTERN ab EVENT SEQ(busy a, `busy.cleared` b) WITHIN 60 s'}
+---
+{kind: constraints, name: orders, constraints: [{exclusive: [B, C]}]}
+---
+{kind: pattern, name: kept, stream: orders,
+ text: 'PATTERN kept EVENT SEQ(A a, B b, NOT C) RETURN b.v AS v INTO kept'}
+---
+kind: join
+name: outer
+inputs: [{stream: kept, as: x, window: 60 s}, {stream: busy, as: y, window: 60 s}]
+outer: [x, y]
+return: {v: x.v, y: id(y)}
+---
+kind: aggregate
+name: of_outer
+of: outer
+by: [v]
+values: {n: count(), joined: count(y), newest: last(key)}
+window: 5 min
+having: n >= 2
+clear: true
+---
+{kind: aggregate, name: outer_by_key, of: outer, by: [key], values: {n: count()}, window: {tumbling: 1 d}}
+---
+{kind: aggregate, name: outer_by_value, of: outer, by: [v], values: {n: count()}, window: {tumbling: 1 d}}
+---
+{kind: aggregate, name: all_outer, of: outer, values: {n: count(), joined: count(y)}, window: {last: 5}, events: 2}
 """
 SUPPRESSED = """
 {kind: pattern, name: by_key, stream: orders, suppress: {by: [key], for: 20 s},
@@ -411,6 +438,17 @@ def test_shards_in_one_process_give_equal_rows(tmp_path, name):
     expected = rows_of_one_shard(name)
     assert len(expected) > 50
     assert inline(project_of(tmp_path, name), events_of(name), 8) == expected
+
+
+def test_an_aggregate_of_a_join_is_without_what_the_join_took_back():
+    events = [orjson.loads(body) for kind, body in rows_of_one_shard("aggregates") if kind == "derived"]
+    joined = {one["id"]: one for one in events if one["type"] == "outer"}
+    gone = {one["data"]["retracts"] for one in events if one["type"] == "outer.retracted"}
+    assert set() < gone < joined.keys()
+    left = [one for identity, one in joined.items() if identity not in gone]
+    for name, by in (("outer_by_key", "key"), ("outer_by_value", "v")):
+        counts = {one["data"][by]: one["data"]["n"] for one in events if one["type"] == name}
+        assert counts == Counter(one["key"] if by == "key" else one["data"]["v"] for one in left)
 
 
 @pytest.mark.parametrize("shards", [1, 8])
