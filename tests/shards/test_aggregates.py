@@ -15,6 +15,7 @@ from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn
 
 SECOND_US = 1_000_000
 KIND = AggregateKind()
+EVERY_PLACE = pytest.mark.parametrize(("by", "shards"), [(["key"], 1), (["g"], 1), ([], 1), (["g"], 4), ([], 4)])
 
 
 def event(number: int, at_s: int, kind: str = "A", key: str = "k", **data: Any) -> Event:
@@ -63,22 +64,54 @@ def test_a_retraction_takes_its_event_out(by: list[str]) -> None:
     ]
 
 
-def test_a_late_event_counts_from_then_on_or_not_at_all() -> None:
+def test_derived_events_have_the_type_that_the_aggregate_declares() -> None:
+    events = [event(1, 1, v=5), event(2, 2, v=7), event(3, 30, v=1)]
+    for changes, types in (
+        ({"type": "Busy"}, ["Busy", "Busy.cleared"]),
+        ({"type": "Busy", "having": "s > 5", "window": {"tumbling": "10 s"}, "clear": False}, ["Busy"]),
+        ({}, ["made", "made.cleared"]),
+    ):
+        assert [kind for kind, _ in run_of({**COUNTED, "by": ["key"], **changes}, [events])] == types
+
+
+@pytest.mark.parametrize("by", [["key"], ["g"], []])
+def test_a_late_event_counts_from_then_on_or_not_at_all(by: list[str]) -> None:
     late = [[event(1, 1, v=1)], [event(2, 20, v=1)], [event(3, 11, v=1)], [event(4, 9, v=1)], [event(5, 40, v=1)]]
-    found = run_of({**COUNTED, "by": ["key"], "events": 5}, late, lateness=0, late="process")
+    found = run_of({**COUNTED, "by": by, "events": 5}, late, lateness=0, late="process")
     assert [(kind, [one["id"] for one in data["events"]]) for kind, data in found] == [
         ("made", ["e3", "e2"]),
         ("made.cleared", ["e2"]),
     ]
 
 
-def test_late_events_within_the_bound_count_at_their_time() -> None:
+@EVERY_PLACE
+def test_late_events_within_the_bound_count_at_their_time(by: list[str], shards: int) -> None:
     mixed = [[event(1, 1, v=1), event(2, 12, v=1), event(3, 9, v=1), event(4, 40, v=1)]]
-    found = run_of({**COUNTED, "by": ["key"], "events": 5}, mixed, lateness=5)
+    found = run_of({**COUNTED, "by": by, "events": 5}, mixed, shards, lateness=5)
     assert [[one["id"] for one in data["events"]] for kind, data in found if kind == "made"] == [
         ["e1", "e3"],
         ["e3", "e2"],
     ]
+
+
+@pytest.mark.parametrize("derived", [False, True])
+@EVERY_PLACE
+def test_a_derived_event_has_the_newest_events_of_its_group(by: list[str], shards: int, derived: bool) -> None:
+    """Each as it was posted, whatever the key; without events that have left, or were retracted."""
+    posted = [event(n, n, key=f"k{n % 2 if by != ['key'] else 0}", g="a", v=n) for n in range(1, 6)]
+    away = Event(id="r", type="A.retracted", time_us=6 * SECOND_US, key=posted[3].key, data={"retracts": "e4"})
+    document = {"by": by, "values": {"n": "count()"}, "window": "20 s", "having": "n >= 3", "clear": True, "events": 3}
+    batches = [
+        [*posted, *([away] if derived else []), event(8, 22, key=posted[0].key, g="a", v=8), event(9, 90, g="b")]
+    ]
+    found = [(kind, data["n"], data["events"]) for kind, data in run_of(document, batches, shards, derived=derived)]
+    assert [(kind, n, [one["id"] for one in events]) for kind, n, events in found] == [
+        ("made", 3, ["e1", "e2", "e3"]),
+        *([("made.cleared", 2, ["e3", "e5"]), ("made", 3, ["e3", "e5", "e8"])] if derived else []),
+        ("made.cleared", 2, ["e5", "e8"]),
+    ]
+    first = {"id": "e1", "time": "1970-01-01T00:00:01.000000Z", "type": "A", "data": dict(posted[0].data)}
+    assert found[0][2][0] == first
 
 
 @pytest.mark.parametrize("shards", [1, 4])
