@@ -1,5 +1,6 @@
 """The choice of a configuration: the golden tables of the specification (3.4 to 3.8, 5), and brute force."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -86,11 +87,39 @@ def test_pruning_loses_no_optimum(model, draws):
     rng = np.random.default_rng(7)
     for _ in draws(800):
         of = random_problem(rng, model)
-        every = product(*(range(min(cap, of.bits) + 1) for cap in of.caps.tolist()))
-        table = np.array([one for one in every if sum(one) <= of.bits], np.int8)
         found = eprune(of)
-        assert found.cost == pytest.approx(float(model.costs(table, of.workload).min()), rel=1e-9)
+        assert found.cost == pytest.approx(least_cost(of, range(of.bits + 1)), rel=1e-9)
         assert of.cost(found.configuration) == pytest.approx(found.cost)
+
+
+def least_cost(of, sums):
+    """The cost of the best configuration, among all whose bits have one of some sums."""
+    every = product(*(range(min(cap, of.bits) + 1) for cap in of.caps.tolist()))
+    table = np.array([one for one in every if sum(one) in sums], np.int8)
+    return float(of.model.costs(table, of.workload).min())
+
+
+class PrintedBound(CostModel):
+    """Costs with the bound on benefits as it is printed: 1 - 1/2^N for N attributes, whatever the bits and caps."""
+
+    def benefits(self, workload, caps, bits):
+        return super().benefits(workload, np.full_like(caps, workload.attributes), workload.attributes)
+
+
+def exactly_full(of):
+    """The cost of the best full configuration: it is empty, or uses all bits within the caps."""
+    return least_cost(of, {0, min(of.bits, int(of.caps.sum()))})
+
+
+def test_the_printed_bound_and_exactly_full_configurations_lose_optima_of_the_same_problems(draws):
+    rng, missed = np.random.default_rng(7), [0, 0]
+    for _ in draws(800):
+        of = random_problem(rng, CostModel(1.0, 1.0))
+        least = least_cost(of, range(of.bits + 1))
+        found = eprune(replace(of, model=PrintedBound(1.0, 1.0))).cost, exactly_full(of)
+        assert min(found) >= least * (1 - 1e-9)
+        missed = [count + (cost > least * (1 + 1e-9)) for count, cost in zip(missed, found, strict=True)]
+    assert min(missed) > 0, missed
 
 
 def test_the_printed_bound_and_exactly_full_configurations_would_lose_optima():
@@ -101,6 +130,7 @@ def test_the_printed_bound_and_exactly_full_configurations_would_lose_optima():
     assert printed < 0
     hot = problem({A: 1.0, B: 0.01}, bits=4, caps=(1, 16), model=CostModel(1.0, 1.0), events=1.0, rows=16.0)
     assert eprune(hot).configuration == (1, 0)
+    assert eprune(hot).cost < exactly_full(hot)
 
 
 def test_a_local_search_costs_no_less_than_the_optimum_and_no_more_than_its_start(draws):
