@@ -73,7 +73,10 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         having = having.replace("4 us", "5 us").replace("2 us", "10 us")
     chosen = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=4, unique=True))
     names = dict.fromkeys([*(name for name in VALUES if name in (having or "")), "n", *chosen] if having else chosen)
-    found: dict[str, Any] = {"of": "x", "by": ["g"], "values": {one: VALUES[one] for one in names}, "window": window}
+    is_grouped = having is not None and ("g " in having or "all(" in having)
+    by = draw(st.sampled_from([["g"], ["g"], ["h", "g"]] + ([] if is_grouped else [[]])))
+    found: dict[str, Any] = {"of": "x", "by": by, "values": {one: VALUES[one] for one in names}, "window": window}
+    found |= {"events": 2} if draw(st.booleans()) else {}
     if having:
         found |= {"having": having} | ({} if is_fixed else {"clear": draw(st.booleans())})
     return found
@@ -86,16 +89,17 @@ def rows(draw: st.DrawFn, document: Mapping[str, Any], *, is_late: bool, is_revo
     for number in range(draw(st.integers(1, 24))):
         time_us += draw(st.sampled_from([0, 0, 1, 1, 2, 5, 9]))
         at_us = time_us - (draw(st.sampled_from([0, 0, 1, 3, 6])) if is_late else 0)
-        x, group = draw(st.sampled_from(numbers)), draw(st.sampled_from(["a", "b", None, 1, 1.0]))
+        x, by = draw(st.sampled_from(numbers)), document["by"]
+        group = tuple(draw(st.sampled_from(["a", None] if name == "h" else ["a", "b", None, 1, 1.0])) for name in by)
         arguments = {"": True, "x": x, "y": draw(st.sampled_from([True, False, None, 1])), "z": number - 2**62}
         some = tuple(arguments[one.argument] for one in read(document).values)
-        key, old = group_text((group,)), [one for one in made if not one.retracts and one.id]
+        key, old = group_text(group), [one for one in made if not one.retracts and one.id]
         if is_revocable and old and draw(st.integers(0, 3)) == 0:
             gone = draw(st.sampled_from(old))
-            made.append(Row(at_us, (None,), gone.key, gone.key_hash, f"r{number}", (), retracts=gone.id))
+            made.append(Row(at_us, (None,) * len(by), gone.key, gone.key_hash, f"r{number}", (), retracts=gone.id))
             continue
         is_end = ends and draw(st.integers(0, 4)) == 0
-        made.append(Row(at_us, (group,), key, key_hash(key), f"e{number}", some, ends=is_end))
+        made.append(Row(at_us, group, key, key_hash(key), f"e{number}", some, ends=is_end))
         if ends and draw(st.integers(0, 9)) == 0:
             made.append(Row(at_us, (), key, key_hash(key), "", (), ends=True))
     return made
@@ -119,7 +123,7 @@ def reloaded(run: AggregateRun, document: Mapping[str, Any], *, is_simultaneous:
 
 
 def shown(run: AggregateRun, found: Sequence[Emission]) -> list[Any]:
-    names = [one.name for one in run.body.values]
+    names = [*(one.name for one in run.body.values), *(["events"] if run.body.events else [])]
     some = [(one.time_us, one.change, one.group, {name: one.data[name] for name in names}) for one in found]
     return sorted(some, key=lambda one: (one[0], one[2], one[1], repr(one[3])))
 

@@ -11,7 +11,7 @@ from tests.references.aggregates import Row
 
 
 def columns_of(body: AggregateBody, rows: Sequence[Row]) -> EventColumns:
-    """The events of some rows; a retraction or an end has null arguments."""
+    """The events of some rows, of which derived events show the id; a retraction or an end has null arguments."""
     ops = [(RETRACTS if row.retracts else COUNTS if row.id else 0) | (ENDS if row.ends else 0) for row in rows]
     places = {one.argument: place for place, one in enumerate(body.values)}
     return EventColumns(
@@ -28,4 +28,5 @@ def columns_of(body: AggregateBody, rows: Sequence[Row]) -> EventColumns:
         newest_us=max(row.time_us for row in rows),
         ops=np.array(ops, np.uint8) if any(op != COUNTS for op in ops) else None,
         retracted=[row.retracts for row in rows],
+        shown=[{"id": row.id} for row in rows] if body.events else (),
     )

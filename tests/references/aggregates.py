@@ -200,10 +200,12 @@ class Naive:
         known.update((name, self._values(moment.of_all)[of]) for name, of in having.overall)
         return bool(self.holds({name: [value] for name, value in known.items()}, 1)[0])
 
-    def _values(self, rows: Sequence[Row]) -> dict[str, Scalar]:
-        found = {}
+    def _values(self, rows: Sequence[Row]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for place, one in enumerate(self.body.values):
             found[one.name] = value_of(one, [row.arguments[place] for row in rows])
+        if self.body.events:
+            found["events"] = [{"id": row.id} for row in rows[-self.body.events :]]
         return found
 
 
