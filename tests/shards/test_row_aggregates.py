@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,18 +87,36 @@ def events_of(made: Sequence[tuple[str, str, Any, int]], first: int = 0) -> list
 
 def derived(blocks: Any) -> list[tuple[Any, ...]]:
     bodies = [orjson.loads(row.body) for block in blocks for row in block if row.kind == "derived"]
+    for one in bodies:
+        one["data"] |= {
+            name: [shown["id"] for shown in one["data"][name]] for name in ("events",) if name in one["data"]
+        }
     return sorted((one["time"], one["key"], one["type"], *one["data"].values()) for one in bodies)
 
 
-def naive(rows: Sequence[Sequence[Any]], events: Sequence[Event], *, one_window: bool) -> list[tuple[Any, ...]]:
-    """For each row the events with its values, evaluated after each event and at each expiry."""
+WHERE: Mapping[str, Callable[[Event], bool]] = {
+    "type = 'A'": lambda one: one.type == "A",
+    "v > 0 AND type IN ('A', 'B')": lambda one: one.data["v"] > 0,
+    "region IS NOT NULL OR type = 'B'": lambda one: one.data["region"] is not None or one.type == "B",
+}
+
+
+def naive(
+    rows: Sequence[Sequence[Any]],
+    events: Sequence[Event],
+    *,
+    one_window: bool,
+    where: str = "type = 'A'",
+    most: int = 0,
+) -> list[tuple[Any, ...]]:
+    """For each row the events with its values, evaluated after each event and at each expiry; ``most`` are shown."""
     found = []
-    for number, (region, user, most, most_s, within) in enumerate(rows):
+    for number, (region, user, most_n, most_s, within) in enumerate(rows):
         size_us = 10 * SECOND_US if one_window else {"2 s": 2, "5 s": 5}.get(within, 10) * SECOND_US
         mine = [
             one
             for one in events
-            if one.type == "A" and region in ("", one.data["region"]) and user in ("", one.data["user"])
+            if WHERE[where](one) and region in ("", one.data["region"]) and user in ("", one.data["user"])
         ]
         steps: list[tuple[int, int, Event | None]] = [(one.time_us, place, one) for place, one in enumerate(mine)]
         steps += [(one.time_us + size_us, -1, None) for one in mine]
@@ -108,7 +126,9 @@ def naive(rows: Sequence[Sequence[Any]], events: Sequence[Event], *, one_window:
                 break
             held = [one for one in held if time_us - one.time_us < size_us] + ([event] if event else [])
             count, total = len(held), sum(one.data["v"] for one in held)
-            is_true = bool(held) and ((most is not None and count >= most) or (most_s is not None and total > most_s))
+            is_true = bool(held) and (
+                (most_n is not None and count >= most_n) or (most_s is not None and total > most_s)
+            )
             if is_true != was_true:
                 name = "made" if is_true else "made.cleared"
                 own = (
@@ -118,6 +138,7 @@ def naive(rows: Sequence[Sequence[Any]], events: Sequence[Event], *, one_window:
                     *([] if one_window else [within]),
                     count,
                     total if held else None,
+                    *([[one.id for one in held[-most:]]] if most else []),
                 )
                 found.append((format_time(time_us), own[0], name, *own))
             was_true = is_true
@@ -125,19 +146,26 @@ def naive(rows: Sequence[Sequence[Any]], events: Sequence[Event], *, one_window:
 
 
 @settings(max_examples=60, deadline=None)
-@given(ROWS, EVENTS, st.sampled_from([1, 4]), st.integers(1, 30), st.booleans())
+@given(
+    ROWS,
+    EVENTS,
+    st.sampled_from([1, 4]),
+    st.integers(1, 30),
+    st.booleans(),
+    st.sampled_from([*WHERE]),
+    st.sampled_from([0, 2]),
+)
 def test_rows_have_the_groups_of_a_naive_interpreter(
-    folder: Path, rows: list[Any], made: list[Any], shards: int, size: int, one_window: bool
+    folder: Path, rows: list[Any], made: list[Any], shards: int, size: int, one_window: bool, where: str, most: int
 ) -> None:
-    run, blocks, events = (
-        begun(folder, rows, shards, {**DOCUMENT, "window": "10 s"} if one_window else DOCUMENT),
-        [],
-        events_of(made),
+    document = (
+        {**DOCUMENT, "where": where} | ({"window": "10 s"} if one_window else {}) | ({"events": most} if most else {})
     )
+    run, blocks, events = begun(folder, rows, shards, document), [], events_of(made)
     for begin in range(0, len(events), size):
         run.feed("x", EventBatch.from_events(events[begin : begin + size]))
         blocks += run.settle()
-    assert derived([*blocks, *run.finish()]) == naive(rows, events, one_window=one_window)
+    assert derived([*blocks, *run.finish()]) == naive(rows, events, one_window=one_window, where=where, most=most)
 
 
 def test_a_change_of_a_row_keeps_its_events_unless_they_are_others(folder: Path) -> None:
