@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +95,33 @@ def run(index, listed, given_steps):
 @given(windows(), st.sampled_from(CONFIGURATIONS), steps())
 def test_the_index_equals_its_meaning_after_every_step(window, bits, given_steps):
     run(index_of(window, bits, is_tuned=False), ListedEvents(window), given_steps)
+
+
+def history(chance, count):
+    """Operations in time that passes; some events are late, and some are too late."""
+    values: dict[str, list] = {"user": ["ann", "bob", None, 1, True], "region": ["eu", "us"], "kind": [*range(9)]}
+    for now in range(count):
+        step = chance.choices(["insert", "expire", "configure", "move", "ask"], [40, 10, 1, 9, 40])[0]
+        if step == "insert":
+            some = [{name: chance.choice(own) for name, own in values.items()} for _ in range(chance.randrange(3))]
+            yield step, [(now - chance.randrange(50), one | {"price": chance.randrange(9)}) for one in some]
+        elif step == "ask":
+            fixed = chance.sample([*values], chance.randrange(3))
+            where = {name: chance.choice([one for one in values[name] if one is not None]) for name in fixed}
+            by, window_us = tuple(chance.sample(ATTRIBUTES, chance.randrange(3))), chance.choice([None, 9, 40])
+            value = chance.choice([*VALUES])
+            yield step, Question(values={value: VALUES[value]}, by=by, where=where, window_us=window_us)
+        else:
+            yield step, {"expire": now, "configure": chance.choice(CONFIGURATIONS[1:]), "move": 3}[step]
+
+
+@pytest.mark.deep
+@pytest.mark.compiled
+def test_a_history_of_100_000_operations_equals_its_meaning():
+    window = held(40)
+    index = run(index_of(window), ListedEvents(window), history(Random(5), 100_000))
+    assert index.questions > 30_000
+    assert index.migrations > 500
 
 
 @settings(max_examples=200)
