@@ -121,11 +121,9 @@ def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple
     attributes = [name for name in window.attributes if name != KEY]
     numbers = list(dict.fromkeys([*attributes, *window.measures]))
     for name, text in texts.items():
+        fault = f"values, {name}: {shown(text)} cannot be computed from the index"
         try:
-            value, fault = (
-                read_value(str(name), text),
-                f"values, {name}: {shown(text)} cannot be computed from the index",
-            )
+            value = read_value(str(name), text)
         except AggregateRefused as error:
             value, fault = None, error.message
         if value is not None:

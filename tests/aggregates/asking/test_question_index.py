@@ -4,6 +4,7 @@ import json
 import tracemalloc
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -176,7 +177,7 @@ def test_a_probe_visits_the_partitions_that_agree_and_compares_their_events(even
 
 
 def test_every_slot_of_a_full_ring_is_found():
-    rng, ring, events = np.random.default_rng(8), EventRing(2, 0), []
+    rng, ring, events = np.random.default_rng(8), EventRing(2, 0), list[Any]()
     ring.begin_move((2, 1))
     for time_us in range(400):
         events = [*events, rng.integers(0, 4, 2).astype(np.int32)][-LEAST_ROOM:]
