@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from aggregates.scalars import Scalar
 
+_FEW = 64  # changes of forgotten groups that may stay listed, besides as many as there are values
 Values: TypeAlias = Sequence[Scalar] | None
 """The values of a window; None: no event was in it."""
 
@@ -51,6 +52,8 @@ class Past:
     def forget(self, group: str) -> None:
         """Forget the values of a group."""
         self.size -= len(self._of.pop(group, ()))
+        if len(self._changes) > 2 * self.size + _FEW:
+            self._list_changes()
 
     def forget_until(self, now_us: int) -> None:
         """Forget the values that can no longer be read; a value is valid up to the next one of its group."""
@@ -73,9 +76,12 @@ class Past:
     def load(self, saved: dict[str, Any]) -> None:
         """Restore what ``dump`` returned."""
         self._of = {group: [(time_us, values) for time_us, values in past] for group, past in saved.items()}
+        self._list_changes()
+        self.size = len(self._changes)
+
+    def _list_changes(self) -> None:
         self._changes = [(time_us, group) for group, past in self._of.items() for time_us, _ in past]
         heapify(self._changes)
-        self.size = len(self._changes)
 
 
 def _time(change: tuple[int, Any]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, TypeAlias
 
 from aggregates.asking.questions import ValueFunction
@@ -68,8 +68,12 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:
-        """The answer that ``to_json`` wrote."""
+        """The answer that ``to_json`` wrote; a sum beyond the range of floats, which JSON has as null, is infinite."""
         groups = [tuple(group) for group in value["groups"]]
+        for name, function in value["functions"].items():
+            if function in ("sum", "avg") and None in value["totals"][name][1]:
+                columns = value["totals"][name]
+                columns[1:] = [[inf if number is None else number for number in column] for column in columns[1:]]
         return cls(**{**value, "by": tuple(value["by"]), "groups": groups})
 
 

@@ -95,7 +95,7 @@ def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
             f"values: a list of names, or an object such as {{x: sum(price)}}, and not {shown(member)}", field="values"
         )
     known = asked_values(body)
-    if not any(parts):
+    if all(part == {} for part in parts):
         if not known:
             raise QuestionRefused(
                 f"values: the aggregate has none that questions may ask for; these are {listed(FUNCTIONS)}. Name new "
@@ -118,25 +118,29 @@ def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
 def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple[str, AskedValue]]:
     """The values that a question defines, such as ``sum(price)``, over the columns that the index holds."""
     window = held_window(body)
-    attributes = [name for name in window.attributes if name != KEY]
-    numbers = list(dict.fromkeys([*attributes, *window.measures]))
+    attributes = {_path(name): name for name in window.attributes if name != KEY}
+    numbers = attributes | {_path(name): name for name in window.measures}
     for name, text in texts.items():
         fault = f"values, {name}: {shown(text)} cannot be computed from the index"
         try:
             value = read_value(str(name), text)
         except AggregateRefused as error:
             value, fault = None, error.message
-        if value is not None:
-            argument = value.argument if value.argument in numbers else value.argument.removeprefix("data.")
-            allowed = attributes if value.function == "distinct" else ["", *numbers]
-            if value.function in FUNCTIONS and argument in allowed:
-                yield value.name, AskedValue(value.function, argument or None)
+        if value is not None and value.function in FUNCTIONS:
+            allowed = attributes if value.function == "distinct" else numbers
+            if not value.argument or _path(value.argument) in allowed:
+                yield value.name, AskedValue(value.function, allowed[_path(value.argument)] if value.argument else None)
                 continue
         raise QuestionRefused(
-            f"{fault}. Questions compute count(), distinct of {listed(attributes)}, and count, sum, avg, min and max "
-            f"of {listed(numbers)}",
+            f"{fault}. Questions compute count(), distinct of {listed([*attributes.values()])}, and count, sum, avg, "
+            f"min and max of {listed([*numbers.values()])}",
             field=f"values.{name}",
         )
+
+
+def _path(name: str) -> str:
+    """The path of an attribute below the data of events, which may be written with ``data.`` in front."""
+    return name.removeprefix("data.") or name
 
 
 def _where(body: AggregateBody, document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -409,8 +409,10 @@ def slide(
             continue
         if state[tables.ROW] == rows:
             return tables.DONE
+        row = state[tables.ROW]
         status = take_row(groups, plan, bounds, state, held, out, logs, batch, size, modes)
         if status != tables.DONE:
             return status
-        if state[tables.HELD] + (state[tables.STEPS] if modes & tables.REMEMBERED else 0) > most:
+        kept = state[tables.HELD] + (state[tables.STEPS] if modes & tables.REMEMBERED else 0)
+        if state[tables.ROW] > row and kept > most:  # a row that only ended a window comes again
             return tables.TOO_MANY

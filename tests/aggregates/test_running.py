@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -242,8 +243,11 @@ def test_more_events_or_windows_than_allowed_suspend_it(window: Any, most: int) 
     assert all(one.is_suspended and not one.measures()["held"] for one in (whole, split))
 
 
+EARLIER_WINDOWS = ["4 us", {"tumbling": "4 us"}, {"hopping": "4 us", "every": "2 us"}, {"last": 3}, {"session": "4 us"}]
+
+
 @pytest.mark.parametrize("is_simultaneous", [False, True])
-@pytest.mark.parametrize("window", ["4 us", {"tumbling": "4 us"}, {"hopping": "4 us", "every": "2 us"}, {"last": 3}])
+@pytest.mark.parametrize("window", EARLIER_WINDOWS)
 def test_earlier_values_count_as_events_do(window: Any, is_simultaneous: bool) -> None:
     """Whatever the cut, the same event is one too many, or none is once older values can no longer be read."""
     document = {key: value for key, value in COUNTED.items() if key != "clear"} | {"window": window}
@@ -255,6 +259,33 @@ def test_earlier_values_count_as_events_do(window: Any, is_simultaneous: bool) -
         assert [one._replace(place=0) for one in taken(whole, events)] == found != []
         assert (whole.is_suspended, split.is_suspended) == (is_over, is_over), (ago_us, most)
         assert whole.rows == split.rows <= most
+
+
+@pytest.mark.parametrize("most", range(3, 9))
+def test_a_session_that_ends_counts_no_row_twice(most: int) -> None:
+    """Where a session ends before its next event enters, neither the limit nor the time may be that of a later row."""
+    values = {"n": "count()"}
+    document: dict[str, Any] = {"of": "x", "by": ["g"], "values": values, "window": {"session": "3 us"}}
+    document |= {"having": "n >= coalesce(before(n, 4 us), 0)", "memory": {"rows": most}}
+    chance = Random(most)
+    for _ in range(40):
+        times = sorted(chance.randrange(30) for _ in range(10))
+        rows = [Row(at, (chance.choice("ab"),), "k", 1, f"e{n}", (True,)) for n, at in enumerate(times)]
+        whole, split, free = run_of(document), run_of(document), run_of({**document, "memory": {"rows": 1_000}})
+        found = [one._replace(place=0) for row in rows for one in taken(split, [row])]
+        assert [one._replace(place=0) for one in taken(whole, rows)] == found
+        assert whole.is_suspended == split.is_suspended
+        expected = [one._replace(place=0) for one in taken(free, rows)]
+        assert found == (expected[: len(found)] if whole.is_suspended else expected)
+
+
+def test_earlier_values_of_ended_transactions_are_not_listed() -> None:
+    document = {"of": "x", "by": ["g"], "values": {"n": "count()"}, "window": {"last": 3}}
+    run = run_of({**document, "having": "n > coalesce(before(n, 7 d), 0)"})
+    for number in range(1_000):
+        taken(run, [Row(number, (f"g{number}",), f"k{number}", number, f"e{number}", (True,), ends=True)])
+    assert run.rows == 0
+    assert len(run._steps.past._changes) < 200
 
 
 def test_earlier_values_of_dropped_groups_are_forgotten() -> None:

@@ -4,10 +4,11 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregates.asking import Answer, Question, merged
+from aggregates.asking import Answer, AskedValue, Question, merged
 from tests.builders.questions import VALUES, data, held, index_of, insert, questions
 
 
@@ -45,3 +46,12 @@ def test_a_sum_beyond_all_numbers_is_infinite():
     with np.errstate(over="ignore", invalid="ignore"):  # of which the kernel warns as plain Python
         answer = index.ask(Question(values={"total": VALUES["total"]}))
     assert answer.rows() == [{"total": float("inf")}]
+
+
+def test_a_sum_beyond_the_range_of_floats_is_null_also_when_merged():
+    index = index_of(held(10))
+    insert(index, [(1, {"user": "ann", "price": 1e308}), (2, {"user": "ann", "price": 1e308})])
+    answer = index.ask(Question(values={"total": AskedValue("sum", "price"), "mean": AskedValue("avg", "price")}))
+    other = Answer.from_json(orjson.loads(orjson.dumps(answer.to_json())))
+    for rows in (other.rows(), merged([other, other]).rows()):
+        assert orjson.loads(orjson.dumps(rows)) == [{"total": None, "mean": None}]
