@@ -57,6 +57,6 @@ def check_questions() -> int:
     values = {"n": AskedValue("count"), "total": AskedValue("sum", "c")}
     index.configure({"a": 4, "b": 1})
     index.tune()
-    asked: Sequence[Mapping[str, int]] = ({"a": 3}, {})  # the index is probed, then scanned
-    answers = [index.ask(Question(by=("b",), where=where, values=values)) for where in asked]
+    filters: Sequence[Mapping[str, int]] = ({"a": 3}, {})  # the index is probed, then scanned
+    answers = [index.ask(Question(by=("b",), where=where, values=values)) for where in filters]
     return sum(len(answer.groups) for answer in answers)

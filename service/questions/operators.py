@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from service.runtime import Stores
 from service.stores import RegisteredOperator, StreamTimes
 from shards import DocumentKind, OperatorRefused
 from streams import AutoLateness, Definition, StreamDeclaration
+
+_INDEX_WAIT_S = 1.0  # an explanation does not wait for a backlog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +43,9 @@ class OperatorQuestions:
         if not kind.is_asked:
             return []
         try:
-            _, replies = await self._replies(kind, name, {"explain": "only"})
-        except (RequestRefused, OperatorRefused, PipelineAway, AnswersLate, TooManyQuestions):
+            async with asyncio.timeout(_INDEX_WAIT_S):
+                _, replies = await self._replies(kind, name, {"explain": "only"})
+        except (RequestRefused, OperatorRefused, PipelineAway, AnswersLate, TooManyQuestions, TimeoutError):
             return []
         return [{"shard": reply["shard"], **reply["answer"]["index"]} for reply in replies]
 

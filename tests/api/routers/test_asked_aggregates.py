@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from service import AlertSink
+from service.questions import operators
 from tests.api.routers.test_open_cases import await_job, hold_until, match_until
 from tests.builders.service import sink_row
 
@@ -153,7 +154,8 @@ def test_a_question_with_too_many_groups_is_a_422_that_names_the_member(pipeline
     assert http.post("/v1/aggregates/failed/ask", json={"by": ["region"]}).json()["groups"] != []
 
 
-def test_the_explanation_has_the_figures_of_the_index_and_asks_no_question(pipeline, http):
+def test_the_explanation_has_the_figures_of_the_index_and_asks_no_question(pipeline, http, monkeypatch):
+    monkeypatch.setattr(operators, "_INDEX_WAIT_S", 60.0)
     events = [
         {"id": f"e{number}", "type": "Login", "time": "2025-12-31T10:00:00Z", "data": {"user": f"u{number % 9}"}}
         for number in range(49)
@@ -173,7 +175,7 @@ def test_the_explanation_has_the_figures_of_the_index_and_asks_no_question(pipel
         assert index["partitions"] == 2 ** sum(index["configuration"].values())
         assert index["configuration"].keys() == index["best"].keys() == {"region", "user"}
         assert index["bytes"] >= index["column_bytes"] > 0
-        assert index["chosen_by"] in ("eprune", "none", "hybrid")
+        assert index["chosen_by"] in ("eprune", "none", "polished")
         assert index["cost_ns"]["present"] >= index["cost_ns"]["best"] > 0
 
 
