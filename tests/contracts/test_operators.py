@@ -172,6 +172,7 @@ class Contract:
 
     kind: Kind
     bodies: Sequence[Mapping[str, Any]]
+    keys: Sequence[str] = KEYS
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -206,7 +207,7 @@ class Contract:
         if self.feeds:
             far: list[ControlRecord] = [
                 Tick(time_us=(FAR_S + 2) * SECOND_US, cause="events"),
-                *(TraceEnd(key=key) for key in KEYS),
+                *(TraceEnd(key=key) for key in self.keys),
             ]
             rest = enumerate(product(FED, far), 1)
             log += [_entry(f"2-{number}", name, record) for number, (name, record) in rest]
@@ -238,7 +239,7 @@ def _entry(position: str, stream: str, record: ControlRecord) -> LogEntry:
 
 
 CONTRACTS = [Contract(kind, BODIES[kind.name]) for kind in (*KINDS, TallyKind())]
-OF_ALL = {"all groups": Contract(AggregateKind(), OF_ALL_GROUPS)}
+OF_ALL = {"all groups": Contract(AggregateKind(), OF_ALL_GROUPS, keys=("all",))}  # their events are re-keyed
 OF_TOTALS = {  # these remember finished keys, so something is left
     name: Contract(JoinKind(), [body]) for name, body in zip(("totals", "clustered totals"), TOTALS, strict=True)
 }
@@ -260,7 +261,7 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
     declaration = StreamDeclaration(name=stream, end_events=("End",), lateness=lateness)
     operators = draw(contract.definitions(stream))
     steps: list[Step] = [StreamOn(declaration), *(TAPPED if contract.kind.name == "tap" else ()), *operators]
-    row = st.tuples(st.sampled_from(["A", "A", "B", "C", "End"]), st.sampled_from(KEYS), st.integers(0, 3))
+    row = st.tuples(st.sampled_from(["A", "A", "B", "C", "End"]), st.sampled_from(contract.keys), st.integers(0, 3))
     seconds, number = 10, 0
     for rows in draw(st.lists(st.lists(row, min_size=1, max_size=8), min_size=1, max_size=6)):
         batch: list[Event] = []
@@ -279,12 +280,12 @@ def lives(draw: st.DrawFn, contract: Contract, stream: str = "orders") -> list[S
         steps += [batch, Tick(time_us=seconds * SECOND_US, cause="events")]
         match draw(st.integers(0, 9)):
             case 0:
-                steps.append(TraceEnd(key=draw(st.sampled_from(KEYS))))
+                steps.append(TraceEnd(key=draw(st.sampled_from(contract.keys))))
             case 1:
                 steps.append(Punctuation(before_us=(seconds - (lateness or 0)) * SECOND_US))
             case 2 if len(operators) > 1:
                 steps.append(OperatorOff(contract.kind.name, operators.pop().operator.name))
-    ends = [TraceEnd(key=key) for key in KEYS]
+    ends = [TraceEnd(key=key) for key in contract.keys]
     far = [
         Punctuation(before_us=seconds * SECOND_US) for seconds in (FAR_S, FAR_S + 1)
     ]  # the last is for what ends led to
