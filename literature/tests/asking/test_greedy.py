@@ -1,26 +1,16 @@
 """RGreedy and its heuristics: the worked examples of the specification (3.7), and random problems."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from aggregates.asking.choosing import Problem, eprune, polished
-from aggregates.asking.costs import CostModel, Workload
+from aggregates.asking.choosing import eprune, polished
+from aggregates.asking.costs import CostModel
+from literature.asking import EXAMPLES, problem_of
 from literature.asking.greedy import by_coverage, by_weight, hybrid, rgreedy
 
-A, B, C = 1, 2, 4
-EXAMPLES = {
-    1: {A: 0.4, A | B: 0.1, B: 0.3, C: 0.2},
-    2: {A: 0.3, A | B: 0.4, C: 0.3},
-    3: {A: 0.3, A | B: 0.4, B | C: 0.25, C: 0.05},
-}
 PARTITIONS = CostModel(hashing=1e-9, comparing=1.0)  # the mean number of visited partitions; hashing breaks ties
-
-
-def problem(frequencies, bits=4, caps=(16, 16, 16), model=PARTITIONS, events=1.0, rows=16.0):
-    patterns = np.array(list(frequencies), np.int64)
-    shares = np.array(list(frequencies.values()), np.float64)
-    workload = Workload(len(caps), events, patterns, shares, np.full(len(patterns), rows))
-    return Problem(workload, model, bits, np.array(caps, np.int64))
 
 
 def owl(of):
@@ -46,7 +36,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("example", "search", "configuration", "cost", "evaluated"), GOLDEN)
 def test_the_worked_examples(example, search, configuration, cost, evaluated):
-    found = search(problem(EXAMPLES[example]))
+    found = search(replace(problem_of(EXAMPLES[example], 3, rows=16.0, bits=4), model=PARTITIONS))
     assert (found.configuration, found.evaluated) == (configuration, evaluated)
     assert found.cost == pytest.approx(cost, abs=0.01)
 
@@ -59,7 +49,7 @@ def test_heuristics_cost_no_less_than_the_optimum_and_the_hybrid_is_the_cheaper_
         shares = {int(pattern): float(rng.random() * (rng.random() < 0.8)) for pattern in patterns}
         caps = rng.integers(0, 7, attributes) if rng.random() < 0.6 else np.full(attributes, 16)
         rows, events = float(rng.choice([1, 15, 100, 1000])), float(rng.choice([0.1, 1, 10]))
-        of = problem(shares, bits, caps, CostModel(1.0, 1.0), events, rows)
+        of = replace(problem_of(shares, attributes, rows=rows, bits=bits, events=events), caps=caps)
         best, first, second, both = eprune(of), owl(of), pcl(of), hybrid(of)
         assert both.cost == min(first.cost, second.cost) >= best.cost * (1 - 1e-9)
         assert both.evaluated <= max(first.evaluated + second.evaluated - 1, 0)
