@@ -153,7 +153,9 @@ def receiving() -> Iterator[HandReceiver]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.rfile.read(length := int(self.headers["content-length"]))
+            if len(body) < length:
+                return  # the sender was killed halfway
             headers = {name.lower(): value for name, value in self.headers.items()}
             status = receiver.take(self.path, headers, body)
             self.send_response(status)
