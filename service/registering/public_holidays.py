@@ -37,16 +37,21 @@ def public_holidays(source: Mapping[str, Any], first: int, last: int) -> list[da
 
 
 def _unknown(source: Mapping[str, Any]) -> CalendarRefused:
-    """The error about an unknown country, subdivision or market; its message lists the known ones."""
+    """The error about an unknown country, subdivision or market; its message lists the known ones.
+
+    The codes come from the library's registry, because its lists of countries and markets import a module for each.
+    """
     import holidays  # noqa: PLC0415 - few commands and requests need it
 
-    countries = holidays.list_supported_countries(include_aliases=False)
+    codes = holidays.registry.EntityLoader
+    country = str(source.get("country"))
     if "market" in source:
-        hint = f"markets are {listed(sorted(holidays.list_supported_financial()))}"
-    elif source.get("subdivision") is not None and (subdivisions := countries.get(str(source["country"]))):
-        hint = f"its subdivisions are {listed(sorted(subdivisions))}"
+        hint = f"markets are {listed(sorted(codes.get_financial_codes()))}"
+    elif source.get("subdivision") is not None and country in codes.get_country_codes():
+        subdivisions = sorted(holidays.country_holidays(country).subdivisions)
+        hint = f"its subdivisions are {listed(subdivisions)}" if subdivisions else "the country has no subdivisions"
     else:
-        hint = f"countries are {listed(sorted(countries))}"
+        hint = f"countries are {listed(sorted(codes.get_country_codes(include_aliases=False)))}"
     return _refused(f"{dict(source)} is unknown; {hint}")
 
 

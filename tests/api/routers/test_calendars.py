@@ -60,6 +60,11 @@ def test_the_same_hours_change_nothing_and_others_are_the_next_version(orders):
         ),
         ({**DOCUMENT, "holidays": {"country": "__class__"}}, 422, "holidays: {'country': '__class__'} is unknown"),
         ({**DOCUMENT, "holidays": {"country": ["DE"]}}, 422, "holidays: {'country': ['DE']} is unknown"),
+        (
+            {**DOCUMENT, "holidays": {"country": "VA", "subdivision": "BE"}},
+            422,
+            "the country has no subdivisions",
+        ),
         ({**DOCUMENT, "holidays": {"market": "MOON"}}, 422, "holidays: {'market': 'MOON'} is unknown; markets are"),
         ({**DOCUMENT, "holidays": {"land": "DE"}}, 422, "holidays: write the member country"),
     ],
