@@ -1,7 +1,7 @@
-"""Questions over the events of a window, whose groups and filters are not known beforehand.
+"""Questions over the events of a window; their groups and filters need not be known beforehand.
 
-Source: the parameterised group-by with the IMP index; see ``ring`` (the index), ``costs``, ``choosing`` and ``tuning``
-(its configuration), ``question_index`` (the front).
+Source: the parameterised group-by with the IMP index. ``ring`` has the index; ``costs``, ``choosing`` and ``tuning``
+choose its configuration; ``question_index`` answers questions.
 """
 
 from aggregates.asking.answers import Answer, merged

@@ -15,9 +15,8 @@ from aggregates.scalars import Scalar, canonical, key_of
 Totals: TypeAlias = "list[list[Any]]"
 """Partial results from which the values of all groups are computed: columns of plain JSON, with one entry per group.
 
-``sum`` and ``avg`` have three columns: the number of values, their sum, and its rounding error. Other functions have
-one
-column: ``count`` the number, ``min`` and ``max`` the value, or null, ``distinct`` the list of values.
+``sum`` and ``avg`` have three columns: number of values, sum, rounding error of the sum. Other functions have one
+column: ``count`` the number, ``min`` and ``max`` the value or null, ``distinct`` the list of values.
 """
 
 _NOTHING: Mapping[ValueFunction, tuple[Any, ...]] = {
@@ -36,13 +35,13 @@ class Answer:
     """The answer of one index, or of several indexes with disjoint events.
 
     Attributes:
-        by: Attributes of the groups.
-        functions: The function of each value, by name.
-        groups: The values of each group's attributes, in any order.
-        totals: The totals of each value, by name.
+        by: Names of the attributes that form groups.
+        functions: The function of each value, by name of the value.
+        groups: One tuple of attribute values per group, in any order.
+        totals: The totals of each value, by name of the value.
         end_us: The end of the window; None before the first event.
         events: Number of events in the window of the question.
-        compared: Number of events that were compared with the question.
+        compared: Number of events that were compared with the question's filter.
         visited: Number of partitions of the index that were visited.
     """
 
@@ -56,7 +55,7 @@ class Answer:
     visited: int
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """The groups in the order of their values (nulls first), each with its attributes and values by name."""
+        """One row per group, sorted by the group's attributes (nulls first): attributes and values by name."""
         finished = [_finished(self.functions[name], totals) for name, totals in self.totals.items()]
         names = (*self.by, *self.totals)
         rows = list(zip(*zip(*self.groups, strict=True), *finished, strict=True))
@@ -68,7 +67,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Answer:
-        """The answer that ``to_json`` wrote; a sum beyond the range of floats, which JSON has as null, is infinite."""
+        """Read what ``to_json`` wrote; infinite sums, which JSON has as null, become infinite again."""
         groups = [tuple(group) for group in value["groups"]]
         for name, function in value["functions"].items():
             if function in ("sum", "avg") and None in value["totals"][name][1]:
@@ -78,7 +77,7 @@ class Answer:
 
 
 def merged(answers: Sequence[Answer]) -> Answer:
-    """The answer to a question over all events of several indexes, from their answers to it."""
+    """Merge the answers of several indexes to the same question."""
     first, *_ = (grouped := [answer for answer in answers if answer.groups]) or answers
     groups, totals = (first.groups, first.totals) if len(grouped) < 2 else _united_groups(grouped)
     return replace(
@@ -93,7 +92,7 @@ def merged(answers: Sequence[Answer]) -> Answer:
 
 
 def _united_groups(answers: Sequence[Answer]) -> tuple[list[tuple[Scalar, ...]], dict[str, Totals]]:
-    """The groups of several answers, each once, and their totals, added up over the answers."""
+    """The distinct groups of several answers, and their totals added up over the answers."""
     first, *others = answers
     groups, totals = list(first.groups), {name: [*map(list, columns)] for name, columns in first.totals.items()}
     types = {type(value) for answer_of_shard in answers for value in chain.from_iterable(answer_of_shard.groups)}
@@ -112,7 +111,7 @@ def _key_of_group(group: Sequence[Scalar]) -> tuple[object, ...]:
 
 
 def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable[Any]) -> None:
-    """Extend ``columns`` to ``count`` groups, and add totals, each given with the place of its group."""
+    """Extend ``columns`` to ``count`` groups, then add ``entries``: tuples of a group's index and its totals."""
     for column, nothing in zip(columns, _NOTHING[function], strict=True):
         column.extend([nothing] * (count - len(column)))
     if function in ("sum", "avg"):
@@ -124,7 +123,7 @@ def _add(function: ValueFunction, columns: Totals, count: int, entries: Iterable
 
 
 def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]]) -> None:
-    """Add numbers of values and their sums, with the rounding errors of the sums."""
+    """Add counts and sums to the totals of groups, and accumulate the rounding errors of the sums."""
     counts, highs, lows = columns
     for place, number, other, low in entries:
         before = highs[place]
@@ -136,7 +135,7 @@ def _add_sums(columns: Totals, entries: Iterable[tuple[int, int, float, float]])
 
 
 def _finished(function: ValueFunction, columns: Totals) -> list[Scalar]:
-    """The values that follow from totals; null where no value was added or compared."""
+    """The final value of each group; null for a sum, mean, minimum or maximum without values."""
     if function in ("sum", "avg"):
         return [_quotient(function, *entry) for entry in zip(*columns, strict=True)]
     (column,) = columns

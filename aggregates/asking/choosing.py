@@ -20,7 +20,7 @@ _TIES = 1e-12  # relative difference of costs that may be due to rounding
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A configuration, its cost, and the number of configurations whose cost was computed for it."""
+    """A configuration and its cost; ``evaluated`` counts the configurations compared, ``way`` names the search."""
 
     configuration: tuple[int, ...]
     cost: float
@@ -29,9 +29,9 @@ class Choice:
 
 
 def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[np.int8]:
-    """All configurations with at most ``caps`` bits for each attribute, and at most ``bits`` in all.
+    """All configurations (rows) with at most ``caps`` bits for each attribute, and at most ``bits`` in total.
 
-    With ``is_full``, only configurations that use all bits, or all bits of each attribute that they index.
+    With ``is_full``, only configurations that use all ``bits``, or the full cap of each attribute that they index.
     """
     configurations, left = np.zeros((1, 0), np.int8), np.array([bits])
     for place, cap in enumerate(caps.tolist()):
@@ -52,7 +52,7 @@ def candidates(caps: NDArray[np.int64], bits: int, *, is_full: bool) -> NDArray[
 
 @dataclass(frozen=True)
 class Problem:
-    """The choice of a configuration: at most ``bits`` address bits in all, and at most ``caps`` for each attribute."""
+    """The search for the cheapest configuration with at most ``bits`` address bits, and ``caps`` bits per attribute."""
 
     workload: Workload
     model: CostModel
@@ -67,15 +67,14 @@ class Problem:
 
     @property
     def is_full(self) -> bool:
-        """Whether unused bits save nothing, so that only full configurations are candidates."""
+        """Whether visiting partitions costs nothing, so that only configurations that use all bits are candidates."""
         return self.model.visiting == 0
 
     def cost(self, configuration: tuple[int, ...]) -> float:
-        """The cost of one configuration."""
         return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
 
     def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
-        """The cheapest configuration; on ties, with the fewest indexed attributes, then lexicographically greatest."""
+        """The cheapest of ``some``; on ties the fewest indexed attributes, then the lexicographically greatest."""
         costs = self.model.costs(some, self.workload)
         least = costs.min()
         equal = some[costs <= least + _TIES * abs(least)]
@@ -102,7 +101,7 @@ def eprune(problem: Problem) -> Choice:
 
 
 def polished(problem: Problem, begin: Choice) -> Choice:
-    """The local optimum that is reached by moving bits between attributes, adding unused bits, or removing bits."""
+    """Hill climbing from ``begin``: move bits between attributes, add or remove bits while the cost falls."""
     best, evaluated = begin, begin.evaluated
     while True:
         moves = _moves(best.configuration, problem)
@@ -117,7 +116,7 @@ def polished(problem: Problem, begin: Choice) -> Choice:
 
 
 def local_search(problem: Problem) -> Choice:
-    """The cheaper of two local optima: one is reached from no index, one from equal numbers of bits."""
+    """The cheaper of two local optima, reached from no index and from an equal distribution of bits."""
     optima = [polished(problem, begin) for begin in (problem.empty, _with_equal_bits(problem))]
     best = min(optima, key=lambda optimum: optimum.cost)
     return replace(best, evaluated=sum(optimum.evaluated for optimum in optima))
@@ -139,7 +138,7 @@ def _with_equal_bits(problem: Problem) -> Choice:
 
 
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
-    """Configurations in which unused bits, or bits of one attribute, go to at most one other attribute."""
+    """Neighbours of a configuration: bits of one attribute, or unused bits, go to another attribute or are freed."""
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]
     for giver, bits in givers:

@@ -23,9 +23,9 @@ class Workload:
     Attributes:
         attributes: Number of attributes that can be indexed.
         events: Number of inserted events.
-        patterns: The distinct patterns.
+        patterns: The distinct patterns, each a set of attributes as bits.
         requests: Number of questions with each pattern.
-        rows: Mean number of events in the windows of these questions.
+        rows: Mean number of events in the windows of each pattern's questions.
     """
 
     attributes: int
@@ -47,16 +47,16 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The price of each step, in one unit.
+    """The cost of each operation of the index, all in one unit.
 
     Attributes:
         hashing: Computing one attribute's bits of an address.
-        comparing: Comparing one event of a visited partition, in a window that the processor's cache holds.
+        comparing: Comparing one event of a visited partition, if the window fits into the processor's cache.
         visiting: Visiting one partition; 0: only configurations that use all bits need to be compared.
         scanning: Comparing one event in a scan, which replaces a more expensive probe; infinite: there are no scans.
         moving: Moving one event to another configuration, besides hashing.
-        waiting: Waiting for memory, for one event of a visited partition of a window that no cache holds.
-        cached: The most events of a window that the cache holds.
+        waiting: Added to ``comparing`` if the window does not fit into the cache.
+        cached: The most events of a window that fit into the cache.
     """
 
     hashing: float
@@ -72,7 +72,7 @@ class CostModel:
         return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """The cost of a probe, given the events in the window and the address bits that the question fixes or not."""
+        """The cost of probing ``rows`` events; the question gives ``fixed`` address bits, but not ``free`` bits."""
         return rows * 0.5**fixed * self.stepping(rows) + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:
@@ -94,7 +94,7 @@ class CostModel:
         return total
 
     def benefits(self, workload: Workload, caps: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-        """The most that indexing each attribute can save in a unit of time, with at most ``caps`` of its bits.
+        """The most that indexing each attribute with at most ``caps`` bits can save in a unit of time.
 
         If an attribute's benefit is 0 or less, some best configuration does not index it.
         """

@@ -19,7 +19,7 @@ from aggregates.windows import read_duration
 from streams import did_you_mean, duration_text, listed, shown
 
 KEY = "#key"
-"""The attribute with the key of each event, by which states are divided; no question can name it."""
+"""A hidden attribute: the correlation key of each event, needed to split saved states. No question can name it."""
 
 _MEMBERS = ("by", "where", "values", "window", "explain")
 
@@ -49,7 +49,7 @@ def held_window(body: AggregateBody) -> HeldWindow:
 
 
 def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """The times and columns of the events that count, as input of the aggregate's index."""
+    """The times and columns of events, without retractions and ends, as input of the aggregate's index."""
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}
@@ -59,11 +59,10 @@ def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.in
 
 
 def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: int | None = None) -> Question:
-    """The question of a document: ``by``, ``where``, ``values`` and ``window``, none of which is required.
+    """Read a question; the members ``by``, ``where``, ``values`` and ``window`` are optional.
 
-    ``values`` are names of values, or objects that name new ones: ``{"x": "sum(price)"}``.
-
-    The member ``explain``, which requests a description of the index, is not read here.
+    ``values`` are names of values, or objects that define new ones: ``{"x": "sum(price)"}``. The member ``explain``,
+    which requests a description of the index, is not read here.
 
     Raises:
         QuestionRefused: A member is unknown, or requests something that the aggregate does not hold.
@@ -88,7 +87,7 @@ def read_question(body: AggregateBody, document: Mapping[str, Any], until_us: in
 
 
 def _values(body: AggregateBody, member: Any) -> dict[str, AskedValue]:
-    """The values that a question names or defines; all values of the aggregate that questions may ask for if none."""
+    """The values that a question names or defines; if none, all values of the aggregate that questions may ask for."""
     parts = [member] if isinstance(member, str | Mapping) else member
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
         raise QuestionRefused(
@@ -139,7 +138,7 @@ def _new_values(body: AggregateBody, texts: Mapping[Any, Any]) -> Iterator[tuple
 
 
 def _path(name: str) -> str:
-    """The path of an attribute below the data of events, which may be written with ``data.`` in front."""
+    """The path of an attribute in the data of events, without the optional prefix ``data.``."""
     return name.removeprefix("data.") or name
 
 

@@ -27,8 +27,8 @@ _LEAST_VALUES = 1_024  # while an attribute has fewer values, none are forgotten
 class QuestionIndex:
     """Events of a window as columns, indexed by the attributes that questions fix.
 
-    Answers do not depend on how events were divided among calls, nor on the configuration, which follows the questions.
-    Times are event times in microseconds; the window ends at the latest time that the index knows, or a question names.
+    Answers depend neither on the division of events into calls nor on the configuration, which adapts to the questions.
+    The window ends at the latest event time that the index knows, or at a later time that a question names.
     """
 
     def __init__(self, window: HeldWindow, *, model: CostModel = MEASURED, is_tuned: bool = True) -> None:
@@ -42,16 +42,15 @@ class QuestionIndex:
         self.questions = self.migrations = 0
 
     def __len__(self) -> int:
-        """The number of events in the window."""
         return len(self._ring)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of columns, links and partitions, without the distinct values of attributes."""
+        """Bytes of columns, chains and partitions, without the distinct values of attributes."""
         return self._ring.size_bytes
 
     def insert(self, times_us: NDArray[np.int64], columns: Mapping[str, Column]) -> None:
-        """Add events in any order; absent columns are null. Events that are out of the window are left out."""
+        """Add events in any order; absent columns are null, and events older than the window are ignored."""
         events = self._in_order(self._encoded(times_us, columns))
         self._tuner.note_events(len(events))
         if len(events):
@@ -60,7 +59,7 @@ class QuestionIndex:
         self.tune()
 
     def expire(self, time_us: int) -> None:
-        """Advance the time, and remove events that are as old as the window is long."""
+        """Advance the time, and remove the events that leave the window."""
         self._advance(time_us)
         self._forget_values()
 
@@ -88,14 +87,14 @@ class QuestionIndex:
         return answer
 
     def keep(self, attribute: str, is_kept: Callable[[Sequence[Scalar]], NDArray[np.bool_]]) -> None:
-        """Drop the events whose value of an attribute is not kept; ``is_kept`` gets all known values."""
+        """Keep only events whose value of ``attribute`` passes ``is_kept``, a mask computed over all known values."""
         place = self._window.attributes.index(attribute)
         kept = is_kept(self._values[place].values)
         rest = self._ring.take_from(self._ring.first)
         self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
-        """Continue a move to another configuration, or assess the present one if due; ``ask`` does this as well."""
+        """Continue a move to another configuration, or assess this one if due; ``insert`` and ``ask`` do so too."""
         if self._ring.left:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):
@@ -200,7 +199,7 @@ class QuestionIndex:
         return self._now_us
 
     def _in_order(self, events: EventColumns) -> EventColumns:
-        """Events sorted by time, without those before the window."""
+        """Advance the time to the newest event; returns the events in the window, sorted by time."""
         if not len(events):
             return events
         times_us = events.times_us
@@ -211,7 +210,7 @@ class QuestionIndex:
         return events
 
     def _place(self, events: EventColumns) -> None:
-        """Add events in order of time; held events that are later are taken out and added again after them."""
+        """Append sorted events; later events in the ring are taken out first, and appended again in order."""
         ring = self._ring
         number = ring.number_after(int(events.times_us[0]))
         if number < ring.end:
@@ -229,7 +228,7 @@ class QuestionIndex:
         return max(self._now_us, question.until_us)
 
     def _start(self, question: Question, end_us: int | None) -> int:
-        """The number of the first event in the window of a question, which ends at a time."""
+        """The sequence number of the first event in a question's window, which ends at ``end_us``."""
         is_whole = question.window_us is None and end_us == self._now_us
         if end_us is None or is_whole:
             return self._ring.first
@@ -237,7 +236,7 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget values without events, once an attribute has twice as many as after the last time, or all are."""
+        """Forget values without events, once their number has doubled since the last time, or no events are held."""
         for place, values in enumerate(self._values):
             if len(values) >= 2 * self._kept[place] or (len(values) > 1 and not len(self._ring)):
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))

@@ -26,10 +26,10 @@ class Question:
     """A question about the events of a window: groups, equalities, values and a sub-window.
 
     Attributes:
-        by: Attributes that make the groups; none: one group, which exists even without events.
-        where: Attributes with the value that they must have; null equals nothing, as in SQL.
-        window_us: Only events less old than this; None: as old as the window of the index allows.
-        until_us: The end of the window, unless the index has a later time; None: the time of the index.
+        by: Attributes that form groups; empty: one group, which exists even without events.
+        where: The value that each of some attributes must have; null equals nothing, as in SQL.
+        window_us: The length of the window; None: the whole window of the index.
+        until_us: The end of the window, unless the time of the index is later; None: the time of the index.
     """
 
     values: Mapping[str, AskedValue]

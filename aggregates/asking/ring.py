@@ -1,7 +1,7 @@
 """The events of a window as columns in a ring, linked into the partitions of a configuration.
 
-Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10. The
-oldest events are removed by raising one number: chains are followed down to the first number of a question's window.
+Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10.
+The oldest events are removed by raising ``first``, because chains are followed down to a sequence number only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class EventColumns:
         return len(self.times_us)
 
     def at(self, places: NDArray[np.intp] | slice) -> EventColumns:
-        """The events at some places."""
         return EventColumns(self.times_us[places], self.codes[places], self.values[:, places])
 
 
@@ -46,10 +45,10 @@ class FoundEvents:
 
 
 class EventRing:
-    """Events by number, from ``first`` up to ``end``.
+    """Events with consecutive sequence numbers, from ``first`` up to ``end`` (exclusive).
 
     ``bits`` are the address bits of each attribute. During a move to another configuration, the events from ``_border``
-    on are in the partitions of the new one, older events in those of the old one.
+    on are in partitions of the new configuration, older events in partitions of the old configuration.
     """
 
     def __init__(self, attributes: int, measures: int) -> None:
@@ -78,7 +77,7 @@ class EventRing:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of columns, links and partitions."""
+        """Bytes of columns, chains and partitions."""
         layouts = [self._layout] if self._old is None else [self._layout, self._old]
         tables = sum(layout.tails.nbytes + layout.heads.nbytes for layout in layouts)
         return self.room * (12 + 4 * len(self.bits) + 8 * len(self.values)) + tables
@@ -89,7 +88,7 @@ class EventRing:
         return len(self) * (8 + 4 * len(self.bits) + 8 * len(self.values))
 
     def number_after(self, time_us: int) -> int:
-        """The number of the first event that is later than a time."""
+        """The sequence number of the first event that is later than ``time_us``."""
         place = self.first % self.room
         before, wrapped = self.times_us[place : place + len(self)], max(0, place + len(self) - self.room)
         count = np.searchsorted(before, time_us, "right")
@@ -98,14 +97,14 @@ class EventRing:
         return self.first + int(count)
 
     def columns(self, begin: int, end: int) -> EventColumns:
-        """A copy of the events from one number up to another."""
+        """A copy of the events with the sequence numbers ``begin`` up to ``end`` (exclusive)."""
         values = np.empty((len(self.values), end - begin), np.float64)
         for place, column in enumerate(self.values):
             values[place] = self._held(column, begin, end)
         return EventColumns(self._held(self.times_us, begin, end), self._held(self.rows, begin, end)[:, 1:], values)
 
     def append(self, events: EventColumns) -> None:
-        """Append events in order of time; none is older than the events in the ring."""
+        """Append events that are sorted by time and not older than the events in the ring."""
         count = len(events)
         if count > self.room - len(self):
             self._resize(len(self) + count)
@@ -117,13 +116,13 @@ class EventRing:
         self.end += count
 
     def expire(self, first: int) -> None:
-        """Forget the events before a number; a ring with many unused slots shrinks."""
+        """Remove the events before the sequence number ``first``; a ring with many unused slots shrinks."""
         self.first = max(self.first, first)
         if self.room > LEAST_ROOM and len(self) * 2 < self.room:
             self._resize(len(self))
 
     def take_from(self, number: int) -> EventColumns:
-        """Take out all events from a number on."""
+        """Remove and return all events from the sequence number ``number`` on."""
         self.move(self.left)
         columns = self.columns(number, self.end)
         unlink_rows(self.rows, self._layout, number, self.end)
@@ -137,7 +136,7 @@ class EventRing:
         return is_used
 
     def recode(self, attribute: int, renamed: NDArray[np.int32]) -> None:
-        """Give the values of an attribute other codes, and link all events again."""
+        """Replace each code of an attribute by its entry in ``renamed``, and link all events again."""
         self.move(self.left)
         column = self.rows[:, attribute + 1]
         put_numbered(column, self.first, renamed[self._held(column, self.first, self.end)])
@@ -145,14 +144,14 @@ class EventRing:
         link_rows(self.rows, self._layout, self.first, self.end)
 
     def begin_move(self, bits: tuple[int, ...]) -> None:
-        """Begin to move all events to another configuration; new events go there at once."""
+        """Begin to move all events to another configuration; new events are added to the new configuration."""
         self.move(self.left)
         self._old, self._old_bits, self._border, self.bits = self._layout, self.bits, self.end, bits
         self._layout = layout_of(bits, is_moving=True)
         self.move(0)
 
     def move(self, most: int) -> None:
-        """Move at most ``most`` of the events that have to move, newest first."""
+        """Move at most ``most`` of the remaining events to the new configuration, newest first."""
         if self._old is None:
             return
         begin = max(self.first, self._border - most)
@@ -163,9 +162,9 @@ class EventRing:
             self._layout = self._layout._replace(heads=np.zeros(0, np.int64))
 
     def find(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int, model: CostModel) -> FoundEvents:
-        """The events from a number on that have given codes, by a probe or a scan, whichever is expected to cost less.
+        """Find the events from number ``start`` on that have ``codes`` in ``columns`` (indexes of attributes).
 
-        Columns are numbers of attributes.
+        Uses a probe or a scan, whichever is expected to cost less.
         """
         rows, old_rows = self.end - start, max(0, self._border - start) if self._old is not None else 0
         parts = ((self.bits, rows - old_rows), (self._old_bits, old_rows))
@@ -178,13 +177,13 @@ class EventRing:
         return self.probe(columns, codes, start)
 
     def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
-        """The events from a number on that have given codes, found by comparing all events in order."""
+        """``find`` by comparing all events in order."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = int(scan_rows(self.rows, columns, codes, slots, start, self.end))
         return FoundEvents(slots[:count], self.end - start, 0)
 
     def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
-        """The events from a number on that have given codes, found by following the chains of their partitions."""
+        """``find`` by following the chains of the partitions that can contain such events."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = compared = visited = 0
         for layout in [self._layout] if self._old is None else [self._layout, self._old]:
@@ -193,12 +192,12 @@ class EventRing:
         return FoundEvents(slots[:count], compared, visited)
 
     def _held(self, column: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
-        """A copy of a column from one event number up to another."""
+        """A copy of a column for the sequence numbers ``begin`` up to ``end`` (exclusive)."""
         place, count = begin % self.room, end - begin
         return np.concatenate([column[place : place + count], column[: max(0, place + count - self.room)]])
 
     def _resize(self, count: int) -> None:
-        """Give the ring room for a number of events; links do not change, because they are distances."""
+        """Resize the ring for ``count`` events; links stay valid, because they are distances."""
         room = max(LEAST_ROOM, count + count // _SPARE)
 
         def moved(column: NDArray[Any]) -> NDArray[Any]:
@@ -211,7 +210,7 @@ class EventRing:
 
 
 def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> None:
-    """Write the values of events with consecutive numbers into a column of a ring, which has room for them."""
+    """Write the values of consecutive events, the first with sequence number ``number``, into a column of a ring."""
     place = number % len(column)
     fitting = len(column) - place
     column[place : place + len(values)] = values[:fitting]

@@ -26,14 +26,14 @@ _DIRECT = 65_536  # combinations of codes, up to which each has its own place in
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The place of the first event of each group among the found events, and the group of each event."""
+    """The index of each group's first event among the found events, and the group of each found event."""
 
     firsts: NDArray[np.int64]
     groups: NDArray[np.int32]
 
 
 class GroupTotals:
-    """The totals of one question's found events; ``by`` are numbers of attributes."""
+    """The totals of one question's found events; ``by`` are indexes of attributes."""
 
     def __init__(
         self, window: HeldWindow, ring: EventRing, values: Sequence[ValueCodes], slots: NDArray[np.int32], by: list[int]
@@ -73,7 +73,7 @@ class GroupTotals:
         return np.bincount(groups, minlength=self._count)
 
     def _summed(self, measure: str) -> tuple[NDArray[Any], ...]:
-        """The number of values of each group, their sums with rounding errors, and the least and the greatest value."""
+        """For each group: the number of values, their sum and its rounding error, the least and the greatest value."""
         if measure not in self._sums:
             counts, sums = np.zeros(self._count, np.int64), np.zeros((self._count, 2))
             extremes = np.full((self._count, 2), (np.inf, -np.inf))
@@ -82,7 +82,7 @@ class GroupTotals:
         return self._sums[measure]
 
     def _numbers(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """The numbers of a measure or of an attribute, and for each found event the place of its number."""
+        """An array with the numbers of a measure or attribute, and the index into the array for each found event."""
         if name in self._window.measures:
             return self._ring.values[self._window.measures.index(name)], self._slots
         place = self._window.attributes.index(name)

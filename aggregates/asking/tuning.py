@@ -1,7 +1,7 @@
 """Tuning of a running index: the frequencies of questions, and whether another configuration is worth the move.
 
-Source: the specification of parameterised group-by, section 3.10. Frequencies decay by numbers of questions, never by a
-clock, so equal events and questions lead to equal configurations.
+Source: the specification of parameterised group-by, section 3.10. Frequencies decay with the number of questions,
+never by a clock, so equal events and questions lead to equal configurations.
 """
 
 from __future__ import annotations
@@ -54,11 +54,10 @@ class Tuner:
         self.assessment: Assessment | None = None
 
     def note_events(self, count: int) -> None:
-        """Count inserted events."""
         self._events += count
 
     def note_question(self, pattern: int, rows: int) -> None:
-        """Count a question that fixes some attributes, over a window with this number of events."""
+        """Count a question that fixes the attributes of ``pattern`` (bits), over a window with ``rows`` events."""
         known = self._patterns.setdefault(pattern, [0.0, 0.0])
         known[0] += 1
         known[1] += rows
@@ -70,7 +69,7 @@ class Tuner:
         return self._asked >= PERIOD or rows >= 2 * assessed or rows * 4 < self._assessed_rows
 
     def assess(self, bits: tuple[int, ...], rows: int, caps: NDArray[np.int64]) -> Assessment:
-        """Compare the present configuration with the best one for a window with this number of events.
+        """Compare the present configuration ``bits`` with the best one for a window with ``rows`` events.
 
         ``caps`` has the most bits that are useful for each attribute.
         """
@@ -89,7 +88,7 @@ class Tuner:
         return self.assessment
 
     def workload(self, rows: int) -> Workload:
-        """The workload of the heaviest patterns, from remembered questions and questions that are expected."""
+        """The workload of the heaviest patterns, from remembered and expected questions."""
         weights = {pattern: list(known) for pattern, known in self._patterns.items()}
         each = self._expected / max(1, len(self._filtered))
         for attribute in self._filtered if self._expected > _FORGOTTEN else ():

@@ -24,7 +24,7 @@ _ORDER: Mapping[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3}
 
 
 def sorted_places(groups: Sequence[tuple[Any, ...]]) -> list[int]:
-    """The places of groups in the order of their values: nulls, then booleans, numbers, texts."""
+    """The indexes of groups, sorted by the groups' values: nulls, then booleans, numbers, texts."""
     kinds = [set(map(type, column)) for column in zip(*groups, strict=True)]
     if all(kind == {str} or kind <= {int, float} for kind in kinds):
         return sorted(range(len(groups)), key=lambda place: groups[place])
@@ -55,7 +55,7 @@ def _arrow_or_list(column: Column) -> pa.Array | Sequence[Any]:
 
 
 class ValueCodes:
-    """The distinct values of an attribute and their codes, which are saved as a list of values."""
+    """The distinct values of an attribute; the code of a value is its index in ``values``."""
 
     def __init__(self, values: Sequence[Scalar] = (None,)) -> None:
         self.values = list(values)
@@ -90,7 +90,7 @@ class ValueCodes:
         return code
 
     def keep(self, is_used: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Forget the values of unused codes; returns the new code of each code that is used."""
+        """Forget the values of unused codes; returns the new code of each old code."""
         kept = is_used.copy()
         kept[NULL] = True
         renamed = (np.cumsum(kept) - 1).astype(np.int32)
