@@ -3,16 +3,15 @@
 Purpose: keep the values of each group current while events come, leave and are retracted, and report a group when a
 condition over its values becomes true or false, or when its window ends. Promises: values depend on the events of the
 window only; they are exact, except for many distinct values or quantiles in windows that end as a whole. Neither batch
-boundaries nor saving and loading change a result. A group without events keeps nothing.
+boundaries nor saving and loading change a result. Nothing is kept of a group without events.
 
 The modules, in the order of their use: ``document`` reads the document (``windows``, ``values`` and ``having`` read
 its parts). ``running`` runs an aggregate. Events are ``columns`` of ``scalars``; ``placing`` puts them into the order
-in which their groups process them. Kernels add events to windows and remove them, over the tables of ``window_tables``,
-the groups of ``known_groups`` and the codes of ``texts``, and compute the values. ``objects`` has sketches, and the
-events that derived events show. ``steps`` decides which changes are emitted, with earlier values from ``past``, and
-``emitting`` makes their events. ``table_groups`` finds the groups of an event that are rows of a table; ``row_windows``
-runs an aggregate whose rows have windows of their own. ``explaining`` describes an aggregate in words. ``asking``
-answers questions over the events in the window.
+in which their groups process them. ``kernels`` add events to windows, remove events and compute values, over the tables
+of ``window_tables``, the groups of ``known_groups`` and the codes of ``texts``. ``objects`` has sketches and the newest
+events of groups. ``steps`` decides which changes are emitted, with earlier values from ``past``, and ``emitting`` makes
+derived events. ``table_groups`` finds the groups of an event that are rows of a table; ``row_windows`` runs aggregates
+whose rows have windows of their own. ``explaining`` describes an aggregate in words. ``asking`` answers questions.
 """
 
 from aggregates.asking import (

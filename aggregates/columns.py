@@ -24,7 +24,7 @@ _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values diff
 
 
 class ScalarColumn(NamedTuple):
-    """Values as columns: their kinds, the integers, all numbers as floats, and the texts where these are needed."""
+    """Values as columns: kinds, integers, all numbers as floats, and the values themselves where texts are needed."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -40,7 +40,6 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[Scalar]) -> ScalarColumn:
-        """The column of a sequence of values."""
         size = len(values)
         column = cls(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
         for row, value in enumerate(values):
@@ -67,7 +66,6 @@ class ScalarColumn(NamedTuple):
         return [scalar_of(*parts) for parts in zip(*columns, strict=True)]
 
     def at(self, rows: NDArray[np.intp]) -> ScalarColumn:
-        """The values of some rows."""
         objects = None if self.objects is None else [self.objects[row] for row in rows.tolist()]
         return ScalarColumn(self.kinds[rows], self.integers[rows], self.floats[rows], objects)
 
@@ -78,17 +76,17 @@ class EventColumns:
 
     Attributes:
         times_us: Times of the events.
-        hashes: Hashes of their groups, by ``group_hash``.
-        by: The values of each attribute of ``by``.
+        hashes: The hash of each event's group, by ``group_hash``.
+        by: One column for each attribute in ``by``.
         keys: Correlation keys.
         key_hashes: Hashes of the correlation keys.
         ids: Ids of the events.
-        arguments: The column of each of ``AggregateBody.arguments``.
-        newest_us: The newest time of the batch, including events that do not count.
-        ops: The meaning of each row, as flags; None: all are events that count.
-        retracted: The ids that retractions name; empty: no event can be retracted.
-        shown: The members of each event that derived events show, if the aggregate has ``events``.
-        asked: The values of each attribute of ``ask``.
+        arguments: One column for each of ``AggregateBody.arguments``.
+        newest_us: The newest time of the batch, including rows that do not count.
+        ops: The meaning of each row, as flags; None: all rows are events that count.
+        retracted: For a retraction, the id of the retracted event; empty: there are no retractions.
+        shown: If the aggregate has ``events``: the members of each event, as derived events list it.
+        asked: One column for each attribute in ``ask``.
         arrivals: Arrival numbers of the events, if known.
     """
 
@@ -110,7 +108,7 @@ class EventColumns:
         return len(self.times_us)
 
     def at(self, rows: NDArray[np.int64]) -> EventColumns:
-        """The events of some rows, with the same newest time."""
+        """The events in ``rows``; ``newest_us`` remains the newest time of the batch."""
         return replace(
             self,
             times_us=self.times_us[rows],
@@ -133,12 +131,12 @@ class EventColumns:
         return self if self.ops is None else self.at(np.flatnonzero(self.ops & COUNTS))
 
     def groups_at(self, rows: NDArray[np.int64]) -> list[tuple[Scalar, ...]]:
-        """The groups of some events."""
+        """The ``by`` values of the events in ``rows``, one tuple per event."""
         return tuples_of([values_at(column, rows) for column in self.by], len(rows))
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
-    """The hash by which a group is found: for a single text, its hash as a correlation key; else of ``group_text``."""
+    """The hash that identifies a group: for a single text its hash as a correlation key, else of ``group_text``."""
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
     return key_hash(group_text(group)) ^ _OTHERS
@@ -157,7 +155,7 @@ def tuples_of(columns: Sequence[Sequence[Any]], size: int) -> list[tuple[Any, ..
 
 
 def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
-    """Some values of a list or an Arrow array."""
+    """The values in ``rows`` of a list or an Arrow array."""
     if not isinstance(column, pa.Array):
         return [column[row] for row in rows.tolist()]
     if len(rows) > _FEW or not pa.types.is_string(column.type):
@@ -167,5 +165,5 @@ def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
 
 
 def texts_at(column: Any, rows: NDArray[np.int64]) -> pa.Array | list[str]:
-    """Some texts of a list or an Arrow array, in the same form."""
+    """The texts in ``rows`` of a list or an Arrow array, in the same form."""
     return shown_texts(column.take(column_of(rows))) if isinstance(column, pa.Array) else values_at(column, rows)

@@ -1,4 +1,4 @@
-"""The document of an aggregate."""
+"""The document that defines an aggregate, and how it is read."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class AggregateBody:
     """An aggregate, as its document describes it.
 
     Attributes:
-        of: The stream.
+        of: The stream whose events are aggregated.
         where: The condition of the events that count; None: all count.
         by: The attributes that form groups; ``key`` is the correlation key, ``type`` the event type; empty: one group.
         having: The condition by which a group is reported. None: windows that end are reported at their end, other
             windows after each event.
         clear: Whether an event is emitted when the condition becomes false.
-        events: At most this many of the newest events of a group are in its derived events.
+        events: The greatest number of a group's newest events that a derived event lists.
         event_type: Type of the derived events; None: the name of the aggregate.
         most_rows: The most events that are held in one shard.
         ask: The attributes by which questions at any time may group and filter; empty: no questions are answered.
         rows_of: The table whose rows are the groups. Then ``by`` is ``ROW``, followed by columns of the table; if rows
-            have windows, the last of these columns has their lengths.
+            have windows of their own, the last of these columns has the lengths of the windows.
     """
 
     of: str
@@ -61,7 +61,7 @@ class AggregateBody:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes of events in ``by``."""
+        """The members of ``by`` that are attributes of events."""
         if self.rows_of is None:
             return self.by
         return self.by[1:-1] if self.window.column else self.by[1:]
@@ -176,7 +176,7 @@ def _check_rows(body: AggregateBody) -> None:
 
 
 def _by_rows(by: tuple[str, ...], window: Window) -> tuple[str, ...]:
-    """The attributes of groups that are rows of a table."""
+    """The ``by`` of groups that are rows of a table: ``ROW``, the attributes, and the column of window lengths."""
     columns = (window.column,) if window.column else ()
     if not by or {ROW, *columns} & set(by):
         raise AggregateRefused(

@@ -26,13 +26,11 @@ class Emission(NamedTuple):
     """One derived event.
 
     Attributes:
-        rank: 0 if passing time caused the event, 1 if an event did; at one time, rank 0 comes first.
-        place: The number of the causing event in the order of processing; 0 if time was the cause.
-        group: The text of the group.
+        rank: 0 if passing time caused the event, 1 if an event did; at equal times, rank 0 comes first.
+        place: The position of the causing event in the order of processing, from 1; 0 if time was the cause.
+        group: The group as ``group_text``.
         change: Why the event is emitted.
         cause: A text that distinguishes events of the same group, time and change.
-        key: The correlation key, and its hash.
-        data: The attributes of the event.
     """
 
     time_us: int
@@ -47,7 +45,7 @@ class Emission(NamedTuple):
 
 
 def in_order(emissions: Iterable[Emission]) -> list[Emission]:
-    """Derived events in an order that does not depend on where batches begin."""
+    """Sort derived events by time, rank, place and group; the order does not depend on where batches begin."""
     return sorted(emissions, key=itemgetter(0, 1, 2, 3))
 
 

@@ -10,7 +10,7 @@ class AggregateError(ForestallError, code="aggregate"):
 
 
 class AggregateRefused(AggregateError, code="aggregate-refused", fault="caller"):
-    """A document describes no aggregate; the message names the member."""
+    """The document of an aggregate is invalid; the message names the member."""
 
 
 class AggregateStateError(AggregateError, code="aggregate-state"):

@@ -18,7 +18,7 @@ AGGREGATE_EXERCISE = "aggregates.exercises:aggregated"
 
 
 def aggregated() -> int:
-    """Run small aggregates, with a condition and waiting steps or with ranges, and ask an index; returns a count."""
+    """Run small aggregates and ask a small index, so that all kernels are compiled; returns a count."""
     values = {"n": "count()", "mean": "avg(x)", "least": "min(x)"}
     body = read_aggregate({"of": "x", "by": ["g"], "values": values, "window": "5 us"})
     run = AggregateRun(body, lambda columns, size: np.arange(size) % 2 == 0, is_simultaneous=True)
@@ -33,7 +33,6 @@ def aggregated() -> int:
 
 
 def _events(first_us: int) -> EventColumns:
-    """Events of three groups."""
     numbers = np.arange(20)
     groups, ids = [n % 3 for n in range(20)], [f"e{n}" for n in range(20)]
     return EventColumns(
@@ -49,7 +48,7 @@ def _events(first_us: int) -> EventColumns:
 
 
 def check_questions() -> int:
-    """Insert events, some late, into an index, move them to another configuration, and ask; returns a count."""
+    """Fill an index, reconfigure it and ask questions, so that their kernels are compiled; returns a count."""
     index = QuestionIndex(HeldWindow(attributes=("a", "b"), measures=("c",), span_us=1_000), is_tuned=False)
     times_us = np.arange(200)
     for first in (100, 0):

@@ -8,7 +8,7 @@ from streams import duration_text
 
 
 def explain(body: AggregateBody, *, is_moved: bool) -> list[str]:
-    """Sentences on the groups, the window, the values and what is emitted when.
+    """Describe in sentences the groups, the window, the values and when events are emitted.
 
     Args:
         body: The aggregate.

@@ -20,7 +20,7 @@ class Earlier:
 
     Attributes:
         name: The name by which the condition reads the earlier value.
-        of: The name of the value.
+        of: The name of the value in the aggregate.
         ago_us: Age of the value, in microseconds.
     """
 
@@ -36,8 +36,8 @@ class Having:
     Attributes:
         text: The condition in the language of conditions; ``before(...)`` and ``all(...)`` are quoted names in it, and
             ``row.column`` is a lookup by the key of the row.
-        earlier: The values of earlier times.
-        overall: The values over all groups, each by the name by which the condition reads it.
+        earlier: The earlier values that the condition reads.
+        overall: For each value over all groups, its name in the condition and its name in the aggregate.
     """
 
     text: str
@@ -56,7 +56,7 @@ class Having:
 
 
 def read_having(text: object, values: Collection[str], rows_of: str | None = None) -> Having:
-    """Read a condition over some values, and over columns of a table whose rows are the groups.
+    """Read a condition over ``values``, and over columns of the table ``rows_of`` if its rows are the groups.
 
     Raises:
         AggregateRefused: The condition is no text, or ``before`` or ``all`` names no value.

@@ -43,13 +43,12 @@ class KnownGroups:
         return self.key_hashes_of(slice(len(self)))
 
     def described(self, codes: NDArray[np.integer]) -> Iterator[tuple[Sequence[Scalar], str, str]]:
-        """The values of ``by`` of some groups, their canonical texts, and their keys."""
+        """For each group: its ``by`` values, its canonical text and its key."""
         keys = self._keys.texts_at(codes)
         texts = [orjson.dumps((key,)).decode() for key in keys] if self._are_keys else self._texts.texts_at(codes)
         return zip(((key,) for key in keys) if self._are_keys else map(orjson.loads, texts), texts, keys, strict=True)
 
     def key_hashes_of(self, codes: NDArray[np.integer] | slice) -> NDArray[np.uint64]:
-        """The hashes of the keys of some groups."""
         hashes: NDArray[np.uint64] = (self._hashes if self._are_keys else self._key_hashes)[codes]
         return _with_starts(hashes, self.starts[codes] if self._are_keys and len(self.starts) else None)
 
@@ -63,14 +62,13 @@ class KnownGroups:
         return not self._are_keys and self._texts.text(code) == _OF_ALL
 
     def code_of(self, hashed: int) -> int:
-        """The code of the group with a hash; -1: there is none."""
+        """The code of the group with a hash; -1 if no group has it."""
         place = ((hashed >> 32) * len(self._table)) >> 32
         while (code := int(self._table[place])) >= 0 and int(self._hashes[code]) != hashed:
             place = (place + 1) % len(self._table)
         return code
 
     def codes_of_key(self, key_hash: int) -> NDArray[np.int64]:
-        """The codes of the groups of a key."""
         return np.flatnonzero(self.key_hashes == np.uint64(key_hash))
 
     def hashes_of(self, key_hash: int) -> list[int]:
@@ -84,7 +82,7 @@ class KnownGroups:
         rows: NDArray[np.int64],
         events: EventColumns,
     ) -> NDArray[np.int32]:
-        """The codes of the groups, or windows, of some rows of events; new groups get the next codes.
+        """The codes of the groups, or fixed windows, of some rows of events; new groups get the next codes.
 
         A row for the group of all events is given as its complement, ``~row``.
         """
@@ -124,7 +122,7 @@ class KnownGroups:
         self._codes_by_hash(hashes, 0)
 
     def _codes_by_hash(self, hashes: NDArray[np.uint64], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The codes of hashes, of which ``count`` are known, and the rows of new hashes, which get the next codes."""
+        """The codes of ``hashes``, and the rows of new hashes, which get the next codes after ``count`` known codes."""
         size, row, first = len(hashes), 0, count
         codes, fresh = np.empty(size, np.int32), np.empty(size, np.int64)
         while True:

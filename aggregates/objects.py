@@ -1,7 +1,7 @@
-"""The objects of groups: sketches of values, and events that derived events show.
+"""The objects of groups: sketches of values, and the newest events, which derived events list.
 
 The sketches are HyperLogLog and t-digest of a library, because they give equal results for equal events; KLL, which is
-randomised, does not. Events that are shown are JSON documents.
+randomised, does not. The listed events are JSON documents.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ class DistinctSketch:
         self._sketch = hll_sketch(_HLL_BITS, tgt_hll_type.HLL_8)
 
     def add(self, argument: Scalar) -> None:
-        """Add an argument."""
         if isinstance(argument, float) and argument.is_integer() and abs(argument) < _MOST_INTEGER:
             argument = int(argument)
         self._sketch.update(orjson.dumps(argument).decode())
@@ -58,7 +57,6 @@ class DistinctSketch:
         return [b64encode(self._sketch.serialize_updatable()).decode()]
 
     def load(self, state: Sequence[Any]) -> None:
-        """Restore what ``dump`` returned."""
         self._sketch = hll_sketch.deserialize(b64decode(state[0]))
 
 
@@ -73,7 +71,6 @@ class QuantileSketch:
         self._digest = tdigest_double(_DIGEST_SIZE)
 
     def add(self, argument: Any) -> None:
-        """Add a number."""
         insort(self._sorted, argument)
         if len(self._sorted) > EXACT:
             self._digest = self._with_all()
@@ -98,7 +95,6 @@ class QuantileSketch:
         return [self._sorted, b64encode(self._digest.serialize()).decode()]
 
     def load(self, state: Sequence[Any]) -> None:
-        """Restore what ``dump`` returned."""
         self._sorted, self._digest = list(state[0]), tdigest_double.deserialize(b64decode(state[1]))
 
 
@@ -109,9 +105,9 @@ class GroupDetails(NamedTuple):
     """The objects of a group at one time.
 
     Attributes:
-        estimates: Estimated values, by their places.
-        events: The newest events, in the form that derived events show.
-        errors: The errors of estimates, by names of values.
+        estimates: Estimated values, by index of the value in the aggregate.
+        events: The newest events, as derived events list them.
+        errors: Relative standard errors of estimates, by name of the value.
     """
 
     estimates: Mapping[int, Scalar] = {}
@@ -124,8 +120,8 @@ class GroupObjects:
 
     Args:
         values: The values of the aggregate.
-        most: The number of newest events that are shown.
-        leaves: Whether single events leave windows; if so, all shown events are kept.
+        most: The number of newest events that derived events list.
+        leaves: Whether single events leave windows; if so, all events of a window are kept.
     """
 
     def __init__(self, values: Sequence[AggregateValue], most: int, *, leaves: bool) -> None:
@@ -134,7 +130,7 @@ class GroupObjects:
         self._events: dict[int, list[tuple[Order, Mapping[str, Any]]]] = {}  # by group, sorted
 
     def add(self, code: int, order: Order, members: Mapping[str, Any]) -> None:
-        """Add an event that is shown."""
+        """Add an event that derived events may list, in the order of time and arrival."""
         held = self._events.setdefault(code, [])
         place = len(held)
         while place and held[place - 1][0] > order:
@@ -144,12 +140,11 @@ class GroupObjects:
             del held[: -self._most]
 
     def remove(self, code: int, order: Order) -> None:
-        """Remove an event that is shown."""
         held = self._events[code]
         del held[next(place for place, entry in enumerate(held) if entry[0] == order)]
 
     def sketch(self, code: int, place: int, argument: Scalar) -> None:
-        """Add an argument to the sketch of a value."""
+        """Add an argument to the sketch of the value with index ``place``."""
         self._sketch_of(code, place).add(argument)
 
     def _sketch_of(self, code: int, place: int) -> Sketch:
@@ -184,7 +179,6 @@ class GroupObjects:
         return [sketches, [*self._events.items()]]
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Restore what ``dump`` returned."""
         for code, some in saved[0]:
             for place, state in some:
                 self._sketch_of(code, place).load(state)

@@ -22,7 +22,7 @@ class Past:
         is_exact: Whether values are read at the ends of windows only.
 
     Attributes:
-        size: The number of values of all groups.
+        size: The number of history entries of all groups.
     """
 
     def __init__(self, longest_us: int, *, is_exact: bool) -> None:
@@ -32,7 +32,7 @@ class Past:
         self.size = 0
 
     def remember(self, group: str, time_us: int, values: Values) -> None:
-        """Note the values that a group has from a time on."""
+        """Add ``values`` as the values of a group from ``time_us`` on."""
         past = self._of.setdefault(group, [])
         if past and past[-1][0] == time_us:
             past[-1] = time_us, values
@@ -50,13 +50,12 @@ class Past:
         return past[place][1]
 
     def forget(self, group: str) -> None:
-        """Forget the values of a group."""
         self.size -= len(self._of.pop(group, ()))
         if len(self._changes) > 2 * self.size + _FEW:
             self._list_changes()
 
     def forget_until(self, now_us: int) -> None:
-        """Forget the values that can no longer be read; a value is valid up to the next one of its group."""
+        """Forget the entries that can no longer be read; an entry is valid up to the next entry of its group."""
         until_us = now_us - self._longest_us - self._is_exact
         while self._changes and self._changes[0][0] <= until_us:
             _, group = heappop(self._changes)
@@ -74,7 +73,6 @@ class Past:
         return dict(self._of)
 
     def load(self, saved: dict[str, Any]) -> None:
-        """Restore what ``dump`` returned."""
         self._of = {group: [(time_us, values) for time_us, values in past] for group, past in saved.items()}
         self._list_changes()
         self.size = len(self._changes)

@@ -19,12 +19,13 @@ _HASH_OF_ALL = group_hash(EVERY)
 
 
 class KeptEvent(NamedTuple):
-    """An event in a window, kept for retractions, and for derived events that show events.
+    """An event in a window, kept for retractions, or for derived events that list events.
 
     Attributes:
-        key_hash: Hash of the event's key; a retraction names key and ``id``. Both are 0 and empty without retractions.
-        group: The hash of the event's group.
-        shown: The members of the event that derived events show.
+        key_hash: Hash of the event's key; 0 if events are never retracted.
+        id: The event's id, by which retractions find it together with its key; empty if events are never retracted.
+        group: The hash of the event's group; 0 if events are never retracted.
+        shown: The members of the event, as derived events list it.
     """
 
     time_us: int
@@ -47,8 +48,8 @@ class Placing:
     """Orders the rows of events for the kernel, and numbers events in the order of their arrival.
 
     Attributes:
-        kept: Events in windows, by number.
-        number: The number of the next event.
+        kept: Events in windows, by arrival number.
+        number: The arrival number of the next event.
         late: The number of events that came too late for every fixed window.
     """
 
@@ -63,7 +64,7 @@ class Placing:
         self.number = self.late = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
-        """The rows of events, in parts; ``is_kept``: the events are shown, or may be retracted."""
+        """The rows of events, in parts; ``is_kept``: events must be stored, for retractions or to be listed."""
         self._first, size = self.number, len(events)
         self.number += size
         self._new = self._kept_of(events) if is_kept else ()
@@ -141,7 +142,6 @@ class Placing:
         return Placed(rows, hashes, starts, is_of_all)
 
     def _kept_of(self, events: EventColumns) -> list[KeptEvent]:
-        """A ``KeptEvent`` for each event."""
         times_us, members_of = events.times_us.tolist(), events.shown or [None] * len(events)
         if not self._is_revocable:
             return [
@@ -151,7 +151,7 @@ class Placing:
         return [KeptEvent(*parts) for parts in zip(*own, strict=True)]
 
     def entered(self, number: int, *, is_kept: bool) -> KeptEvent:
-        """Note that an event enters a window, and return the event; ``is_kept``: store it, because it may leave."""
+        """Return an event that enters a window; with ``is_kept``, also store the event, because it may leave."""
         event = self.kept[number] if number < self._first else self._new[number - self._first]
         if is_kept:
             self.kept[number] = event
@@ -159,7 +159,7 @@ class Placing:
         return event
 
     def left(self, number: int) -> KeptEvent:
-        """Note that an event leaves a window, and return the event; once it has left all windows, it is forgotten."""
+        """Return an event that leaves a window; events that have left all windows are forgotten."""
         event = self.kept[number]
         self._entered[number] -= 1
         if not self._entered[number]:

@@ -105,7 +105,6 @@ class RowWindows:
         return {**own, "runs": runs}, sections
 
     def load(self, head: Mapping[str, Any], sections: Mapping[str, bytes]) -> None:
-        """Restore what ``dump`` returned."""
         self.is_suspended, self._now_us, self._late = head["suspended"], head["now_us"], head["late"]
         for size, saved_run in head["runs"]:
             prefix = f"{size}/"

@@ -2,8 +2,8 @@
 
 A kernel adds events to windows and removes them, in the order of time, and writes the changes of groups as columns
 (*steps*). All groups have the same time at the end of a batch: the batch's newest time. Within a batch, rows are put
-into the order in which each group processes them. An event that is older than its group's time counts from that time
-on, if it is still in the window.
+into the order in which each group processes them. An event that is older than its group's time counts from the group's
+time on, if the event is still in the window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from aggregates.window_tables import WindowTables
 from streams import NEVER_US
 
 Bound: TypeAlias = tuple[str, float, float]
-"""A value, and the range outside which the condition cannot be true."""
+"""The name of a value, and the range (lowest, highest) outside which the condition cannot be true."""
 
 _FORMAT = 5
 _FEW = 1_024
@@ -44,8 +44,8 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    Where the condition was false and a value is outside its ``bounds``, the condition is not evaluated. If it is
-    ``InBounds`` and all bounds are of counts, sums and means, it is never evaluated.
+    The condition is not evaluated for a group if it was false and a value is outside its ``bounds``. An ``InBounds``
+    condition whose bounds are all of counts, sums and means is never evaluated, because the kernel compares the bounds.
 
     Args:
         holds: Evaluates ``having``; None: the aggregate has no condition.
@@ -126,7 +126,6 @@ class AggregateRun:
         return in_order(self._passed(None, NEVER_US))
 
     def end_key(self, key_hash: int, time_us: int) -> list[Emission]:
-        """End the transaction of a key."""
         if self.body.window.kind not in ("transaction", "last"):
             return []
         codes = self._groups.codes_of_key(key_hash)
@@ -153,7 +152,7 @@ class AggregateRun:
         return self._groups.key_hashes
 
     def measures(self) -> dict[str, int]:
-        """The number of groups and of events in windows, and of events that came too late for their window.
+        """Counts of groups, of events in windows (``held``), and of events that came too late for their window.
 
         If windows end as a whole, the windows are counted in place of groups and events.
         """
@@ -164,7 +163,7 @@ class AggregateRun:
 
     @property
     def rows(self) -> int:
-        """The number of events in windows and of earlier values, which the aggregate's memory limits."""
+        """The number of events in windows, plus the number of earlier values; ``most_rows`` limits this sum."""
         return self._tables.held + self._steps.past.size
 
     @property
@@ -274,7 +273,7 @@ class AggregateRun:
         return emissions
 
     def _waits(self, until_us: int) -> bool:
-        """Whether steps wait for further events of a time."""
+        """Whether steps wait for further events of the time ``until_us``."""
         return self._is_simultaneous and bool(self._tables.state[kernel.INSTANT] >= until_us)
 
     def _finished(self, *, is_open: bool) -> NDArray[np.bool_]:
@@ -293,7 +292,7 @@ class AggregateRun:
         return np.asarray(is_finished, np.bool_)
 
     def _take_log(self) -> None:
-        """Update the objects from the kernel's log, and keep the objects of steps."""
+        """Update the objects of groups from the kernel's log, and keep their values at each step."""
         tables, objects = self._tables, self._objects
         entries = tables.log[: tables.state[kernel.LOGS]]
         reals = entries[:, kernel.BITS].copy().view(np.float64).tolist()
@@ -344,7 +343,6 @@ class AggregateRun:
         ]
 
     def _forget_empty(self) -> None:
-        """Forget groups without events."""
         tables, count = self._tables, len(self._groups)
         is_kept = tables.groups.words[:count, kernel.HELD_ROWS] > 0
         is_kept[tables.steps.codes[: tables.waiting]] = True

@@ -28,5 +28,5 @@ def key_of(value: Scalar) -> object:
 
 
 def group_text(group: Sequence[Scalar]) -> str:
-    """The canonical text of a group, by which groups are equal and ordered; 1 and 1.0 are the same number."""
+    """The canonical text of a group, which identifies and orders groups; 1 and 1.0 are the same number."""
     return orjson.dumps([canonical(part) for part in group]).decode()

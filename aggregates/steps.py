@@ -42,17 +42,17 @@ class InBounds:
 
 
 Causes: TypeAlias = Callable[[NDArray[np.int64]], Sequence[str]]
-"""The ids of the events at some places; an id is empty where passing time is the cause."""
+"""The ids of the events with given numbers; an id is empty where passing time is the cause."""
 
 
 class StepReader:
-    """Reads the steps of an aggregate.
+    """Evaluates the condition for the steps of an aggregate, and makes derived events of them.
 
     Args:
-        holds: Evaluates ``having``; None: the aggregate has no condition. The tables have the bounds of ``InBounds``.
+        holds: Evaluates ``having``; None: the aggregate has no condition. Bounds of ``InBounds`` are in ``tables``.
 
     Attributes:
-        objects: The objects of groups, by the number of the step.
+        objects: The objects of groups, by number of the step.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StepReader:
             self.overall = {start: total for start, total in self.overall.items() if start + window.size > now_us}
 
     def _changes(self, steps: Steps, objects_of: Sequence[GroupDetails]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The numbers of the steps that are emitted, and whether the condition is true at each of them."""
+        """The indexes of the steps that are emitted, and whether the condition is true at each of them."""
         body, size = self._body, len(steps.codes)
         if self._holds is None:
             is_ended = steps.ended & body.window.ends
@@ -125,7 +125,7 @@ class StepReader:
     def _values(
         self, steps: Steps, objects: Sequence[GroupDetails], rows: NDArray[np.int64] | None
     ) -> Sequence[Sequence[Scalar]]:
-        """The columns of values of some steps (None: all)."""
+        """One column per value, for the steps in ``rows`` (None: all steps)."""
         part: Any = slice(None) if rows is None else rows
         values = zip(*(column[:, part] for column in (steps.kinds, steps.integers, steps.floats)), strict=True)
         columns = [self._tables.scalars(*parts) for parts in values]

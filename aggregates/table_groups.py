@@ -17,7 +17,7 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: The groups, first by the attributes for which their rows have values (as places), then by these values.
+        found: The groups, first by indexes of the attributes for which their rows have values, then by these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -56,5 +56,5 @@ class TableGroups:
 
     @property
     def most_at_once(self) -> int:
-        """The greatest number of groups in which an event can be."""
+        """The greatest number of groups to which one event can belong."""
         return sum(max(map(len, known.values())) for known in self.found.values())

@@ -48,11 +48,9 @@ class TextPool:
         self.ends[first : first + len(texts)] = borders[1:] - np.int64(borders[0]) + begin
 
     def text(self, number: int) -> str:
-        """The text of a number."""
         return self.bytes[self.ends[number] : self.ends[number + 1]].tobytes().decode(errors=_ERRORS)
 
     def texts_at(self, numbers: NDArray[np.integer]) -> list[str]:
-        """The texts of some numbers."""
         return texts_between(self.bytes.data, self.ends[numbers], self.ends[numbers + 1])
 
     def __iter__(self) -> Iterator[str]:
@@ -69,7 +67,7 @@ class TextPool:
 
 
 class KnownTexts(TextPool):
-    """A pool in which each text has one number."""
+    """A pool without duplicates, so that the number of a text is its code."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._codes = {text: code for code, text in enumerate(texts)}
@@ -84,7 +82,7 @@ class KnownTexts(TextPool):
 
 
 def texts_between(data: memoryview, begins: NDArray[np.integer], ends: NDArray[np.integer]) -> list[str]:
-    """The texts whose bytes begin and end at some places."""
+    """The texts whose bytes begin at ``begins`` and end at ``ends`` in ``data``."""
     places = zip(begins.tolist(), ends.tolist(), strict=True)
     return [str(data[begin:end], errors=_ERRORS) for begin, end in places]
 

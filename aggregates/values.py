@@ -50,7 +50,7 @@ def read_values(document: object) -> tuple[AggregateValue, ...]:
 
 
 def read_value(name: str, text: object) -> AggregateValue:
-    """One value, such as ``sum(price)``; refused as by ``read_values``."""
+    """Read one value, such as ``sum(price)``; raises the errors of ``read_values``."""
     call = _CALL.fullmatch(text) if isinstance(text, str) else None
     if not _NAME.fullmatch(name):
         raise AggregateRefused(f"values: {name!r} is not a name of letters, digits and '_'", field="values")

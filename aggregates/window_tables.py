@@ -77,7 +77,7 @@ class BatchRows(NamedTuple):
     """Rows of events for the kernel, in the order of the times at which they count.
 
     Attributes:
-        sources: The place of each row in the columns of events.
+        sources: The index of each row's event in the columns of events.
         places: The numbers by which steps name the rows.
         serials: The numbers by which the log names the rows.
         ops: The kind of each row: an event, a retraction or the end of a window.
@@ -91,7 +91,6 @@ class BatchRows(NamedTuple):
     ops: NDArray[np.uint8] | NDArray[np.int64]
 
     def at(self, some: slice | NDArray[np.intp]) -> BatchRows:
-        """The rows at some places."""
         sources, times_us, at_us, places, serials = (column[some] for column in self[:5])
         return BatchRows(sources, times_us, at_us, places, serials, self.ops[some])
 
@@ -107,7 +106,7 @@ class WindowTables:
         body: The aggregate.
         bounds: The ranges of values outside which the condition cannot be true.
         modes: The modes of the kernel ``slide``.
-        ordered: The places of the extremes that need all values in their order.
+        ordered: The indexes of minima and maxima that need all values in sorted order.
         digits: The number of digits in sums, by numeric argument; empty: the fewest.
         texts: The texts that occur as arguments.
     """
@@ -154,7 +153,7 @@ class WindowTables:
         self.log = np.zeros((entries, kernel.BITS + 1), np.int64)
 
     def _function_of(self, place: int, value: AggregateValue, ordered: Collection[int]) -> int:
-        """The number of the kernel's function that computes a value."""
+        """The code of the kernel's function that computes a value; ``ordered`` as in ``WindowTables``."""
         if not value.argument:
             return kernel.ROWS
         function = _FUNCTIONS[value.function]
@@ -169,11 +168,11 @@ class WindowTables:
 
     @property
     def waiting(self) -> int:
-        """The number of steps that are not taken yet."""
+        """The number of steps that have not been emitted yet."""
         return int(self.state[kernel.STEPS])
 
     def unfit(self, columns: Sequence[ScalarColumn]) -> set[int]:
-        """The columns of arguments whose extremes the kernel cannot compute, due to texts or great whole numbers."""
+        """The indexes of arguments whose extremes the kernel cannot compute, due to texts or great whole numbers."""
         unfit_columns = set()
         for place in self._extremes:
             kinds, integers, *_ = columns[place]
@@ -197,7 +196,7 @@ class WindowTables:
 
     @staticmethod
     def _digits_for(column: ScalarColumn, digits: int, is_summed: bool) -> int:
-        """The digits for the sums of a numeric argument, from its present ``digits`` and a column of new values."""
+        """The number of digits in sums of an argument: enough for the present ``digits`` and a column of new values."""
         if digits == (sums.ALL_DIGITS if is_summed else 0):
             return digits
         floats = column.floats[column.kinds == kernel.FLOAT]
@@ -212,7 +211,7 @@ class WindowTables:
 
     @property
     def _wide(self) -> list[int]:
-        """The places of numeric arguments with more than 32 bits."""
+        """The indexes of numeric arguments with more than 32 bits."""
         return [place for place, digits in enumerate(self.digits) if digits != sums.SHORT]
 
     def batch(self, rows: BatchRows, codes: NDArray[np.int32], columns: Sequence[ScalarColumn]) -> Events:
@@ -261,8 +260,8 @@ class WindowTables:
     def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
         """Process a batch and advance time; yields when the caller must take steps and the log, and after the last row.
 
-        ``limits``: the most events, which the caller may change, the size of the window, and the time to reach. Yields
-        ``FULL``, ``TOO_MANY``, which ends the iteration if there are still too many events, or finally ``DONE``.
+        ``limits``: the most events (the caller may change this limit), the size of the window, and the time to reach.
+        Yields ``FULL``, ``TOO_MANY``, which ends the iteration if events are still too many, or finally ``DONE``.
         """
         state = self.state
         before = state[[kernel.ROW, kernel.AHEAD]]
@@ -284,7 +283,7 @@ class WindowTables:
                 return
 
     def take_steps(self, is_taken: NDArray[np.bool_]) -> None:
-        """Forget the taken steps; the others get new numbers."""
+        """Remove the taken steps; other steps are renumbered."""
         state, rest = self.state, np.flatnonzero(~is_taken)
         state[kernel.BASE] += len(is_taken)
         if len(rest) == len(self.steps.codes):
@@ -301,7 +300,7 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Write a step again for each of some groups whose steps wait for further events of the same time."""
+        """Write a step again for each group in ``codes``: its step waits for further events of the same time."""
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -318,7 +317,6 @@ class WindowTables:
         return list(map(self.scalar, kinds.tolist(), integers.tolist(), reals.tolist()))
 
     def scalar(self, kind: int, integer: int, real: float) -> Scalar:
-        """A value as plain JSON."""
         return scalar_of(kind, integer, real, self.texts.text(integer) if kind == kernel.TEXT else None)
 
     def are_texts_many(self, groups: int) -> bool:
@@ -420,7 +418,7 @@ class WindowTables:
 
     @staticmethod
     def chosen(held: Events, rows: NDArray[np.intp], codes: NDArray[np.int32]) -> Events:
-        """The events in some rows, with new codes of groups; ``codes`` maps the present codes to new ones."""
+        """The events in ``rows``; ``codes`` maps their present group codes to new codes."""
         names = (*_COLUMNS, "at_us", "places", "ops", "serials")
         columns = {name: np.ascontiguousarray(getattr(held, name)[..., rows]) for name in names}
         return held._replace(**columns | {"codes": codes[held.codes[rows]]})
@@ -435,7 +433,7 @@ class WindowTables:
         self._set_words(_grown(self.groups.words[: len(is_kept)][is_kept], _LEAST))
 
     def shrink(self) -> None:
-        """Shrink tables of which little is used."""
+        """Shrink tables that are mostly unused."""
         if len(self.ring.codes) > 4 * self.held + 4 * _LEAST and self._modes & kernel.HOLDS:
             self._resize()
         room, is_held = len(self.groups.reals), self._modes & kernel.HOLDS
@@ -456,7 +454,7 @@ class WindowTables:
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self) -> tuple[NDArray[np.int64], int]:
-        """The plan of the values, and the number of words of a group."""
+        """The plan (one row per value), and the number of words of a group."""
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
         offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
         squared = [place for place, code in enumerate(self._functions) if code == kernel.DEVIATION]

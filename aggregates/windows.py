@@ -48,12 +48,11 @@ class Window:
         return self.is_fixed or self.kind in ("session", "transaction")
 
     def of_row(self, duration: object) -> Window:
-        """The window of a row with a value of ``column``; null: the longest."""
+        """The window of a row whose ``column`` has the value ``duration``; null: the longest window."""
         return replace(self, size=min(self.size, duration_of(duration) or self.size), column="")
 
     @property
     def text(self) -> str:
-        """The window in words."""
         if self.kind == "transaction":
             return "all events of the transaction"
         if self.kind == "last":
@@ -71,7 +70,7 @@ class Window:
 
 
 def read_window(value: object) -> Window:
-    """The window of a document.
+    """Read the window in the document of an aggregate.
 
     Raises:
         AggregateRefused: The value describes no window.

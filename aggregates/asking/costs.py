@@ -1,6 +1,6 @@
 """Costs of a configuration of the index, and the bound on what indexing an attribute can save.
 
-Source: the specification of parameterised group-by, section 4 and 4.3 with its corrections. A configuration gives each
+Source: the specification of parameterised group-by, sections 4 and 4.3 with corrections. A configuration gives each
 attribute a number of address bits. A *pattern* is the set of attributes that a question fixes, as bits.
 """
 

@@ -94,7 +94,7 @@ class QuestionIndex:
         self._ring.append(rest.at(np.flatnonzero(kept[rest.codes[:, place]])))
 
     def tune(self) -> None:
-        """Continue a move to another configuration, or assess this one if due; ``insert`` and ``ask`` do so too."""
+        """Continue a running move, or assess the configuration if due; ``insert`` and ``ask`` do this as well."""
         if self._ring.left:
             self._ring.move(_MOVED)
         elif self._is_tuned and self._tuner.is_due(len(self)):

@@ -177,13 +177,13 @@ class EventRing:
         return self.probe(columns, codes, start)
 
     def scan(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
-        """``find`` by comparing all events in order."""
+        """Like ``find``, by comparing all events in order."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = int(scan_rows(self.rows, columns, codes, slots, start, self.end))
         return FoundEvents(slots[:count], self.end - start, 0)
 
     def probe(self, columns: NDArray[np.int64], codes: NDArray[np.int32], start: int) -> FoundEvents:
-        """``find`` by following the chains of the partitions that can contain such events."""
+        """Like ``find``, by following the chains of the partitions that can contain such events."""
         slots = np.empty(self.end - start + 1, np.int32)
         count = compared = visited = 0
         for layout in [self._layout] if self._old is None else [self._layout, self._old]:
@@ -218,7 +218,7 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """The empty partitions of a configuration."""
+    """The empty partitions of a configuration; with ``is_moving``, events can be moved to them."""
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

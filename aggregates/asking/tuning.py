@@ -115,11 +115,10 @@ class Tuner:
         return [patterns, self._events, self._expected, self._asked, self._assessed_rows]
 
     def load(self, saved: Sequence[Any]) -> None:
-        """Restore the frequencies that ``dump`` returned."""
         patterns, self._events, self._expected, self._asked, self._assessed_rows = saved
         self._patterns = {pattern: known for pattern, *known in patterns}
 
 
 def most_bits(rows: int) -> int:
-    """The most address bits for a window with this number of events."""
+    """The most address bits for a window with ``rows`` events."""
     return min(MOST_BITS, max(0, (rows // _EVENTS_PER_PARTITION).bit_length() - 1))

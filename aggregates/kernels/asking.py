@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 @inlined
 def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int64:
-    """The partition of the event in a slot."""
+    """The address of the partition of the event in a slot."""
     address = np.int64(0)
     for column in range(lent.masks.shape[0]):
         address |= (np.int64(rows[slot, column + 1]) & lent.masks[column]) << lent.shifts[column]
@@ -44,7 +44,7 @@ def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int6
 
 @kernel
 def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Link the newest events, from one number up to another, to the new end of their partitions."""
+    """Append the events ``first`` up to ``end`` (exclusive), the newest in the ring, to their partitions' chains."""
     lent = borrowed(layout)
     room = rows.shape[0]
     slot = np.int64(first % room)
@@ -59,7 +59,7 @@ def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> 
 
 @kernel
 def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Remove the newest events, from one number up to another, from their partitions."""
+    """Remove the events ``first`` up to ``end`` (exclusive), the newest in the ring, from their partitions."""
     lent = borrowed(layout)
     room = rows.shape[0]
     for number in range(end - 1, first - 1, -1):
@@ -69,9 +69,9 @@ def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -
 
 @kernel
 def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end: int) -> None:
-    """Move the newest events of a layout, from one number up to another, to the old end of partitions of a new layout.
+    """Move the events ``first`` up to ``end`` (exclusive), the newest of a layout, to a new layout.
 
-    All events that the new layout has already are newer.
+    They become the oldest events of their partitions there, because all events of the new layout are newer.
     """
     before, lent = borrowed(old), borrowed(new)
     room = rows.shape[0]
@@ -89,7 +89,7 @@ def move_rows(rows: NDArray[np.int32], old: Layout, new: Layout, first: int, end
 
 @inlined
 def is_match(rows: NDArray[np.int32], slot: np.int64, columns: NDArray[np.int64], codes: NDArray[np.int32]) -> bool:
-    """Whether the event in a slot has given codes of given attributes."""
+    """Whether the event in ``slot`` has ``codes`` in ``columns`` (indexes of attributes)."""
     is_equal = True
     for place in range(columns.shape[0]):
         is_equal &= rows[slot, columns[place] + 1] == codes[place]
@@ -107,15 +107,15 @@ def probe_rows(
     start: int,
     count: int,
 ) -> tuple[np.int64, np.int64, np.int64]:
-    """Write the slots of events that have given codes, from a number on, by following the chains of partitions.
+    """Write the slots of events from ``start`` on that have ``codes`` in ``columns``, by following partitions' chains.
 
-    Chains are followed concurrently, one in each of the ``lanes`` (lanes, 2), because each step waits for memory: the
-    next event of a chain is requested, and read after all other chains have been followed by one step. A lane has the
-    number of an event after ``start``, and its slot. A step has no branch that depends on the chain, which a processor
-    would often predict wrongly: each lane is written behind those that are kept, and is kept unless its chain ends.
-    Indexes of the inner loop are unsigned, which saves a check for negative ones at each access.
-    ``columns`` are numbers of attributes. ``slots`` has room for one slot more than there are events, and ``count``
-    slots already. Returns the number of slots, of compared events and of visited partitions.
+    Chains are followed concurrently, one in each row of ``lanes`` (lanes, 2), because each step waits for memory: the
+    next event of a chain is prefetched, and read after all other chains have been followed by one step. A lane has the
+    number of an event, relative to ``start``, and the event's slot. A step has no branch that depends on the chain,
+    which a processor would often mispredict: each lane is written after the kept lanes, and kept unless its chain ends.
+    Indexes of the inner loop are unsigned, which saves a check for negative indexes at each access.
+    ``columns`` are indexes of attributes. ``slots`` has ``count`` slots already, and room for all events and one more.
+    Returns the number of slots, of compared events and of visited partitions.
     """
     lent, room = borrowed(layout), np.int64(rows.shape[0])
     base, free = np.int64(0), np.int64(lent.tails.shape[0] - 1)
@@ -168,9 +168,9 @@ def scan_rows(
     start: int,
     end: int,
 ) -> np.int64:
-    """Write the slots of events that have given codes, from one number up to another, in this order.
+    """Write the slots of the events ``start`` up to ``end`` (exclusive) that have ``codes`` in ``columns``, in order.
 
-    ``columns`` are numbers of attributes. ``slots`` has room for one slot more than there are events. Returns the
+    ``columns`` are indexes of attributes. ``slots`` has room for one slot more than there are events. Returns the
     number of slots.
     """
     room, count = np.int64(rows.shape[0]), np.int64(0)
@@ -194,10 +194,10 @@ def group_rows(
     firsts: NDArray[np.int64],
     groups: NDArray[np.int32],
 ) -> int:
-    """Number the groups of found events, in order of their first events; a group's events agree in given columns.
+    """Number the groups of found events, in order of first appearance; events of a group agree in ``columns``.
 
-    ``sizes`` are the numbers of codes of the columns. ``table`` is filled with ``NIL``; it has a place for each
-    combination of codes, or is a hash table with a power of two of places. ``firsts`` gets the place of each group's
+    ``sizes`` has the number of codes of each column. ``table`` is filled with ``NIL``; it has an entry for each
+    combination of codes, or is a hash table whose size is a power of two. ``firsts`` gets the index of each group's
     first event in ``slots``. Returns the number of groups, or ``NIL`` if ``firsts`` has no room for the next group.
     """
     count, is_direct = 0, True
@@ -241,7 +241,7 @@ def sum_rows(
 ) -> None:
     """Add the values of found events to the totals of their groups; NaN is a null and is left out.
 
-    ``sums`` (groups, 2) has the sum and its rounding error, so that the order does not matter.
+    ``sums`` (groups, 2) has the sum and its rounding error, so that the order of events hardly matters.
     ``extremes`` (groups, 2) has the least and the greatest value, infinite at first.
     """
     for place in range(slots.shape[0]):

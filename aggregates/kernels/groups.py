@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write a step again for each of some groups whose steps wait for further events of the same time."""
+    """Write a step again for each group in ``codes``: its step waits for further events of the same time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])
@@ -42,7 +42,7 @@ def forget_values(
     logs: NDArray[np.int64],
     codes: NDArray[np.int64],
 ) -> None:
-    """Free the nodes of some groups."""
+    """Free the tree nodes of some groups."""
     groups = borrowed(all_groups)
     for place in range(codes.shape[0]):
         clear_values(groups, plan, state, logs, codes[place])
@@ -52,7 +52,7 @@ def forget_values(
 def note_within(
     kinds: NDArray[np.uint8], floats: NDArray[np.float64], bounds: NDArray[np.float64], holds: NDArray[np.bool_]
 ) -> None:
-    """Write whether all values of each step are numbers in their bounds."""
+    """Write to ``holds`` whether all bounded values of each step are numbers within their bounds."""
     for step in range(holds.shape[0]):
         holds[step] = True
         for row in range(bounds.shape[0]):
@@ -71,7 +71,7 @@ def note_truths(
     changes: NDArray[np.int64],
     is_cleared: bool,
 ) -> int:
-    """Write the steps at which the condition of a group becomes true to ``changes``; returns their number.
+    """Write to ``changes`` the steps at which the condition of a group becomes true; returns their number.
 
     With ``is_cleared``, also write the steps at which the condition becomes false. For windows that are empty or end,
     the condition counts as false, and ``holds`` is set to false.
@@ -88,7 +88,7 @@ def note_truths(
 
 @inlined
 def home_of(hashed: np.uint64, places: int) -> np.int64:
-    """The place of a hash table at which the search for a hash begins."""
+    """The index at which the search for a hash begins in a hash table with ``places`` entries."""
     return np.int64(((hashed >> _HALF) * np.uint64(places)) >> _HALF)
 
 
@@ -103,11 +103,11 @@ def find_codes(
     count: int,
     fresh_count: int,
 ) -> tuple[int, int]:
-    """Find the codes of groups by their hashes, from a row on; ``fresh`` gets the first event of each new group.
+    """Find the codes of groups by their hashes, from row ``begin`` on; new groups get the next codes.
 
-    ``table`` has a code or -1 in each place, and more places than ``known``, which has the hashes of ``count`` codes.
-    ``fresh_count`` groups are in ``fresh`` already. Returns the number of codes, and the row of the first group for
-    which ``known`` has no room.
+    ``table`` has a code or -1 in each entry, and more entries than ``known``, which has the hashes of ``count`` codes.
+    ``fresh`` gets the row of each new group's first event, after ``fresh_count`` earlier rows. Returns the number of
+    codes, and the row of the first group for which ``known`` has no room.
     """
     places = table.shape[0]
     for row in range(hashes.shape[0] if begin == 0 else 0):  # first of all, so that the waits for memory overlap

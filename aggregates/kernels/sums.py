@@ -1,7 +1,7 @@
 """Exact sums in digits of 32 bits, whose carries may be pending, and the floats nearest to sums and their quotients.
 
-Digits of floats are in units of 2**-96, or of 2**-1088 where these are too coarse or too few; digits of squares are in
-units of the square of that unit.
+Sums of floats are in units of 2**-96, or of 2**-1088 where ``FLOAT_DIGITS`` digits of 2**-96 are not enough; sums of
+squares are in units of the square of that unit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXTRA_DIGITS = 4  # further digits of a quotient
 
 @inlined
 def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
-    """Carry digits into the next ones, and make the number positive; returns whether it was negative."""
+    """Propagate carries, and make the number positive; returns whether the number was negative."""
     carry = np.int64(0)
     for place in range(count):
         carry += digits[place]
@@ -47,7 +47,7 @@ def normalise(digits: NDArray[np.int64], count: np.int64) -> bool:
 
 @inlined
 def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: np.int64) -> float:
-    """The float nearest to positive digits times 2**scale; ``rest``: not 0 if a part below the digits is left out."""
+    """The float nearest to positive digits times 2**scale; ``rest`` is not 0 if lower digits were cut off."""
     top = count - 1
     while top > 0 and digits[top] == 0:
         top -= 1
@@ -81,7 +81,7 @@ def nearest(digits: NDArray[np.int64], count: np.int64, scale: np.int64, rest: n
 
 @inlined
 def unit_digit(digits: np.int64) -> np.int64:
-    """The digit at which whole numbers begin, in sums with the given number of digits."""
+    """The index of the digit at which whole numbers begin, in sums with ``digits`` digits."""
     if digits == ALL_DIGITS:
         return np.int64(ALL_UNIT_DIGITS)
     return np.int64(UNIT_DIGITS)
@@ -91,7 +91,7 @@ def unit_digit(digits: np.int64) -> np.int64:
 def whole_digits(
     words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """The sum of the integers in a sum: the low 32 bits, and the bits above."""
+    """The part of a sum that comes from integers: its low 32 bits, and the bits above."""
     low = words[code, offset + 1]
     high = words[code, offset + 2] if digits != SHORT else np.int64(0)
     return low & LOW, high + (low >> 32)
@@ -124,7 +124,7 @@ def divide(digits: NDArray[np.int64], count: np.int64, divisor: np.int64) -> np.
 
 @inlined
 def refine(digits: NDArray[np.int64], count: np.int64) -> np.int64:
-    """Append lower digits for a quotient; returns the number of digits."""
+    """Append lower digits, all 0, for the fraction of a quotient; returns the number of digits."""
     for place in range(count - 1, -1, -1):
         digits[place + _EXTRA_DIGITS] = digits[place]
     for place in range(_EXTRA_DIGITS):
@@ -149,7 +149,7 @@ def deviation(
     squares: np.int64,
     digits: np.int64,
 ) -> float:
-    """The standard deviation of at least two numbers, by their sum and squares; infinite beyond the range of floats.
+    """The standard deviation of two or more numbers, from their sum and sum of squares; infinite if out of range.
 
     The variance, (n * squares - sum * sum) / (n * (n - 1)), is rounded once.
     """
@@ -216,7 +216,7 @@ def change_sum(
 
 @inlined
 def mantissa_of(number: np.int64, digits: np.int64) -> tuple[np.int64, np.int64]:
-    """The mantissa of a float, given by its bits, and the mantissa's distance in bits from the unit of digits."""
+    """The mantissa of a float, given as bits, and the shift in bits that aligns the mantissa with the unit of a sum."""
     exponent, mantissa = (number >> 52) & 0x7FF, number & (2**52 - 1)
     if exponent == 0:
         exponent += 1

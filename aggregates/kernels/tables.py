@@ -1,10 +1,10 @@
-"""Tables of the kernels of windows, the names of their columns, and the values of groups in them.
+"""The tables on which the kernels of windows work, and the names of their columns.
 
 Events that may leave are in a ring of columns, ordered by time; the events of a group are linked if they leave in
 another order than all events. A group, or a fixed window of a group, is a row of ``Groups.words``: the number of its
-events, a mark with the number of its newest step, times and ends of its links unless the window slides, then the words
-of each value, from the value's offset on. Sums are digits (``kernels.sums``); values over the same sum or tree share
-its words.
+events, a mark with the number of its newest step, times and the ends of its links (not if the window slides), then the
+words of each value, from the value's offset on. Sums are digits (``kernels.sums``); values over the same sum or tree
+share its words.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Events(NamedTuple):
 class Groups(NamedTuple):
     """Groups, and the nodes of their values.
 
-    A node belongs to a tree (``kernels.trees``) and has children; or it belongs to an extreme (least or greatest
-    value): it is an event that no newer event of the group exceeds, and has neighbours.
+    A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours; it
+    is an event that no newer event of the group exceeds.
     """
 
     words: NDArray[np.int64]  # (groups, words)
@@ -104,7 +104,7 @@ def log(
     kind: int | np.int64 = 0,
     bits: int | np.int64 = 0,
 ) -> None:
-    """Write an entry of the log, from which the objects of a group are updated."""
+    """Append an entry to the log, from which sketches and listed events of groups are updated."""
     place = state[LOGS]
     logs[place, OP], logs[place, GROUP], logs[place, NUMBER] = op, code, number
     logs[place, KIND], logs[place, BITS] = kind, bits

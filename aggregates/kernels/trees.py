@@ -19,19 +19,19 @@ _GREATEST = 2.0**63 - 1_024  # float below 2**63, which is greater than every in
 
 @inlined
 def whole_of(real: float) -> np.int64:
-    """The integer of a float; 0: it is not whole, or not in the range of integers."""
+    """A float as an integer; 0 if the float is not whole, or not in the range of integers."""
     return np.int64(real) if -(2.0**63) <= real < 2.0**63 and real == np.floor(real) else np.int64(0)
 
 
 @inlined
 def real_of(bits: np.int64) -> np.float64:
-    """The float of some bits."""
+    """The float with the given bits."""
     return np.int64(bits).view(np.float64)  # numba needs the dtype here
 
 
 @inlined
 def pair_of(kind: np.int64, number: np.int64) -> tuple[float, np.int64]:
-    """The pair of a value that is not null; if the value is a float, ``number`` holds its bits."""
+    """The pair (float, integer) that orders a value other than null; for a float, ``number`` holds its bits."""
     if kind in (INTEGER, INTEGRAL):
         return min(float(number), _GREATEST), number
     if kind == FLOAT:
@@ -68,7 +68,7 @@ def is_less(groups: Groups, real: float, integer: np.int64, other: float, other_
 
 @inlined
 def take_node(groups: Groups, state: NDArray[np.int64]) -> np.int64:
-    """Take a free node."""
+    """Take a node from the list of free nodes."""
     node = state[FREE]
     state[FREE] = groups.newer[node]
     state[SPARE] -= 1
@@ -77,7 +77,7 @@ def take_node(groups: Groups, state: NDArray[np.int64]) -> np.int64:
 
 @inlined
 def free_node(groups: Groups, state: NDArray[np.int64], node: np.int64) -> None:
-    """Make a node free."""
+    """Return a node to the list of free nodes."""
     groups.reals[node] = 0.0
     groups.newer[node] = state[FREE]
     state[FREE] = node
@@ -94,7 +94,7 @@ def priority(node: np.int64) -> np.int64:
 
 @inlined
 def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_after: bool, node: np.int64) -> None:
-    """Make a node a child of ``parent``, the greater one if ``is_after``; the root if ``parent`` is -1."""
+    """Make ``node`` the greater (``is_after``) or the lesser child of ``parent``; if ``parent`` is -1, the root."""
     if parent < 0:
         groups.words[code, offset] = node + 1
     elif is_after:
@@ -117,7 +117,7 @@ def is_node_less(groups: Groups, node: np.int64, real: float, integer: np.int64)
 
 @inlined
 def find_node(groups: Groups, code: np.int64, offset: np.int64, real: float, integer: np.int64) -> np.int64:
-    """The node of a value; -1: there is none."""
+    """The node of a value; -1 if the tree has no such node."""
     node = groups.words[code, offset] - 1
     while node >= 0 and (groups.reals[node] != real or groups.integers[node] != integer):
         is_less_than = is_node_less(groups, node, real, integer)
@@ -150,7 +150,7 @@ def enter_tree(
 
 @inlined
 def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
-    """Split the subtree of ``node`` by the value of ``fresh``: lesser and greater values become its children."""
+    """Split the subtree of ``node`` by the value of ``fresh``, whose children become the lesser and greater values."""
     real, integer = groups.reals[fresh], groups.integers[fresh]
     below, at = np.int64(0), node
     while at >= 0:
@@ -207,7 +207,7 @@ def leave_tree(
 
 @inlined
 def node_at(groups: Groups, code: np.int64, offset: np.int64, place: np.int64) -> np.int64:
-    """The node of the value at a place in the order, with repeats."""
+    """The node of the value with index ``place`` in sorted order, where repeats count."""
     node = groups.words[code, offset] - 1
     while True:
         before = size_of(groups, np.int64(groups.older[node]))

@@ -72,9 +72,9 @@ def put_sum(
 def enter_extreme(
     groups: Groups, state: NDArray[np.int64], code: np.int64, offset: np.int64, time_us: np.int64, number: float
 ) -> None:
-    """Add the node of an event to an extreme, in the order of time, unless a newer event is as great.
+    """Add a node for an event to an extreme, in the order of time, unless a newer event is at least as great.
 
-    Older events that it exceeds lose their nodes.
+    Older events that the event exceeds lose their nodes.
     """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
@@ -120,7 +120,7 @@ def leave_extreme(
 
 @inlined
 def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, real: float, integer: np.int64) -> None:
-    """Update the extreme of a window whose events do not leave."""
+    """Update an extreme with the pair of an entering value, in a window whose events do not leave."""
     words, floats = groups.words, groups.floats
     if words[code, offset] == 1:
         if is_max and not is_less(groups, floats[code, offset + 2], words[code, offset + 1], real, integer):
@@ -132,7 +132,7 @@ def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, 
 
 @inlined
 def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int64:
-    """The argument of a value as an integer: a whole number, the code of a text, or the bits of a float."""
+    """An event's argument for a value, as an integer: a whole number, the code of a text, or the bits of a float."""
     low, high = np.int64(held.lows[value[tables.NUMBERS], slot]), value[tables.HIGHS]
     return low if high < 0 else (np.int64(held.highs[high, slot]) << 32) | (low & LOW)
 
@@ -141,7 +141,7 @@ def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int6
 def see_end(
     groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
 ) -> None:
-    """Update the first or the last argument of a window whose events do not leave."""
+    """Update the first or the last argument with an entering event, in a window whose events do not leave."""
     words, offset, time_us = groups.words, value[tables.OFFSET], held.times_us[slot]
     before_us = words[code, offset]
     if is_only or (time_us < before_us if value[tables.FUNCTION] == tables.FIRST_SEEN else time_us >= before_us):
@@ -253,7 +253,7 @@ def change_value(
 
 @inlined
 def put_pair(out: Steps, value: int, step: np.int64, real: float, integer: np.int64) -> None:
-    """Write a number or a text into a step."""
+    """Write a value, given as its pair in a tree, into a step."""
     is_whole = integer != 0 or real == 0.0 or np.isinf(real)
     out.kinds[value, step] = tables.TEXT if real == np.inf else tables.INTEGER if is_whole else tables.FLOAT
     out.integers[value, step] = integer if is_whole else 0
@@ -331,7 +331,7 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """The place in a tree's order that a function reads: the first, the last, or that of a quantile."""
+    """The index in a tree's sorted order that a function reads: of the first value, the last, or a quantile."""
     size = np.int64(groups.sizes[root])
     if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
         return np.int64(0)
@@ -344,7 +344,7 @@ def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.
 def clear_values(
     groups: Groups, plan: NDArray[np.int64], state: NDArray[np.int64], logs: NDArray[np.int64], code: np.int64
 ) -> None:
-    """Free the nodes of the trees of a group."""
+    """Free the nodes of all trees of a group."""
     for value in range(plan.shape[0]):
         function, offset = plan[value, tables.CHANGE], plan[value, tables.OFFSET]
         if function == tables.QUANTILE or tables.LOWEST_OF <= function <= tables.DISTINCT:
@@ -372,7 +372,7 @@ def may_hold(groups: Groups, plan: NDArray[np.int64], bounds: NDArray[np.float64
 
 @kernel
 def mark_kinds(kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
-    """Mark false booleans, and floats that are small whole numbers: these become integers, but -0.0 stays a float."""
+    """Mark false booleans as ``FALSE``, and small whole floats as ``INTEGRAL``; -0.0 stays a ``FLOAT``."""
     for row in range(kinds.shape[0]):
         if kinds[row] == tables.BOOLEAN and integers[row] == 0:
             kinds[row] = tables.FALSE

@@ -28,7 +28,7 @@ def note_step(
     place: np.int64,
     modes: int | np.int64,
 ) -> None:
-    """Write the values of a changed group into its step of this time, or a new step if there is no open one.
+    """Write the values of a changed group into its open step of the time ``at_us``, or into a new step.
 
     No step is written if the condition was false and cannot be true.
     """
@@ -95,7 +95,7 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Link two consecutive events of a group; -1 in place of an event: the end of the links."""
+    """Link two consecutive events of a group, ``older`` and ``slot``; -1: the end of the links."""
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -203,7 +203,7 @@ def slot_of(
     at_us: np.int64,
     modes: np.int64,
 ) -> np.int64:
-    """The slot of an event by its time and number, in a window that is not over; -1: the event is not in the ring."""
+    """The slot of the event with a time and serial number; -1 if the ring lacks the event or its window is over."""
     room, begin, low, high = held.codes.shape[0], state[tables.FIRST], np.int64(0), state[tables.SPAN]
     while low < high:
         middle = (low + high) >> 1
@@ -282,7 +282,7 @@ def touch_groups(groups: Groups, state: NDArray[np.int64], held: Events, batch: 
 
 @inlined
 def is_due(state: NDArray[np.int64], held: Events, at_us: np.int64, size: int, modes: np.int64) -> bool:
-    """Whether the oldest event leaves a sliding window at a time or before."""
+    """Whether the oldest event leaves a sliding window at ``at_us`` or before."""
     if modes & tables.SLIDING == 0 or modes & tables.LOADING or state[tables.SPAN] == 0:
         return False
     return bool(held.times_us[state[tables.FIRST]] + size <= at_us)
@@ -379,14 +379,14 @@ def slide(
     size: int,
     until_us: int,
 ) -> int:
-    """Add and remove events, each at its time, up to a time; call again after any result but ``DONE``.
+    """Add the events of a batch, and remove due events, in order of time up to ``until_us``.
 
-    The condition of a group is false if a value is outside its ``bounds`` (bounds, 3). ``size`` is the size of the
-    window.
+    Call again after any result but ``DONE``. The condition of a group is false if a value is outside its ``bounds``
+    (bounds, 3). ``size`` is the size of the window.
 
     Returns:
-        ``DONE``, ``FULL`` (of steps, or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY`` (more events,
-        or windows whose events are not held, than ``most``; if values are ``REMEMBERED``, steps are counted too).
+        ``DONE``, ``FULL`` (no room for steps or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY``: more
+        than ``most`` events (or windows, if events are not held), plus steps if values are ``REMEMBERED``.
     """
     held, batch, groups, out = borrowed(ring), borrowed(events), borrowed(all_groups), borrowed(steps)
     rows, modes = batch.at_us.shape[0], np.int64(given_modes)
