@@ -133,7 +133,7 @@ def _declaration(stream: Mapping[str, Any] | None, key: KeyForm | None) -> Strea
 def _followed(
     arguments: CallArguments,
 ) -> tuple[ConstraintSet | None, tuple[WorkflowUse, WorkflowModel] | None, list[str]]:
-    """The constraints joined with a model's, how the model is followed, and notices about both."""
+    """Join the constraints with those of the model; returns the joined set, the model with its use, and notices."""
     notices: list[str] = []
     constraint_set = constraints_of(arguments.constraints, notices)
     if arguments.workflow is None:

@@ -11,7 +11,7 @@ _REFUSED = 2
 
 
 def main() -> None:
-    """Run the command of this process; if a package is missing, name the extra that brings it."""
+    """Run the command line; if a package is missing, name the extra that contains the package."""
     try:
         cli.main()
     except ModuleNotFoundError as error:

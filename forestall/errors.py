@@ -8,8 +8,8 @@ __all__ = ["ForestallError", "FrameRefused", "ResultsNotKept"]
 
 
 class FrameRefused(ForestallError, code="frame-refused", fault="caller"):
-    """A value is not a table of events, or a column does not hold what it is used for."""
+    """A value is not a table of events, or a column has unsuitable values."""
 
 
 class ResultsNotKept(ForestallError, code="results-not-kept", fault="caller"):
-    """A list of results was not among the outputs that a call asked for."""
+    """A list of results was not kept, because it is not among the ``outputs`` of the call."""

@@ -25,13 +25,13 @@ def read(
 
     Args:
         path: The file: ``.jsonl``, ``.csv`` or ``.xes``, each also ``.gz``.
-        key: Place of the correlation key in the file (default: the usual place in this kind of file).
+        key: Column or member of the correlation key (default: the usual column or member in this kind of file).
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
         zone: Time zone of times without one.
 
     Raises:
-        EventFileError: The file cannot be read, or has anything but acceptable events.
+        EventFileError: The file cannot be read, or contains an event that is not accepted.
     """
     names = ColumnNames(key=key, time=time, type=type, zone=zone)
     batch = read_batch(path, names.options(StreamDeclaration(name="file", key="key")))

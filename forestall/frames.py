@@ -140,7 +140,7 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
 
 
 def _of_series(name: str, series: Any) -> pa.Array:
-    """The values of a pandas series; categories and times share its memory, as Arrow would copy them to check them."""
+    """The values of a pandas series; categories and times share its memory, because Arrow would copy and check them."""
     values, kind = series.array, series.dtype
     if hasattr(kind, "categories"):
         is_null = values.codes < 0

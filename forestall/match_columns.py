@@ -43,12 +43,12 @@ _TYPES: Mapping[ValueKind, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class MatchForm:
-    """The columns of the matches of some patterns: fixed ones, those of RETURN, and one for each alias.
+    """The columns of the matches of some patterns: ``FIXED``, the columns of RETURN, and a column for each alias.
 
     If the name of a RETURN column or alias is taken, the column gets a trailing underscore.
 
     Attributes:
-        returns: The columns of RETURN, in the order of the schema.
+        returns: The names in RETURN, in the order of the schema.
         aliases: The aliases, in the order of the schema.
         event: The type of event ids.
         has_rows: Whether matches name their row of FOR EACH ROW.
@@ -62,13 +62,7 @@ class MatchForm:
 
     @classmethod
     def of(cls, patterns: Sequence[Pattern], kind_of: KindOf, event: pa.DataType) -> MatchForm:
-        """Derive the columns of the matches of some patterns.
-
-        Args:
-            patterns: The patterns.
-            kind_of: Gives the kind of an attribute or a lookup.
-            event: The type of event ids.
-        """
+        """Derive the columns of the matches of some patterns; ``event`` is the type of event ids."""
         fields, returns = list(FIXED), _return_kinds(patterns, kind_of)
         has_rows = any(pattern.rows is not None for pattern in patterns)
         fields += [pa.field("row", pa.string())] if has_rows else []
@@ -80,15 +74,11 @@ class MatchForm:
         return cls(pa.schema(fields), tuple(returns), tuple(aliases), event, has_rows)
 
     def table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """The matches as a table, sorted by their ends.
-
-        Args:
-            lanes: The outputs that contain the matches, in log order.
-        """
+        """The matches as a table, sorted by end time; ``lanes`` are the outputs with the matches, in log order."""
         return self.coded_table(lanes).cast(self.schema)
 
     def coded_table(self, lanes: Sequence[LaneOutput]) -> pa.Table:
-        """As ``table``, with patterns and keys as dictionary columns."""
+        """Like ``table``, but patterns and keys are dictionary columns."""
         parts = [self._part(lane) for lane in lanes if len(lane.matches)]
         if not parts:
             return self.schema.empty_table()
@@ -98,7 +88,6 @@ class MatchForm:
         return table if is_ordered else table.take(column_of(np.argsort(ends_us, kind="stable")))
 
     def _part(self, lane: LaneOutput) -> pa.Table:
-        """The matches of one output, in its order."""
         matches = lane.columns_of_matches(is_compact=True)
         columns = [*_fixed(matches), *self._row(matches), *self._returned(lane), *self._bound(matches)]
         return pa.table(columns, names=self.schema.names)
@@ -111,7 +100,6 @@ class MatchForm:
             yield pa.nulls(len(matches), pa.string())
 
     def _returned(self, lane: LaneOutput) -> Iterator[pa.Array]:
-        """The columns of RETURN."""
         if not self.returns:
             return
         values = list(lane.values_of_returns()) or [{}] * len(lane.matches)

@@ -47,7 +47,7 @@ class ResultLists(ABC, Generic[FrameT]):
 
     @cached_property
     def timeouts(self) -> FrameT:
-        """A row per partial match that WITHIN ended."""
+        """A row per partial match that was still incomplete when its WITHIN had passed."""
         return self._kept("timeouts")
 
     @cached_property
@@ -57,7 +57,7 @@ class ResultLists(ABC, Generic[FrameT]):
 
     @abstractmethod
     def _kept(self, output: str) -> FrameT:
-        """The list of results that has the name ``output``, as a frame; refused if the list was not kept."""
+        """The list of results named ``output``, as a frame; refused if the list was not kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class MatchResult(ResultLists[FrameT]):
 
     @abstractmethod
     def _frame(self, output: str) -> FrameT:
-        """The list of results that has the name ``output``, as a frame."""
+        """The list of results named ``output``, as a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,16 +44,16 @@ def match(
         key: Column of the correlation key, or a column by event type (default: ``key``).
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
-        id: Column of the event's id, or several that make one (default: ``id``, otherwise the number of the row).
+        id: Column of the event id, or columns that form the id (default: ``id`` if it exists, else the row number).
         zone: Time zone of times without one (default: UTC).
         constraints: A constraint document: text, a ``Path``, a dictionary, or a list of constraints.
         workflow: A model that the transactions follow: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
-        follow: How the model is followed: by its automaton, by the constraints that hold in it, or whichever is best.
+        follow: How the model is followed: by its automaton (``exact``), its constraints (``tables``), or ``auto``.
         prune: Pruning of partial matches that cannot complete (default: as in the constraints).
         stream: Further members of a stream's document, such as ``end_events``, ``ties``, ``lateness`` or ``keys``.
         tables: Reference tables by name, as frames or as paths of files; the first column is the key, unless the table
             is given with its key, as in ``(frame, "sensor")``.
-        outputs: The lists of results that are kept; everything is counted.
+        outputs: The lists of results that are kept; results of all lists are counted.
         is_open: Whether transactions continue after the last event (default: they end with it).
 
     Raises:

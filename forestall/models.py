@@ -111,13 +111,13 @@ def simulate(
     seed: int = 42,
     mapping: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """Simulate transactions of a model as a table of Arrow with the columns id, type, time and key.
+    """Simulate transactions of a model as an Arrow table with the columns id, type, time and key.
 
     Args:
         model: The model: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
         transactions: The number of transactions.
         concurrent: The number of transactions that are open at a time.
-        interval: Mean time between events; between starts of transactions if the model has durations.
+        interval: Mean time between events, or between starts of transactions if the model has durations.
         seed: The same seed gives the same events.
         mapping: Event types by the names of tasks.
 

@@ -18,7 +18,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
 
     Args:
         query: ``SELECT … FROM name MATCH_RECOGNIZE (…)``, with WHERE, ORDER BY and LIMIT of the result.
-        max_steps: Steps that the search may take in one partition (default: a billion); with more the call fails.
+        max_steps: Steps that the search may take in one partition (default: a billion); the call fails beyond them.
         tables: Tables by their name in the query: lists of dictionaries, DataFrames of pandas, polars
             or Spark, tables or datasets of Arrow, relations of DuckDB.
 
@@ -26,8 +26,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
         The result, as a frame of the same kind as the table that the query reads.
 
     Raises:
-        ForestallError: The query or the table is refused, or the search takes too many steps; the message names the
-            place.
+        ForestallError: The query or table is refused, with its faulty place; or the search takes too many steps.
     """
     shape = query_shape(query)
     table_name = next((name for name in tables if name.lower() == shape.table.lower()), None)

@@ -17,7 +17,7 @@ from streams.tables import Lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """The columns of events' members; None: as in the stream's declaration.
+    """The columns from which the members of events are read; None: as in the stream's declaration.
 
     Attributes:
         key: Column of the correlation key, or columns by event type.

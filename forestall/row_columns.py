@@ -63,7 +63,7 @@ def table_of_rows(
 
     Args:
         rows: The results, as runs list them.
-        output: The name of their list in a run.
+        output: The list's name in a run.
         form: The columns of matches; the results may have its RETURN columns and aliases.
         has_stream: Whether the results name their stream.
     """

@@ -31,7 +31,7 @@ def patterns_of(argument: PatternLike | Iterable[PatternLike]) -> list[Pattern]:
     """Read the patterns of an argument.
 
     Raises:
-        PatternRefused: A pattern has no meaning.
+        PatternRefused: A pattern is invalid.
         FrameRefused: Two patterns have one name, or the argument is no pattern.
     """
     pattern_likes = [argument] if isinstance(argument, str | Path | Mapping | Pattern) else list(argument)

@@ -124,7 +124,7 @@ class RunResult(ResultLists[Any]):
 
 
 def _kept(outputs: Collection[str] | None, project: LocalProject) -> tuple[str, ...]:
-    """The derived streams that are kept."""
+    """The derived streams whose events are kept; unknown names are refused."""
     derived = project.derived()
     for name in outputs or ():
         if name not in derived:
@@ -154,7 +154,7 @@ def _notices(project: LocalProject, inline_run: InlineRun) -> tuple[str, ...]:
 
 
 def _event_table(name: str, events: list[dict[str, Any]]) -> pa.Table:
-    """Derived events as columns."""
+    """The events of the derived stream ``name``, as columns."""
     stream_events = [event for event in events if event["stream"] == name]
     texts = {member: pa.array([event[member] for event in stream_events], pa.string()) for member in ("id", "type")}
     times = time_column(np.array([parse_time(event["time"]) for event in stream_events], np.int64))

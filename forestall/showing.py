@@ -28,7 +28,6 @@ class Picture:
     svg: str
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to an SVG file."""
         Path(path).write_text(self.svg, encoding="utf-8")
 
     def _repr_svg_(self) -> str:
@@ -53,7 +52,7 @@ def process_picture(model: WorkflowModel, counts: Mapping[str, int]) -> Picture:
 
 
 def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
-    """The events of a transaction in time order, one below the other; bound events are filled and labelled.
+    """Draw the events of a transaction in time order, one below the other; bound events are filled and labelled.
 
     At most the first 200 events are shown.
     """
@@ -82,14 +81,9 @@ def time_line(key: str, events: Sequence[ShownEvent]) -> Picture:
 
 
 def result_html(summary: str, name: str, table: pa.Table | None, notices: Sequence[str], extra: str = "") -> str:
-    """Render a result: a sentence, an optional picture, the first rows of a list, and notices.
+    """Render a result: a sentence, optional HTML (``extra``), the first rows of a list (``name``), and notices.
 
-    Args:
-        summary: The sentence.
-        name: Name of the list.
-        table: The list; None if it was not kept.
-        notices: Probable mistakes, in words.
-        extra: HTML between the sentence and the list.
+    ``table`` is the list; None if the list was not kept.
     """
     parts = [f"<p>{escape(summary)}</p>", extra]
     if table is not None:

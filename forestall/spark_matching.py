@@ -1,6 +1,6 @@
-"""``forestall.match`` over Spark DataFrames: a partition has whole transactions, and a task matches it.
+"""``forestall.match`` over Spark DataFrames: a partition holds whole transactions, and one task matches a partition.
 
-Rules are sent to tasks as plain JSON. A Spark DataFrame implies that Spark is imported.
+Rules are sent to tasks as plain JSON. Spark is imported already wherever a Spark DataFrame exists.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def match_on_spark(events: Any, matching: Matching) -> SparkMatchResult:
 
 
 def _types(events: Any) -> pa.Schema:
-    """The Arrow types of the columns, taken from the schema, as an empty result would need a Spark job."""
+    """The Arrow schema of a Spark DataFrame, found without a Spark job."""
     schema: pa.Schema = import_module("pyspark.sql.pandas.types").to_arrow_schema(events.schema, timezone="UTC")
     return schema
 
@@ -106,7 +106,7 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
 
 
 def _quoted(place: str) -> str:
-    """SQL for the text of a column or of a struct member."""
+    """SQL that reads a column, or a member of a struct, as text."""
     parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
     return f"CAST({'.'.join(parts)} AS STRING)"
 
@@ -156,7 +156,7 @@ def _rules(written: bytes) -> tuple[RunRules, ColumnNames, list[str] | None, pa.
 
 
 def _report(written: bytes, lists: list[str], batches: Batches) -> tuple[StreamReport, MatchForm] | None:
-    """Match a partition; None if it has no rows."""
+    """Match a partition; returns the report and the columns of matches, or None for a partition without rows."""
     rules, names, read, event = _rules(written)
     parts = list(batches)
     if not sum(map(len, parts)):
@@ -178,7 +178,6 @@ def _matched(written: bytes, output: str, batches: Batches) -> Batches:
 
 
 def _counted(written: bytes, batches: Batches) -> Batches:
-    """Match a partition and return the counts."""
     report_and_form = _report(written, [], batches)
     if report_and_form is not None:
         counts = asdict(report_and_form[0].stats)

@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file of documents below a project's folder."""
+    """Collect a file with documents of a project, below the project's folder."""
     if file_path.suffix not in _SUFFIXES:
         return None
     folders = [Path(path).resolve() for path in parent.config.getini(_OPTION)]
@@ -37,14 +37,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class _DocumentFile(pytest.File):
-    """A file of a project's documents."""
+    """A file with documents of a project, among them test documents."""
 
     def __init__(self, *, folder: Path, **options: Any) -> None:
         super().__init__(**options)
         self._folder = folder
 
     def collect(self) -> Iterator[pytest.Item]:
-        """The tests of the file."""
         try:
             project, cases = _project(self._folder)
         except ForestallError as error:
@@ -59,7 +58,7 @@ class _Differs(Exception):
 
 
 class _CaseItem(pytest.Item):
-    """A test document."""
+    """A pytest item that runs one test document of a project."""
 
     def __init__(self, *, case: Case, project: LocalProject, **options: Any) -> None:
         super().__init__(**options)
@@ -79,7 +78,6 @@ class _CaseItem(pytest.Item):
         return str(excinfo.value) if isinstance(excinfo.value, _Differs) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The place and the name of the test."""
         return self.path, None, f"{self.path.name}: {self.name}"
 
 
