@@ -1,7 +1,7 @@
 """The HTTP API of the service: routers, wire models, and the table from errors to problem documents.
 
 Purpose: turn requests into calls of ``service`` and results into JSON. Promises: every error is a problem document (RFC
-9457) with a stable code; a body never takes more memory than the limit; the effects of a successful answer are safe.
+9457) with a stable code; a body never takes more memory than the limit; the effects of a successful answer are stored.
 The package does not depend on Redis, nor on how patterns are matched.
 """
 

@@ -17,7 +17,7 @@ from service import Settings, run_process
 
 
 def main() -> int:
-    """Serve until SIGTERM or SIGINT; the exit status is that of ``run_process``."""
+    """Serve until SIGTERM or SIGINT; returns the exit status of ``run_process``."""
     return run_process("api", _serve)
 
 

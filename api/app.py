@@ -105,11 +105,10 @@ def create_app(
     has_workers: bool = False,
     kinds: Sequence[DocumentKind] = DOCUMENT_KINDS,
 ) -> FastAPI:
-    """Create the application; the settings default to the environment's.
+    """Create the application; default settings are read from the environment.
 
-    ``has_workers``: worker processes with limits answer requests whose work may be large, as in the service; tests of
-    the work itself need no workers. Workers always use the machine's clock. Each kind of operators that is registered
-    as documents gets its own operations.
+    With ``has_workers``, worker processes with limits answer requests whose work may be large, as in the service; they
+    always use the machine's clock. Each kind of operator in ``kinds`` gets its own operations.
     """
     settings = settings or load_settings()
     pool = WorkPool(create_worker, settings) if has_workers else None

@@ -87,7 +87,7 @@ _DEFAULT_DESCRIPTION = "Successful Response"  # the framework's default text
 
 
 class DescribedApi(FastAPI):
-    """An application whose description includes schemas of models that the framework does not know."""
+    """An application that completes the framework's description: examples, headers, problem codes, webhooks, models."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

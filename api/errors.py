@@ -1,6 +1,6 @@
 """Errors as problem documents (RFC 9457): a table from error classes to statuses.
 
-An error that is not in the table is a bug, with status 500.
+An error that is not in the table is a bug, and is answered with status 500.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Exchange:
-    """The outermost middleware; ``times`` records how long each request waits until its answer begins."""
+    """The outermost middleware: adds request ids and cache headers, logs requests, and measures their times."""
 
     def __init__(self, app: ASGIApp, times: HttpTimes) -> None:
         self._app = app
@@ -88,7 +88,7 @@ def _request_id(scope: Scope) -> str:
 
 
 def _complete(message: Message, scope: Scope, request_id: str) -> None:
-    """Add the headers of all answers; an empty answer has no content type."""
+    """Add the headers that every answer has; an empty answer loses its content type."""
     headers = MutableHeaders(scope=message)
     headers[REQUEST_ID] = request_id
     if scope["path"].startswith(_API):

@@ -41,7 +41,7 @@ def form_faults(faults: Sequence[Any], body: object) -> list[Fault]:
 
 
 def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
-    """The place of a validation error: the parts that exist in the request, and the name of a missing member."""
+    """The path of a faulty value: the parts that exist in the request, and the name of a missing member."""
     source, *parts = fault["loc"]
     yield str(source)
     if source != "body":
@@ -57,7 +57,6 @@ def _place(fault: Mapping[str, Any], body: object) -> Iterator[str]:
 
 
 def _has(value: object, part: str | int) -> bool:
-    """Whether a JSON value has a member or item."""
     if isinstance(value, list):
         return isinstance(part, int) and part < len(value)
     return isinstance(value, Mapping) and part in value

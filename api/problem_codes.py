@@ -142,7 +142,7 @@ _TRAITS: Final[Mapping[int, Mapping[str, str]]] = {
 
 
 def codes_of(status: int, traits: Set[str]) -> list[str]:
-    """The codes that an operation with these traits may answer with under a status."""
+    """The codes of a status with which an operation with these traits may answer."""
     return [code for code, code_traits in _TRAITS.get(status, {}).items() if not traits.isdisjoint(code_traits.split())]
 
 

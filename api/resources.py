@@ -20,10 +20,10 @@ _Matches: TypeAlias = Callable[[Scope], tuple[Match, Any]]
 
 
 class Operations:
-    """Finds and calls the operation of a request; the framework handles requests without operation, and traced ones.
+    """Finds and calls the operation of a request; the framework handles traced requests and unknown paths.
 
     The framework would compare a request with every operation twice, which takes a tenth of a small request's CPU time.
-    It prepares all operations at the first request; here each is prepared at the first request for its resource.
+    It also prepares all operations at the first request; this class prepares them at the first request for a resource.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -51,7 +51,7 @@ class Operations:
         await self._rest(scope, receive, send)
 
     def _operations(self, method: str, resource: str) -> Sequence[tuple[_Matches, RouteContext]]:
-        """The operations of a method and a resource in order, each with its function that compares a request."""
+        """Pairs of a match function and an operation, for a method and a resource, in order."""
         key = method, resource
         if key not in self._included:
             return ()

@@ -1,4 +1,4 @@
-"""Ends endless answers when the process is asked to stop, as the process waits for all answers."""
+"""Ends endless answers when the process is asked to stop, because the process waits for all answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 
 def watch_stop(app: Starlette, server: uvicorn.Server) -> None:
-    """Let the application see when the server is asked to stop."""
+    """Let ``stop_sign`` report when the server is asked to stop."""
     app.state.is_stopping = lambda: server.should_exit
 
 

@@ -1,4 +1,4 @@
-"""Entity tags of answers (RFC 9110): a tag covers the whole body; a client that has the body already gets a 304.
+"""Entity tags of answers (RFC 9110): a tag covers the whole body; the answer is 304 if the client already has the body.
 
 A resource's tag begins with the tag of its declaration, which conditional changes compare. A digest of the body
 follows, as the body contains more than the declaration, such as the readers of a stream.
@@ -18,7 +18,7 @@ _OF_BODY = re.compile(r"#[0-9a-f]{16}$")
 
 
 class Validators:
-    """Middleware that gives JSON answers to GET an entity tag, and answers 304 if the client has the same tag."""
+    """Middleware that adds entity tags to JSON answers of GET, and answers 304 if the client has the same tag."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

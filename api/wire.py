@@ -89,7 +89,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Annotation: the attribute of the record, or the path such as ``stats.dead``, from which a member is read."""
+    """Annotation of a member: the record's attribute, or a path such as ``stats.dead``, from which it is read."""
 
     path: str
 
@@ -120,9 +120,9 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _names_known_members(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate a JSON value, or convert a record; the error about an undeclared member names the declared ones.
+        """Validate a JSON value, or convert a record; the error about an undeclared member names the declared members.
 
-        A text or boolean for a number, and another value for a boolean, are refused.
+        Also refuses a text or boolean for a number, and any other value for a boolean.
         """
         if not isinstance(value, _JSON_TYPES):
             return value if isinstance(value, cls) else cls.from_domain(value)
@@ -216,7 +216,6 @@ def _type_faults(value: Mapping[str, Any], model: BaseModel) -> Iterator[InitErr
 
 
 def _names(name: str, field: FieldInfo) -> tuple[str, ...]:
-    """The names under which a member may be given."""
     alias = field.validation_alias
     return tuple(map(str, alias.choices)) if isinstance(alias, AliasChoices) else (field.alias or name,)
 

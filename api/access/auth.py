@@ -1,4 +1,4 @@
-"""Authorization: a caller's key needs the scope of the operation, and may access only its streams.
+"""Authorization: a caller's key needs the operation's scope, and a restricted key gives access to its streams only.
 
 The middleware (``api.access.door``) authenticates the caller before the body is read. ``api.app`` assigns the scopes
 when it includes the operations.
@@ -55,14 +55,14 @@ SECURITY_SCHEMES = {
         "name": "X-API-Key",
     },
 }
-"""Security schemes in the description of the API. As dependencies, each request would resolve them."""
+"""Security schemes in the description of the API. As dependencies, they would be resolved for each request."""
 
 _READING = {"GET", "HEAD"}
 _NOT_AUDITED = ("ingest", "read")  # many events would displace the other entries of the audit log
 
 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
-    """The scope of an operation: ``writing`` for changes and resources of ``admin``, otherwise ``read``."""
+    """The scope that an operation needs: ``writing`` for changes and resources of ``admin``, otherwise ``read``."""
     return "read" if methods <= _READING and writing != "admin" else writing
 
 

@@ -21,7 +21,7 @@ _BODY_FIELDS = {"content-type": "application/json", "content-encoding": None}
 
 
 class DirectRoute(APIRoute):
-    """A route that requires the scope ``read``, and whose operation takes a model as body and the services."""
+    """A route with the scope ``read``, whose function takes path parameters, a model as body, and the services."""
 
     async def answer(self, request: Request) -> Response | None:
         """Answer a usual request; None for an unusual or faulty request, which the framework has to read."""

@@ -1,7 +1,7 @@
 """The authentication middleware: authenticates callers, limits rates, and records changes in the audit log.
 
-The middleware runs before any byte of a body is read, and records changes after their answers. It stores the caller in
-the request's state, as ``caller``.
+The middleware runs before any byte of a body is read, and records a change before its answer is sent. It stores the
+caller in the request's state, as ``caller``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 
 class Door:
-    """Admits callers with a key, or all callers if none is required; limits rates; records changes for the audit."""
+    """Middleware that admits callers with a key (or all, if no key is required), limits rates and audits changes."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -90,8 +90,8 @@ class Door:
     def _caller(self, services: Services, headers: Headers, token: str | None, address: str) -> Caller:
         """Authenticate the caller.
 
-        ``Unauthorized`` if a required key is missing or refused; ``ForeignPage`` if no key is required and a page of
-        another site calls (only with ``auth: auto``); ``RateLimited`` after too many wrong keys from the address.
+        Raises ``Unauthorized`` if a required key is missing or refused; ``ForeignPage`` if another site's page calls
+        and no key is required (only with ``auth: auto``); ``RateLimited`` after too many wrong keys from the address.
         """
         if not services.ring.is_demanded():
             if services.settings.auth == "auto":
@@ -111,7 +111,7 @@ class Door:
 
 
 class _Answering:
-    """Sends an answer with rate-limit headers, after the change has been recorded in the audit log."""
+    """An ASGI ``send`` that adds rate-limit headers, and records a change in the audit log before it answers."""
 
     def __init__(self, scope: Scope, send: Send, caller: Caller, allowance: Allowance | None) -> None:
         self._scope = scope

@@ -1,11 +1,9 @@
 """The reach of a restricted key: the streams that it may access.
 
-Every request must name a stream, and each stream that it names, in path, query or body, must be one of the key's.
-
-One rule covers all present and future operations. The tables here look up the streams of named resources; a resource
-that is not in them belongs to no stream and requires an unrestricted key. A resource of another stream is answered as
-if it did not exist. Lists require their stream, except lists without pages, which show the resources that the key may
-access.
+Every request must name a stream, and the key must have access to each stream named in path, query or body. One rule
+covers all present and future operations. The tables here look up the streams of named resources; a resource that is
+not in them belongs to no stream and requires an unrestricted key. A resource of a stream out of reach is answered as
+not found. Lists with pages require a stream; lists without pages show only resources within the key's reach.
 """
 
 from __future__ import annotations
@@ -104,7 +102,7 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """The streams in the query, if the operation declares it; ``NotFound`` for a pattern outside the caller's reach."""
+    """The streams in the query, if declared; raises ``NotFound`` for a pattern out of the caller's reach."""
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -119,7 +117,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """The streams that a body with a declared model names; None for every stream, or for a file or workflow."""
+    """The streams that a body with a declared model names; None for all streams (null), a file or a workflow."""
     members = _members(route)
     if not members or not body:
         return
@@ -146,7 +144,7 @@ def _members(route: APIRoute) -> frozenset[str]:
 
 
 def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]) -> Iterator[str]:
-    """Names of registered patterns in a body; in a backtest only objects name them: a string is a pattern's text."""
+    """Names of registered patterns in a body; in a backtest, a string is a pattern's text and not a name."""
     for member in ("pattern", "against", *more):
         value = document.get(member)
         if isinstance(value, dict):

@@ -39,7 +39,6 @@ class Section:
 
     @property
     def text(self) -> str:
-        """The lines as one text."""
         return " ".join(self.lines)
 
 

@@ -88,7 +88,6 @@ def add_manual(app: FastAPI) -> None:
 
 @cache
 def _sections() -> dict[str, list[Section]]:
-    """The sections of all pages by address."""
     return {address: sections_of(path) for address, path in _PAGES.items()}
 
 
@@ -103,7 +102,6 @@ def _framed(address: str) -> str:
 
 
 def _results_page(question: str) -> str:
-    """The page with the search results for a question."""
     hits = search(_sections(), question) if question.strip() else []
     items = "".join(
         f'<p><a href="./{escape(hit.address)}">{escape(hit.title)}</a>'

@@ -64,7 +64,7 @@ class BodyLimit:
     async def _read_checked(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None = None
     ) -> bytes | None:
-        """Read a body: empty if it goes to ``file``, None if the request was refused or the client has left."""
+        """Read a body; empty if ``file`` gets the body, None if the request was refused or the client has left."""
         headers = Headers(scope=scope)
         try:
             _require_one_length(headers)
@@ -105,7 +105,6 @@ def _too_large(limit: int) -> BodyTooLarge:
 
 
 def _require_one_length(headers: Headers) -> None:
-    """Refuse a request that declares its length in two ways."""
     if "transfer-encoding" in headers and "content-length" in headers:
         raise TwoLengths("a request must not have both Content-Length and Transfer-Encoding")
 

@@ -47,10 +47,9 @@ def read_events(headers: Headers, media_type: str, body: bytes, most: int) -> Se
     """Read the events of a request.
 
     A body with a media type of CloudEvents is in structured mode; otherwise the header ``ce-specversion`` indicates
-    binary mode, in which header fields hold the attributes and the body holds the data. ``BatchTooLarge`` for more than
-    ``most`` lines; the length of an array is checked later, as an array is parsed at once. ``MalformedBody`` for a body
-    that is not JSON; JSON lines are checked one by one. ``EventForm`` if the body or a header field does not have the
-    form of the media type.
+    binary mode, in which header fields hold the attributes and the body holds the data. Raises ``BatchTooLarge`` for
+    more than ``most`` lines (the length of an array is checked later), ``MalformedBody`` for a body that is not JSON (a
+    faulty line is ``Unreadable``), and ``EventForm`` if body or headers do not fit the media type.
     """
     if media_type in (ONE, BATCH):
         return SentEvents(objects=_structured(body, media_type), shape="cloudevents")
@@ -79,7 +78,7 @@ def _structured(body: bytes, media_type: str) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> SentEvents:
-    """Parse all lines that are not empty; ``BatchTooLarge`` for more than ``most``."""
+    """Parse all lines that are not empty; raises ``BatchTooLarge`` for more than ``most`` lines."""
     texts: list[bytes] = []
     numbers: list[int] = []
     counted, end, number = 0, 0, 1

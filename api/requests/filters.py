@@ -13,7 +13,7 @@ from service import AlertFilter, Caller, InvalidCursor, Order
 
 
 class _OfStream(Protocol):
-    """A resource that has a stream; None: it belongs to no single stream."""
+    """A resource with its stream; None if the resource belongs to no single stream."""
 
     @property
     def stream(self) -> str | None: ...
@@ -40,7 +40,7 @@ def known_stream(
         ),
     ] = None,
 ) -> str | None:
-    """The stream in the query, which filters a list."""
+    """The stream in the query, by which a list is filtered; the stream must be registered."""
     if stream is not None:
         services.stores.registry.stream(stream)
     return stream
@@ -57,12 +57,12 @@ def known_pattern(
 
 
 def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> list[_Item]:
-    """The items that the caller may access, optionally only of one stream, from a list without pages."""
+    """The items of a list that the caller may access; with ``stream``, only items of this stream."""
     return [item for item in items if caller.may_touch(item.stream) and stream in (None, item.stream)]
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """The filter for a list's counters, optionally by stream."""
+    """The filter for the counters of a list; empty for all streams."""
     return {} if stream is None else {"stream": stream}
 
 
@@ -82,7 +82,7 @@ def paging(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> dict[str, Any]:
-    """The requested page of a growing list, as options of a store's ``page``."""
+    """The requested page of a growing list, as arguments of a store's ``page``."""
     return {"after": after, "order": order, "limit": limit}
 
 

@@ -53,10 +53,10 @@ def query_names(dependant: Dependant) -> frozenset[str]:
 
 
 def parse_document(body: bytes) -> Any:
-    """Parse a JSON body that is stored as it is.
+    """Parse a JSON body that is stored unchanged.
 
     Raises ``WrongShape`` for an integer beyond 64 bits, which some JSON readers do not accept, and for a repeated
-    member, of which readers take the first or the last.
+    member, because JSON readers disagree on which value counts.
     """
     value = parse_json(body)
     for place in _large_integers(value, "body"):

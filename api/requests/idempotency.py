@@ -48,7 +48,8 @@ def once(
 ) -> None:
     """Admit a request with an idempotency key only once.
 
-    ``IdempotencyKeyReused`` if the key was used with another request, ``KeyInUse`` if the same request is in progress.
+    Raises ``IdempotencyKeyReused`` if the key was used with another request, and ``KeyInUse`` if the same request is in
+    progress.
     """
     check_idempotency_key(idempotency_key)
     if idempotency_key is None:
@@ -93,7 +94,7 @@ class IdempotentRoute(APIRoute):
 
 
 def forget(request: Request, body: bytes) -> None:
-    """Let a request be repeated after its worker process was killed; its ``asked_token`` identifies the attempt."""
+    """Release the idempotency key of a request that no worker process finished, to allow a repetition."""
     idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is not None:
         services: Services = request.state.services

@@ -1,4 +1,4 @@
-"""Dead letters: recent ones, and counters; look one up, send it again."""
+"""Dead letters: list, count, look up, send again."""
 
 from __future__ import annotations
 

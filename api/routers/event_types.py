@@ -48,7 +48,7 @@ def get_event_type(stream: str, event_type: TypeName, services: Served, response
 
 
 def named_type(stream: str, event_type: TypeName) -> tuple[str, str]:
-    """Stream and event type in the path; ``WrongShape`` for a type that ends like the path of versions."""
+    """Stream and event type in the path; raises ``WrongShape`` if the type ends with ``/versions``."""
     if event_type.endswith("/versions"):
         raise WrongShape("path.event_type: a type with a schema does not end with /versions; rename the type")
     return stream, event_type

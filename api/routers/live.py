@@ -32,7 +32,7 @@ async def seated(services: Served) -> AsyncIterator[None]:
     """Count the caller as a listener until the answer ends.
 
     Raises:
-        TooManyListeners: The maximum number of clients are listening already.
+        TooManyListeners: The maximum number of clients is listening already.
     """
     with services.live.seat():
         yield
@@ -59,7 +59,7 @@ def first_cursor(
         str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept alert.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener begins: from the request, or the end of the list.
+    """The cursor after which a listener starts: from the request, or by default the end of the list.
 
     Raises:
         InvalidCursor: The text is not a cursor.
@@ -108,7 +108,7 @@ def first_cursor_of_results(
         str | None, Query(description="Start after this `id` of an event; `0`: with the oldest kept results.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener begins: from the request, or the end of the lists.
+    """The cursor after which a listener starts: from the request, or by default the end of the lists.
 
     Raises:
         InvalidCursor: The text is not a cursor of these kinds.

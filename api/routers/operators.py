@@ -1,4 +1,4 @@
-"""Operators that are registered as documents: one router per kind, all of the same form."""
+"""Operations of operators that are registered as documents: one router per kind, all of the same form."""
 
 from __future__ import annotations
 

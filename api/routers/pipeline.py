@@ -65,7 +65,7 @@ metrics_router = APIRouter(tags=["pipeline"])
 
 
 class MetricsResponse(PlainTextResponse):
-    """The text form of Prometheus."""
+    """An answer in the text format of Prometheus."""
 
     media_type = METRICS_FORM
 

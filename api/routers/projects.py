@@ -1,4 +1,4 @@
-"""Projects and the resources that each has made, so that no project deletes resources of another."""
+"""Projects and the resources that each project has made, so that no project deletes resources of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that are kept in lists with counters: recent ones, one endpoint per kind."""
+"""Lists of recent results with counters, one endpoint per kind of result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ _Model: TypeAlias = type[ResultList[Any, Any]]
 
 
 def _add_list(kind: str, model: _Model, called: str, description: str) -> None:
-    """Add the endpoint that lists a kind of result."""
     plural = RESULT_KINDS[kind].plural
 
     def list_results(

@@ -48,7 +48,7 @@ def first_cursor(
         str | None, Query(description="Start after this cursor of a list; `0`: with the oldest kept event.")
     ] = None,
 ) -> str:
-    """The cursor after which a listener begins: from the request, or the end of the log.
+    """The cursor after which a listener starts: from the request, or by default the end of the log.
 
     Raises:
         InvalidCursor: The text is not a cursor.

@@ -1,4 +1,4 @@
-"""Transactions: lists of open ones; for a single one its events, the state of each pattern, and possible next types."""
+"""Transactions: lists of open transactions; events, pattern states and possible next types of one transaction."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def rotate_secret(
 def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., RegisteredWebhook], *names: str) -> None:
     """Add the operations on deliveries that all kinds of receivers share; ``names`` are the operations' names.
 
-    ``receiver`` is the word for the receiver; ``lookup`` finds the receiver by the path's parameter.
+    ``receiver`` is the receiver's name in paths and texts; ``lookup`` finds a receiver by the path's parameter.
     """
     place, dependency = f"/{{{receiver}_id}}", Depends(lookup)
 

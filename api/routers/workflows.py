@@ -234,7 +234,7 @@ def _upload(name: str, body: bytes, media_type: str, options: ModelEnvelope) -> 
     Raises:
         UnsupportedMediaType: The media type of the body is not supported.
         MalformedBody: The body is declared as JSON but cannot be parsed.
-        WrongShape: The body is a JSON object of another form than model and options, or the query has options, too.
+        WrongShape: A JSON body has ``content`` but not the form of ``ModelEnvelope``, or the query has options, too.
     """
     if media_type in _XML:
         return _model_upload(name, body, media_type, options)

@@ -104,7 +104,7 @@ class ListedAlert(AlertModel):
 
     @classmethod
     def from_domain(cls, alert: Mapping[str, Any]) -> Self:
-        """The wire form of an alert from a list of alerts; ``acknowledged`` only if the alert was acknowledged."""
+        """Convert an alert from a list; the result has ``acknowledged`` only if the alert was acknowledged."""
         mark = alert.get("acknowledged")
         return cls.copying(alert, **({} if mark is None else {"acknowledged": AcknowledgementModel.copying(mark)}))
 
@@ -116,7 +116,6 @@ class AlertDetail(ListedAlert):
 
     @classmethod
     def with_marks(cls, alert: Mapping[str, Any], mark: Acknowledgement | None, notes: Sequence[Note]) -> Self:
-        """The wire form of a stored alert with its mark and notes."""
         marks = {"acknowledged": mark, "notes": notes}
         return cls.copying(alert, **{name: mark_or_notes for name, mark_or_notes in marks.items() if mark_or_notes})
 

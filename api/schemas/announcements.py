@@ -64,7 +64,6 @@ class PunctuationModel(WireModel):
         return self
 
     def to_domain(self) -> Punctuation:
-        """The control record of the promise."""
         return Punctuation(
             before_us=None if self.before is None else parse_time(self.before),
             key=self.key,
@@ -89,7 +88,6 @@ class NewTraceEnd(WireModel):
     )
 
     def to_domain(self, key: str) -> TraceEnd:
-        """The control record of the end."""
         return TraceEnd(key=key, time_us=None if self.time is None else parse_time(self.time))
 
 
@@ -102,5 +100,4 @@ class TraceEndModel(WireModel):
 
     @classmethod
     def of(cls, stream: str, end: TraceEnd) -> Self:
-        """The wire form of an end."""
         return cls(stream=stream, key=end.key, time=moment(end.time_us))

@@ -30,7 +30,6 @@ class PatternReference(WireModel):
         return self
 
     def to_domain(self) -> PatternChoice:
-        """The domain form of the request."""
         return PatternChoice(**self.model_dump(by_alias=True))
 
 
@@ -62,7 +61,6 @@ class NewBacktest(WireModel):
     )
 
     def to_domain(self) -> BacktestDraft:
-        """The domain form of the request."""
         return BacktestDraft(
             stream=self.stream,
             pattern=_choice(self.pattern),
@@ -178,7 +176,6 @@ class BacktestDetail(BacktestModel):
 
     @classmethod
     def of(cls, backtest: Backtest, summary: Mapping[str, Any] | None) -> Self:
-        """The wire form of a backtest and its summary."""
         return cls.from_domain(backtest, result=summary)
 
 
@@ -217,7 +214,6 @@ class BacktestAlertList(WireModel):
 
     @classmethod
     def from_domain(cls, page: Page) -> Self:
-        """The wire form of a page."""
         items = [BacktestAlert.from_domain(alert) for alert in page.items]
         return cls(items=items, next=page.next)
 

@@ -34,7 +34,7 @@ class CalendarModel(CalendarVersion):
 
     @classmethod
     def from_table(cls, report: TableReport, **members: Any) -> Self:
-        """The wire form of a calendar from its table; ``members`` are further members of a subclass."""
+        """Convert a calendar, given its table; ``members`` are further members of a subclass."""
         name = report.record.name.removeprefix(PREFIX)
         return cls.copying(report.record, name=name, users=report.users, **members)
 
@@ -47,7 +47,6 @@ class CalendarDetail(CalendarModel):
 
     @classmethod
     def from_domain(cls, report: CalendarReport) -> Self:
-        """The wire form of a calendar."""
         return cls.from_table(report.table, calendar=report.document, versions=report.versions[::-1])
 
 

@@ -85,7 +85,6 @@ class ConstraintsVersion(ConstraintsSummary):
 
     @classmethod
     def of_version(cls, record: RegisteredConstraints) -> Self:
-        """The wire form of a version."""
         return cls.copying(record, **set_document(parse_constraints(record.document).constraint_set))
 
 
@@ -100,7 +99,6 @@ class ConstraintsModel(ConstraintsVersion):
 
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
-        """The wire form of a constraint set."""
         return cls.copying(report.record, **set_document(report.constraint_set), warnings=report.warnings)
 
 
@@ -203,5 +201,4 @@ class AnalysisModel(WireModel):
 
     @classmethod
     def of(cls, record: RegisteredConstraints, inspection: SetInspection) -> Self:
-        """The wire form of an analysis."""
         return cls.model_validate({"stream": record.stream, "version": record.version, **inspection.to_document()})

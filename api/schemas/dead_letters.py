@@ -31,7 +31,6 @@ class ReplayedList(WireModel):
 
     @classmethod
     def from_domain(cls, replayed: Replayed) -> Self:
-        """The wire form of several results."""
         items = [ReplayModel.copying(outcome, id=id_) for id_, outcome in replayed.outcomes.items()]
         return cls(items=items, left=replayed.left)
 
@@ -63,13 +62,13 @@ class DeadLetterModel(WireModel):
 
     @classmethod
     def with_outcome(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """The wire form of a stored dead letter and the result of sending it again."""
+        """Convert a stored dead letter, and the result of sending it again."""
         replay = None if outcome is None else ReplayModel.copying(outcome, id=letter["id"])
         return cls.copying(letter, replay=replay)
 
     @classmethod
     def listed(cls, letter: Mapping[str, Any], outcome: ReplayOutcome | None) -> Self:
-        """The dead letter as in lists, with its event cut to a maximum length."""
+        """Convert a dead letter for a list, with its event cut to a maximum length."""
         event = letter.get("event")
         if event is not None and len(event) > _LISTED_CHARS + 1:
             letter = {**letter, "event": event[:_LISTED_CHARS] + "…"}
@@ -97,7 +96,6 @@ class DeadLetterList(PageModel[DeadLetterModel]):
 
     @classmethod
     def of(cls, page: Page, counts: Sequence[Mapping[str, Any]], outcomes: Sequence[ReplayOutcome | None]) -> Self:
-        """The wire form of a page and all counters."""
         return cls(
             items=[
                 DeadLetterModel.listed(*letter_outcome) for letter_outcome in zip(page.items, outcomes, strict=True)

@@ -36,7 +36,6 @@ class EventTypeModel(WireModel):
 
     @classmethod
     def of(cls, stream: str, event_type: EventType) -> Self:
-        """The wire form of an event type."""
         return cls.copying(event_type, stream=stream, warnings=unknown_words(dict(event_type.schema)))
 
 

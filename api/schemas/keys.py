@@ -23,7 +23,6 @@ class NewKey(WireModel):
     expires_at: Moment | None = Field(None, description="When the key expires (RFC 3339).")
 
     def to_domain(self) -> KeyDraft:
-        """The key to create."""
         expires_us = None if self.expires_at is None else parse_time(self.expires_at)
         return KeyDraft(name=self.name, scopes=self.scopes, streams=self.streams, expires_us=expires_us)
 
@@ -48,12 +47,11 @@ class KeyModel(WireModel):
 
     @classmethod
     def of(cls, key: ApiKey, last_used_us: int | None = None, **members: Any) -> Self:
-        """The wire form of a key; ``members`` are further members of a subclass."""
+        """Convert a key; ``members`` are further members of a subclass."""
         return cls.copying(key, last_used_at=moment(last_used_us), revoked=key.revoked_us is not None, **members)
 
     @classmethod
     def from_domain(cls, report: KeyReport) -> Self:
-        """The wire form of a key and its last use."""
         return cls.of(report.key, report.last_used_us)
 
 

@@ -66,7 +66,6 @@ class OperatorModel(WireModel):
     )
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
-        """The same answer with the skipped backlog."""
         return self.model_copy(update={"skipped": skipped and SkippedModel.from_domain(skipped)})
 
 
@@ -109,7 +108,7 @@ class OperatorQuestion(WireModel):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The given members of the question."""
+        """The members of the question that were given, without nulls."""
         return self.model_dump(exclude_unset=True, exclude_none=True)
 
 

@@ -101,7 +101,6 @@ class NewPattern(WireModel):
         return self
 
     def to_domain(self, parsed: Pattern, condition: Condition) -> OperatorDraft:
-        """The draft that registers the parsed pattern."""
         return pattern_draft(
             name=parsed.name,
             text=parsed.text if self.text is None else self.text,
@@ -154,7 +153,7 @@ class PatternModel(WireModel):
 
     @classmethod
     def from_domain(cls, pattern: RegisteredPattern, **members: Any) -> Self:
-        """The wire form of a pattern; ``members`` are further members of a subclass."""
+        """Convert a pattern; ``members`` are further members of a subclass."""
         return cls.copying(
             pattern,
             constraints="on" if pattern.is_guarded else "off",
@@ -188,12 +187,11 @@ class CheckedPattern(PatternModel):
 
     @classmethod
     def from_report(cls, report: PatternReport, **members: Any) -> Self:
-        """The wire form of a pattern with its warnings; ``members`` are further members of a subclass."""
+        """Convert a pattern with its warnings; ``members`` are further members of a subclass."""
         definition = pattern_to_json(report.parsed)
         return cls.from_domain(report.pattern, definition=definition, warnings=report.warnings, **members)
 
     def with_skipped(self, skipped: SkippedBacklog | None) -> Self:
-        """The same answer with the skipped backlog."""
         return self.model_copy(update={"skipped": skipped and SkippedModel.from_domain(skipped)})
 
 
@@ -233,7 +231,7 @@ class PatternDetail(CheckedPattern):
 
     @classmethod
     def of(cls, report: PatternReport, inspection: PatternInspection, endings: Sequence[Mapping[str, Any]]) -> Self:
-        """The wire form of a pattern, its analysis, and the counters of its early terminations."""
+        """Convert a pattern, its analysis, and the counters of its early terminations."""
         return cls.from_report(
             report,
             **inspection.to_document(),
@@ -261,7 +259,7 @@ class PatternVersion(WireModel):
 
     @classmethod
     def of(cls, pattern: RegisteredPattern, last: int) -> Self:
-        """The wire form of a version, given the number of versions."""
+        """Convert a version; ``last`` is the number of the pattern's latest version."""
         constraints = "on" if pattern.is_guarded else "off"
         quiet = shown_quiet(pattern.body)
         return cls.copying(pattern, constraints=constraints, **quiet, current=pattern.version == last)
@@ -298,7 +296,6 @@ class PatternStatistics(WireModel):
 
     @classmethod
     def from_domain(cls, counts: PatternCounts) -> Self:
-        """The wire form of a pattern's counts."""
         pattern = counts.pattern
         return cls.copying(
             counts,

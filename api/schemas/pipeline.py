@@ -55,7 +55,6 @@ class BatchModel(WireModel):
 
     @classmethod
     def from_domain(cls, progress: Mapping[str, Any]) -> Self:
-        """The wire form of a stored micro-batch."""
         return cls.copying(progress, parts_s={name: spent / 1_000 for name, spent in progress["parts_ms"].items()})
 
 
@@ -110,7 +109,6 @@ class PipelineModel(WireModel):
 
     @classmethod
     def of(cls, overview: PipelineOverview, limits: Limits) -> Self:
-        """The wire form of an overview, and the limits of the backlog."""
         most = {"max_events": limits.max_backlog_events, "max_bytes": limits.max_log_bytes}
         last = None if overview.last_batch is None else BatchModel.from_domain(overview.last_batch)
         return cls.copying(overview, backlog=BacklogModel.copying(overview, **most), last_batch=last)

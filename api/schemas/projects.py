@@ -25,7 +25,6 @@ class ProjectResources(WireModel):
     resources: list[ProjectResource] = Field(max_length=_MOST)
 
     def to_domain(self, name: str, now_us: int) -> ProjectRecord:
-        """The record to store."""
         resources = sorted({(resource.kind, resource.name) for resource in self.resources})
         return ProjectRecord(name=name, resources=resources, applied_us=now_us)
 
@@ -38,7 +37,6 @@ class ProjectModel(ProjectResources):
 
     @classmethod
     def from_domain(cls, record: ProjectRecord) -> Self:
-        """The wire form of a project."""
         resources = [ProjectResource(kind=kind, name=name) for kind, name in record.resources]
         return cls.copying(record, resources=resources)
 

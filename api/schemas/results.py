@@ -265,7 +265,7 @@ class EndingSummary(WireModel):
 
     @classmethod
     def of(cls, stream: str, pattern: str, counts: Sequence[Mapping[str, Any]]) -> Self:
-        """Summarise the counters of one pattern."""
+        """Summarise the counters of one pattern: the total, by form, and the most frequent reasons first."""
         by_form: Counter[str] = Counter()
         for count in counts:
             by_form[count["form"]] += count["count"]

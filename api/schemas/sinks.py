@@ -28,7 +28,6 @@ _SINK_MEMBERS = ("path", "host", "port", "security", "user", "sender", "recipien
 
 class _NewSink(NewReceiver):
     def to_domain(self) -> WebhookDraft:
-        """The draft that registers the sink."""
         members = self.model_dump(include={"kind", *_SINK_MEMBERS})
         return as_draft(self, sink=members)
 
@@ -87,7 +86,7 @@ class SinkChanges(ReceiverChanges):
     options: _Options | None = None
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes by attribute of the sink."""
+        """The changes, by name of the sink's attribute."""
         changes = super().to_domain()
         if sink := {name: changes.pop(name) for name in _SINK_MEMBERS if name in changes}:
             changes["sink"] = sink
@@ -125,7 +124,7 @@ class SinkModel(WireModel):
 
     @classmethod
     def from_domain(cls, sink: RegisteredWebhook) -> Self:
-        """The wire form of a sink, without its password."""
+        """Convert a sink, without its password."""
         return cls.copying(sink, **(sink.sink or {}))
 
 
@@ -134,7 +133,6 @@ class SinkDetail(SinkModel, DeliveryState):
 
     @classmethod
     def of(cls, sink: RegisteredWebhook, health: WebhookHealth) -> Self:
-        """The wire form of a sink and its state."""
         plain = SinkModel.from_domain(sink)
         members = {name: getattr(plain, name) for name in plain.model_fields_set}
         return cls(**members, **vars(DeliveryState.of_health(health)))

@@ -101,7 +101,6 @@ class LatenessModel(WireModel):
 
     @classmethod
     def of(cls, declared: Lateness | None) -> Self | None:
-        """The wire form of a declared lateness; None if none is declared."""
         form = lateness_json(declared)
         return None if form is None else cls(**form)
 
@@ -114,7 +113,6 @@ class AheadModel(WireModel):
 
     @classmethod
     def from_domain(cls, declared: MaxAhead | None) -> Self:
-        """The wire form of a declared limit of how far ahead event times may be."""
         return cls(**ahead_json(declared))
 
 
@@ -125,7 +123,7 @@ NewAhead: TypeAlias = Annotated[float, Field(ge=0)] | Literal["none"] | AheadMod
 
 
 def _documents_form(value: Any) -> Any:
-    """Convert a lateness in the form of documents, ``{"auto": {…}}``, to the form of the API."""
+    """Convert the form of a lateness in documents, ``{"auto": {…}}``, to its form in the API."""
     if isinstance(value, dict) and value.keys() == {"auto"} and isinstance(value["auto"], dict):
         return {
             "mode": "auto",
@@ -139,7 +137,7 @@ LatenessGiven: TypeAlias = Annotated[NewLateness, BeforeValidator(_documents_for
 
 
 def _either(name: str) -> AliasChoices:
-    """The two names of a duration's member: with the unit, as in the API, and without, as in documents."""
+    """The two names of a member with a duration: with the unit, as in the API, and without, as in documents."""
     return AliasChoices(name, name.removesuffix("_s"))
 
 
@@ -182,7 +180,6 @@ class _StreamMembers(WireModel):
 
 
 def _plain(value: Any) -> Any:
-    """A value as plain JSON."""
     return value.model_dump(exclude_none=True) if isinstance(value, WireModel) else value
 
 
@@ -193,7 +190,6 @@ class NewStream(_StreamMembers):
     max_ahead: NewAhead = Field(None, description=_AHEAD)
 
     def to_domain(self) -> StreamDeclaration:
-        """The declaration that the request describes."""
         short = {"lateness": _plain(self.lateness), "max_ahead": _plain(self.max_ahead)}
         return StreamDeclaration.from_json({**self.model_dump(exclude={"schemas"}), **short})
 
@@ -206,7 +202,7 @@ class StreamModel(_StreamMembers):
 
     @classmethod
     def of(cls, declaration: StreamDeclaration, use: SchemaUse, **members: Any) -> Self:
-        """The wire form of a declaration and its use of schemas; ``members`` are further members of a subclass."""
+        """Convert a declaration and its use of schemas; ``members`` are further members of a subclass."""
         return cls.copying(
             declaration,
             schemas="check" if use.is_checked else "off",
@@ -240,7 +236,6 @@ class LatenessChangeModel(WireModel):
 
     @classmethod
     def from_domain(cls, decision: Decision) -> Self:
-        """The wire form of a decision."""
         bound_us, seen = decision.record["bound"], decision.record["seen"]
         return cls.copying(decision, bound_s=bound_us / _SECOND_US, seen=LatenessSeen.copying(seen))
 
@@ -258,7 +253,6 @@ class MeasuredLatenessModel(WireModel):
 
     @classmethod
     def from_domain(cls, measured: MeasuredLateness) -> Self:
-        """The wire form of a measured bound."""
         change_times = [
             decision.at_us for decision in measured.decisions if decision.record["bound"] == measured.bound_us
         ]
@@ -281,7 +275,7 @@ class StreamDetail(StreamModel):
 
     @classmethod
     def used(cls, declaration: StreamDeclaration, schemas: SchemaUse, usage: StreamUsage) -> Self:
-        """The wire form of a declaration, its producers and consumers, and its measured lateness."""
+        """Convert a declaration, its producers and consumers, and its measured lateness."""
         return cls.of(
             declaration,
             schemas,
@@ -324,7 +318,7 @@ class StreamChanges(ChangesModel):
         return value
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes by member."""
+        """The changes, by name of the declaration's member."""
         names = self.model_fields_set - {"schemas"}
         changes = {name.removesuffix("_s"): getattr(self, name) for name in names}
         for name, read in (("lateness", lateness_of), ("max_ahead", ahead_of)):
@@ -353,7 +347,6 @@ class StreamRemoval(WireModel):
 
     @classmethod
     def of(cls, stream: str, uses: Sequence[StreamUse], *, dry_run: bool) -> Self:
-        """The wire form of the uses of a stream."""
         return cls(stream=stream, dry_run=dry_run, items=[StreamUseModel.from_domain(use) for use in uses])
 
 

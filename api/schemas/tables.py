@@ -45,7 +45,6 @@ class TableModel(TableSummary):
 
     @classmethod
     def from_domain(cls, report: TableReport) -> Self:
-        """The wire form of a table."""
         return cls.copying(report.record, users=report.users)
 
 
@@ -56,7 +55,7 @@ class TableDetail(TableModel):
 
     @classmethod
     def from_versions(cls, report: TableReport, versions: Sequence[RegisteredTable]) -> Self:
-        """The wire form of a table with its versions, the current one last."""
+        """Convert a table; ``versions`` are its versions, the current version last."""
         return cls.copying(report.record, users=report.users, versions=versions[::-1])
 
 

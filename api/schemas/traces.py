@@ -139,7 +139,6 @@ class FurthestModel(WireModel):
 
     @classmethod
     def from_domain(cls, partial_match: Mapping[str, Any]) -> Self:
-        """The wire form of a partial match."""
         return cls.copying(partial_match, bound=[BoundStepModel.copying(step) for step in partial_match["bound"]])
 
 
@@ -158,7 +157,6 @@ class CasePatternModel(WireModel):
 
     @classmethod
     def from_domain(cls, pattern: Mapping[str, Any]) -> Self:
-        """The wire form of a pattern in a transaction."""
         furthest = pattern["furthest"]
         return cls.copying(pattern, furthest=None if furthest is None else FurthestModel.from_domain(furthest))
 
@@ -198,7 +196,6 @@ class OpenCaseModel(WireModel):
 
     @classmethod
     def from_domain(cls, trace: Mapping[str, Any]) -> Self:
-        """The wire form of an open transaction."""
         following = trace["following"]
         return cls.copying(
             trace,
@@ -229,5 +226,4 @@ class OpenCaseList(WireModel):
 
     @classmethod
     def from_domain(cls, report: OpenCaseReport) -> Self:
-        """The wire form of a report."""
         return cls.copying(report, items=[OpenCaseModel.from_domain(trace) for trace in report.traces])

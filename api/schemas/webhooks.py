@@ -93,12 +93,11 @@ class NewWebhook(NewReceiver):
     template: Template = None
 
     def to_domain(self) -> WebhookDraft:
-        """The draft that registers the webhook."""
         return as_draft(self)
 
 
 def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
-    """The draft of a receiver, from its model; ``sink`` holds the members that only a sink of this kind has."""
+    """Convert a new receiver to a draft; ``sink`` holds the members that only sinks of its kind have."""
     names = {field.name for field in fields(WebhookDraft)} - {"sink"}
     members = {name: getattr(model, name) for name in type(model).model_fields if name in names}
     digest = None if model.digest is None else model.digest.model_dump()
@@ -123,7 +122,7 @@ class ReceiverChanges(ChangesModel):
     )
 
     def to_domain(self) -> dict[str, Any]:
-        """The changes by attribute of the receiver."""
+        """The changes, by name of the receiver's attribute."""
         changes = {name: getattr(self, name) for name in self.model_fields_set}
         if "enabled" in changes:
             changes["is_enabled"] = changes.pop("enabled")
@@ -198,7 +197,6 @@ class DeliveryState(WireModel):
 
     @classmethod
     def of_health(cls, health: WebhookHealth) -> Self:
-        """The state of the deliveries to a receiver."""
         return cls.copying(health, circuit="closed" if health.circuit.until_us is None else "open")
 
 
@@ -211,7 +209,6 @@ class WebhookDetail(DeliveryState, WebhookModel):
 
     @classmethod
     def of(cls, webhook: RegisteredWebhook, health: WebhookHealth) -> Self:
-        """The wire form of a webhook and its state."""
         return cls(
             **vars(WebhookModel.from_domain(webhook)),
             **vars(DeliveryState.of_health(health)),
@@ -242,7 +239,6 @@ class PingResult(WireModel):
 
     @classmethod
     def from_domain(cls, reply: Reply) -> Self:
-        """The wire form of the outcome of an attempt."""
         return cls.copying(reply, is_delivered=reply.error is None)
 
 
@@ -267,7 +263,6 @@ class AttemptModel(WireModel):
 
     @classmethod
     def from_domain(cls, attempt: Mapping[str, Any]) -> Self:
-        """The wire form of a stored attempt."""
         verdict = attempt["verdict"]
         return cls.copying(attempt, verdict="abandoned" if verdict == "dead" else verdict)
 

@@ -103,7 +103,6 @@ class FollowerModel(WireModel):
 
     @classmethod
     def from_domain(cls, follower: Follower) -> Self:
-        """The wire form of a follower."""
         return cls.copying(follower, used="exact" if follower.is_exact else "tables")
 
 
@@ -138,7 +137,7 @@ class WorkflowVersion(WireModel):
 
     @classmethod
     def from_record(cls, record: RegisteredWorkflow, **members: Any) -> Self:
-        """The wire form of a version; ``members`` are further members of a subclass."""
+        """Convert a version; ``members`` are further members of a subclass."""
         states, letters = record.summary.states, len(record.summary.events)
         return cls.copying(
             record,
@@ -155,7 +154,6 @@ class WorkflowModel(WorkflowVersion):
 
     @classmethod
     def from_domain(cls, report: WorkflowReport) -> Self:
-        """The wire form of a workflow."""
         return cls.from_record(report.record, streams=report.followers)
 
 
@@ -191,7 +189,7 @@ class DerivedConstraints(WireModel):
 
     @classmethod
     def of(cls, derived: Derived, kinds: Collection[str], *, is_full: bool) -> Self:
-        """The wire form of the constraints of some kinds (empty: all kinds): all that hold, or only the cover."""
+        """Convert the constraints of some kinds (empty: all kinds): all constraints that hold, or only the cover."""
         extraction, cover = derived.extraction, frozenset(derived.cover)
         constraints = [
             constraint
@@ -241,7 +239,6 @@ class WorkflowDiff(WireModel):
 
     @classmethod
     def from_domain(cls, difference: WorkflowDifference) -> Self:
-        """The wire form of a difference."""
         before, after = difference.first.extraction, difference.second.extraction
         added, removed = _by_kind(difference.added), _by_kind(difference.removed)
         return cls(
@@ -338,7 +335,6 @@ class ConformanceList(WireModel):
 
     @classmethod
     def of(cls, record: RegisteredWorkflow, conformances: Sequence[Conformance]) -> Self:
-        """The wire form of the answers."""
         items = [ConformanceModel.model_validate(conformance.to_document()) for conformance in conformances]
         return cls(workflow=record.name, version=record.version, items=items)
 
@@ -364,5 +360,4 @@ class FollowedWorkflow(WireModel):
 
     @classmethod
     def from_domain(cls, report: ConstraintReport) -> Self:
-        """The wire form of a constraint set that includes a followed workflow."""
         return cls.copying(report.record.following, constraint_set=report)

@@ -93,19 +93,16 @@ class BoundedWork:
 
 
 async def _disconnection(receive: Receive) -> None:
-    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _sent(scope: Scope) -> dict[str, Any]:
-    """The parts of a request's ASGI scope that are sent to a worker process."""
     sent = {name: scope[name] for name in _SENT if name in scope}
     return {**sent, "query_string": scope["query_string"], "headers": list(scope["headers"]), "extensions": {}}
 
 
 def _limit_error(limit: Limit, limits: WorkSettings) -> TooMuchWork:
-    """The error for a request that exceeded a limit."""
     setting, most, excess = {
         Limit.TIME: ("MAX_TIME_S", limits.max_time_s, f"took more than {limits.max_time_s:g} s"),
         Limit.MEMORY: (

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class WorkPool:
     """Worker processes, each of which answers one request at a time.
 
-    They are forked from an idle process that has loaded everything, so that a new worker starts at once. ``make``
+    Workers are forked from an idle process that has loaded everything, so that a new worker starts at once. ``make``
     creates the answering application in the worker, and must be importable.
     """
 
@@ -49,7 +49,7 @@ class WorkPool:
     async def answer(self, job: Job) -> Answer:
         """Have a worker answer a request; cancelling this call ends the work.
 
-        ``TooBusy`` if too many requests are waiting, ``WorkFailed`` if the process failed.
+        Raises ``TooBusy`` if too many requests are waiting, and ``WorkFailed`` if the process failed.
         """
         await self._wait_for_seat()
         try:
@@ -126,7 +126,7 @@ class _Worker:
     def ask(self, job: Job) -> Answer:
         """Have the process answer a request; if a limit of memory or time kills it, the answer names the limit.
 
-        ``WorkFailed`` if the process failed for another reason.
+        Raises ``WorkFailed`` if the process failed for another reason.
         """
         try:
             self.connection.send(job)

@@ -45,7 +45,7 @@ def run_worker(connection: Connection, make: Callable[[Settings], FastAPI], sett
 
 
 def _load_kernels() -> None:
-    """Load the kernels of patterns if they are compiled, so that the first dry run does not use up its time for it."""
+    """Load the kernels of patterns if they are compiled, so that loading takes no time from the first dry run."""
     if progress_of([PatternKind.exercise]).is_complete:
         run_exercise(PatternKind.exercise)
 
