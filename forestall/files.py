@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 
+from forestall.match_columns import free_name
 from forestall.reading import ColumnNames
 from forestall.row_columns import value_column
 from streams import KeyForm, StreamDeclaration
@@ -23,6 +24,8 @@ def read(
 ) -> pa.Table:
     """Read an event file as an Arrow table: id, type, time, key, and a column for each attribute.
 
+    An attribute named like another column gets an underscore: ``time_``.
+
     Args:
         path: The file: ``.jsonl``, ``.csv`` or ``.xes``, each also ``.gz``.
         key: Column or member of the correlation key (default: the usual column or member in this kind of file).
@@ -38,6 +41,6 @@ def read(
     columns = {name: batch.columns.column(name) for name in ("id", "type", "time", "key")}
     columns["type"] = columns["type"].dictionary_decode()
     data = [orjson.loads(text) for text in batch.columns.column("data").to_pylist()]
-    for name in dict.fromkeys(name for attributes in data for name in attributes if name not in columns):
-        columns[name] = value_column([attributes.get(name) for attributes in data])
+    for name in dict.fromkeys(name for attributes in data for name in attributes):
+        columns[free_name(name, list(columns))] = value_column([attributes.get(name) for attributes in data])
     return pa.table(columns)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from forestall.errors import FrameRefused, ResultsNotKept
 from forestall.frames import Back, read_frame
-from forestall.match_columns import MatchForm
+from forestall.match_columns import MatchForm, free_name
 from forestall.match_result import ResultLists
 from forestall.reading import ColumnNames
 from forestall.row_columns import OUTPUTS, table_of_rows, value_column
@@ -161,5 +161,5 @@ def _event_table(name: str, events: list[dict[str, Any]]) -> pa.Table:
     columns = {**texts, "time": times, "key": pa.array([event["key"] for event in stream_events], pa.string())}
     for attribute in dict.fromkeys(attribute for event in stream_events for attribute in event["data"]):
         values = value_column([event["data"].get(attribute) for event in stream_events])
-        columns[f"{attribute}_" if attribute in columns else attribute] = values
+        columns[free_name(attribute, list(columns))] = values
     return pa.table(columns)

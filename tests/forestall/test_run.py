@@ -85,6 +85,27 @@ def test_only_chosen_streams_are_kept(folder, frame):
         found.stream("late")
 
 
+def test_no_attribute_of_a_derived_event_hides_another_column(folder, frame):
+    text = (folder / "project" / "p.yaml").read_text().replace("a.v AS v INTO", "a.v AS id_, a.v + 1 AS id INTO")
+    (folder / "project" / "p.yaml").write_text(text)
+    late = forestall.run(folder / "project", {"orders": frame}).stream("late")
+    assert len(late) == 1
+    assert late[["id_", "id__"]].to_dict("records") == [{"id_": 5, "id__": 6}]
+
+
+def test_a_file_is_read_with_the_attributes_that_are_named_like_columns(tmp_path):
+    (tmp_path / "e.jsonl").write_text(
+        '{"id": "1", "type": "A", "time": 0, "key": "k", "data": {"id": 7, "time": "noon", "id_": 8}}\n'
+    )
+    (row,) = forestall.read(tmp_path / "e.jsonl", key="key").to_pylist()
+    assert {name: row[name] for name in ("id", "id_", "time_", "id__")} == {
+        "id": "1",
+        "id_": 7,
+        "time_": "noon",
+        "id__": 8,
+    }
+
+
 @pytest.mark.parametrize(
     ("events", "message"),
     [
