@@ -7,8 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Depends, Response, status
 
 from api.errors import WrongShape
-from api.requests.bodies import RawBody, parse_json, require_json
+from api.requests.bodies import RawBody, require_json
 from api.requests.filters import WantedPart
+from api.requests.form import parse_document
 from api.requests.preconditions import Preconditions
 from api.schemas.calendars import CALENDAR_EXAMPLE, CalendarDetail, CalendarList, CalendarModel
 from api.services import Served
@@ -40,7 +41,7 @@ def put_calendar(
     Other hours under the same name are the next version, which applies to later events. A deadline that an earlier
     event began stays.
     """
-    document = parse_json(body)
+    document = parse_document(body)
     if not isinstance(document, dict):
         raise WrongShape("body: a calendar is a JSON object with the members zone and hours")
     report = services.calendars.put(name, document, preconditions)

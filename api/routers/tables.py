@@ -10,8 +10,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response, status
 from pyarrow import parquet
 
 from api.errors import UnsupportedMediaType, WrongShape
-from api.requests.bodies import MediaType, RawBody, parse_json, require_json
+from api.requests.bodies import MediaType, RawBody, require_json
 from api.requests.filters import WantedPart
+from api.requests.form import parse_document
 from api.requests.preconditions import Preconditions
 from api.schemas.tables import CSV_EXAMPLE, ROW_EXAMPLE, TableDetail, TableList, TableModel
 from api.services import Served
@@ -130,7 +131,7 @@ def change_table_row(
 
     Later events look it up.
     """
-    row = parse_json(body)
+    row = parse_document(body)
     if not isinstance(row, dict):
         raise WrongShape("body: a row is a JSON object with the columns as members")
     report = services.tables.change_row(name, key, row, preconditions)

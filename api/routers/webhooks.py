@@ -163,7 +163,7 @@ def add_deliveries(router: APIRouter, receiver: str, lookup: Callable[..., Regis
             name=name,
             status_code=code,
             summary=summary,
-            description=description.replace("webhook", receiver),
+            description=description.replace("webhook", receiver).replace(f"``{receiver}``", "``webhook``"),  # a member
         )
 
 

@@ -173,6 +173,11 @@ def test_what_is_created_has_an_address(document):
     }
 
 
+def test_a_template_of_a_test_message_has_the_same_members_for_every_receiver(document):
+    for path in ("/v1/webhooks/{webhook_id}/test", "/v1/sinks/{sink_id}/test"):
+        assert "``type``, ``id``, ``webhook`` and ``sent_at``" in document["paths"][path]["post"]["description"]
+
+
 def test_every_answer_says_what_it_means(document):
     said = {
         (verb, path, status): answer["description"]

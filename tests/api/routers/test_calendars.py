@@ -98,3 +98,11 @@ def test_a_pattern_needs_its_calendar_and_keeps_it(orders):
     assert "the calendar 'de' is looked up by the pattern p" in kept.json()["detail"]
     row = orders.put("/v1/tables/calendar:de/rows?key=1", json={})
     assert (row.status_code, row.json()["code"]) == (422, "table-refused")
+
+
+def test_a_repeated_member_and_a_large_integer_are_refused(orders):
+    repeated = '{"zone": "UTC", "hours": {"mon-fri": "09:00-17:00", "mon-fri": "closed"}}'
+    large = '{"zone": "UTC", "hours": {"mon-fri": "09:00-17:00"}, "years": 36893488147419103232}'
+    for body, message in ((repeated, "mon-fri"), (large, "body.years: an integer beyond 64 bits")):
+        answer = orders.put("/v1/calendars/de", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, message in answer.json()["detail"]) == (422, True), answer.json()
