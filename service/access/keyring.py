@@ -1,4 +1,4 @@
-"""The callers that tokens identify, and whether a key is required at all.
+"""Checks of the tokens that clients send, and whether a key is required at all.
 
 A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash: a slow hash protects
 secrets that can be guessed, such as passwords, but 2^256 secrets cannot be tried at any price, and a slow hash would
@@ -37,8 +37,9 @@ _USE_NOTED_EVERY_S = 60.0
 class Caller:
     """An authenticated caller, with the rights of its API key.
 
-    ``id``: the key's id; ``environment`` for the key in the settings, None if the service requires no key. ``streams``:
-    the only streams that the caller may touch; None means all.
+    Attributes:
+        id: Id of the key; ``environment`` for the key in the settings; None if the service requires no key.
+        streams: The only streams that the caller may touch; None: all.
     """
 
     id: str | None
@@ -51,7 +52,7 @@ class Caller:
         return scope in self.scopes or "admin" in self.scopes
 
     def may_touch(self, stream: str | None) -> bool:
-        """Whether the caller may touch resources of a stream; None: resources that belong to no stream."""
+        """Whether the caller may touch a stream's resources; None: resources that belong to no stream."""
         return self.streams is None or stream in self.streams
 
 
@@ -61,14 +62,14 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of checking a token: the caller, None if refused; only a right secret gets a detailed ``reason``."""
+    """The result of checking a token: the caller if accepted; a detailed ``reason`` only if the secret is correct."""
 
     caller: Caller | None
     reason: str = ""
 
 
 class KeyRing:
-    """Checks tokens. Key records are cached for a second, so that not every request reads Redis.
+    """Checks tokens against key records, which are cached for a second, so that not every request reads Redis.
 
     A key that another process revokes is accepted for up to a second more. ``now`` gives seconds on a monotonic clock.
     """
@@ -90,7 +91,6 @@ class KeyRing:
         self._decoy_digest = digest_of(secrets.token_hex(32))
 
     def is_demanded(self) -> bool:
-        """Whether a caller needs a key."""
         settings = self._settings
         if settings.auth != "auto":
             return settings.auth == "keys"
@@ -105,7 +105,7 @@ class KeyRing:
         return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
-        """Whether checking a token and noting its use need no access to Redis, because everything is cached."""
+        """Whether checking a token and storing its time of use need no access to Redis, as everything is cached."""
         settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
         if needs_look and not self._is_check_recent():
@@ -116,7 +116,7 @@ class KeyRing:
         return now <= read_at + _REMEMBERED_S and now < self._noted.get(token_match[1], -math.inf) + _USE_NOTED_EVERY_S
 
     def verdict(self, token: str) -> Verdict:
-        """Check a token; takes the same time whatever is wrong with it."""
+        """Check a token; the check of a wrong token takes the same time, whatever is wrong with the token."""
         token_match = _TOKEN.fullmatch(token)
         key = self._record(token_match[1]) if token_match else None
         secret_digest = digest_of(token_match[2] if token_match else token)
@@ -163,7 +163,7 @@ class KeyRing:
         return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """The verdict on a token with a right secret; the key may be revoked or expired, or the secret replaced."""
+        """The verdict on a token with a correct secret; the key may be revoked or expired, or its secret replaced."""
         now_us = self._clock.now_us()
         if key.revoked_us is not None:
             return Verdict(None, f"the API key {key.id} was revoked at {format_time(key.revoked_us)}")
@@ -175,12 +175,12 @@ class KeyRing:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has the form of a token, and so contains a secret that cannot be guessed."""
+    """Whether a text has the form of a token, and so may contain a secret."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def token_of(key_id: str, secret: str) -> str:
-    """The token of a key, as sent by clients."""
+    """The token that clients send to use a key."""
     return f"fs_{key_id}_{secret}"
 
 

@@ -1,4 +1,4 @@
-"""API keys as use cases without HTTP: create, rotate the secret, revoke, and the first key of a service."""
+"""The library of API keys: create and revoke keys, rotate their secrets, create the first key of a service."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDraft:
-    """An API key to be created; ``streams``: the only streams that the key may touch, None means all."""
+    """An API key to be created; ``streams`` are the only streams that the key may touch, None for all."""
 
     name: str
     scopes: Sequence[Scope]
@@ -32,14 +32,14 @@ class KeyDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyReport:
-    """An API key with its last use, to the minute; None if no use was noted."""
+    """An API key and the time of its last use, accurate to the minute; None if no use was stored."""
 
     key: ApiKey
     last_used_us: int | None = None
 
 
 class KeyLibrary:
-    """The use cases of API keys; ``ring`` is notified of changes."""
+    """Creates, lists, rotates and revokes API keys; ``ring`` drops its cached record of a changed key."""
 
     def __init__(self, keys: KeyStore, ring: KeyRing, settings: Settings, clock: Clock) -> None:
         self._keys = keys
@@ -71,7 +71,6 @@ class KeyLibrary:
         return [KeyReport(key=key, last_used_us=used_us.get(key.id)) for key in self._keys.all()]
 
     def get(self, key_id: str) -> KeyReport:
-        """The key with an id."""
         return KeyReport(key=self._keys.get(key_id), last_used_us=self._keys.last_used_us().get(key_id))
 
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
@@ -106,13 +105,13 @@ class KeyLibrary:
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:
-        """Create a key with all rights; returns its token, or None if no key is required, or another key has them."""
+        """Create a key with all rights and return its token; None if no key is required, or such a key exists."""
         if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
             return None
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]
 
     def _has_admin(self, now_us: int) -> bool:
-        """Whether the key in the settings, or another usable key with the scope ``admin``, can create keys."""
+        """Whether some key can create keys: the key in the settings, or a usable key with the scope ``admin``."""
         if self._settings.api_key is not None:
             return True
         return any(key.may("admin") and key.is_usable(now_us) for key in self._keys.all())

@@ -1,4 +1,4 @@
-"""The worker's process: ``python -m service.backtests``."""
+"""The process of the backtest worker: ``python -m service.backtests``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.process import run_process
 
 
 def main() -> int:
-    """Run the worker; the exit status is that of ``run_process``."""
+    """Run the worker; returns the exit status of ``run_process``."""
     return run_process("backtests", work)
 
 

@@ -26,7 +26,7 @@ _LOCAL = re.compile(r"local\[(\d+)\]")
 class SparkUse:
     """Options of Spark for a backtest; without ``data_folder``, scratch files are in a temporary folder.
 
-    ``is_last``: this process ends after the backtest, so Spark's orderly shutdown is skipped, which saves a second.
+    If ``is_last``, this process ends after the backtest, so Spark's orderly shutdown is skipped, which saves a second.
     """
 
     master: str = "local[*]"
@@ -36,16 +36,16 @@ class SparkUse:
 
     @property
     def shards(self) -> int:
-        """The number of parts into which keys are divided."""
+        """The number of parts into which the correlation keys are divided."""
         local_match = _LOCAL.fullmatch(self.master)
         return _SHARDS_PER_CORE * (int(local_match.group(1)) if local_match else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """Callbacks of a running backtest: ``progress`` gets the share that is done, ``compiling`` that of missing kernels.
+    """Callbacks of a running backtest; an exception from ``progress`` ends the backtest.
 
-    An exception from ``progress`` ends the backtest.
+    ``progress`` gets the finished share of the work, ``compiling`` the progress of compiling missing kernels.
     """
 
     progress: Callable[[float], None] = lambda _: None
@@ -59,7 +59,7 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match the histories of streams: in this process if they are small together, otherwise in Spark."""
+    """Match the histories of streams: in this process if all of them together are small, otherwise in Spark."""
     backtest_options, reports = options or BacktestOptions(shards=use.shards), report or Reports()
     exercises = _exercises(histories, plan)
     if is_small(histories):
@@ -71,7 +71,6 @@ def run_job(
 
 @contextmanager
 def _spark(use: SparkUse, exercises: Sequence[str], reports: Reports) -> Iterator[Any]:
-    """Open a Spark context that ends with the block."""
     with ExitStack() as ends:
         scratch = ends.enter_context(tempfile.TemporaryDirectory(prefix="forestall-backtest-"))
         session_options = pipeline.SessionOptions(
@@ -99,7 +98,7 @@ def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:
-    """Extend options by the folder for all result rows, which is created; None: no folder."""
+    """Extend options by the folder for all result rows, and create the folder; None: no change."""
     if folder is None:
         return options
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Use cases of a running service's backtests, without HTTP: request, look up, cancel."""
+"""The library of a running service's backtests: request, look up and cancel them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Pruning: TypeAlias = Literal["on", "off", "compare"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternChoice:
-    """A pattern that a backtest names.
+    """A pattern of a backtest: a new text, or the ``name`` of a registered pattern.
 
     Attributes:
         text: Text in the pattern language; None for a registered pattern.
-        version: Version of the registered pattern; None: the current one.
-        suppress: Suppression, as in a pattern's document; replaces that of a registered pattern.
+        version: Version of the registered pattern; None: the current version.
+        suppress: Suppression, as in a pattern's document; replaces the suppression of a registered pattern.
     """
 
     text: str | None = None
@@ -44,8 +44,8 @@ class BacktestDraft:
     """A backtest to be run.
 
     Attributes:
-        path: A file or folder below the configured one; None: the log.
-        pruning: Whether constraints terminate partial matches early: ``on``, ``off``, or ``compare`` for both.
+        path: A file or folder below the folder in the settings; None: the log.
+        pruning: Whether constraints terminate partial matches early: ``on``, ``off``, or ``compare``, which runs both.
         is_open: Whether traces continue after the history; None: yes for the log, no for files.
     """
 
@@ -58,7 +58,7 @@ class BacktestDraft:
 
 
 class BacktestLibrary:
-    """The use cases of backtests."""
+    """Queues, looks up and cancels backtests."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
@@ -66,7 +66,7 @@ class BacktestLibrary:
         self._clock = clock
 
     def ask(self, draft: BacktestDraft) -> Backtest:
-        """Queue a backtest with the current declaration, patterns and constraints."""
+        """Queue a backtest with the current declaration, patterns and constraints of the stream."""
         declaration = self._stores.registry.stream(draft.stream)
         if draft.path is not None:
             allowed_path(self._settings.backtest_dir, draft.path)
@@ -102,12 +102,12 @@ class BacktestLibrary:
         return backtest
 
     def get(self, backtest_id: str) -> tuple[Backtest, dict[str, Any] | None]:
-        """Get a backtest, and its summary once it is done."""
+        """Get a backtest and, once it is done, its summary."""
         backtest = self._stores.backtests.get(backtest_id)
         return backtest, self._stores.backtests.summary(backtest_id) if backtest.status == "done" else None
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
-        """Alerts of a backtest in the order of their ends; none before the backtest is done."""
+        """Alerts of a backtest in the order of their end times; empty before the backtest is done."""
         self._stores.backtests.get(backtest_id)
         return self._stores.backtests.alerts(backtest_id, after=after, limit=limit)
 

@@ -1,8 +1,8 @@
 """Plans a backtest as variants of patterns and constraints; each variant is matched over the same history.
 
-The first variant is the tested one. Further variants on request: the patterns to compare with, the tested variant
-without pruning, and the tested variant without constraints. Constraints are reduced to the limit of monitor states, as
-in ``forestall match``.
+The first variant is the tested one. Three more are optional: the patterns to compare with, the tested variant without
+pruning, and the tested variant without constraints. If the constraints need more monitor states than allowed, some
+are left out, as in ``forestall match``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSION = 1
 
 
 def plan_of(question: Question) -> RoundPlan:
-    """Plan the variants that answer a question."""
+    """Plan the variants that a question needs."""
     tested = _variant(question, TESTED, question.patterns, question.prune)
     variants = [tested]
     if question.against:
@@ -62,7 +62,7 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """Remove the constraints from a question; traces still end at the constraints' end events."""
+    """Remove the constraints from a question; the end events that they name become end events of the stream."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends

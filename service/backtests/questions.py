@@ -1,4 +1,4 @@
-"""The question of a backtest as a value that can be stored; independent of Spark."""
+"""The question of a backtest: a value that can be stored, independent of Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams import USUAL_BUDGET, PatternOn, StreamDeclaration, WorkBudget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedPattern:
-    """A pattern of a backtest; ``is_guarded``: constraints terminate its partial matches early."""
+    """A pattern of a backtest; constraints terminate its partial matches early if ``is_guarded``."""
 
     name: str
     text: str
@@ -25,7 +25,6 @@ class TriedPattern:
     suppression: Mapping[str, Any] | None = None
 
     def to_record(self) -> PatternOn:
-        """The control record that registers the pattern."""
         return PatternOn(
             name=self.name,
             version=self.version,
@@ -37,7 +36,7 @@ class TriedPattern:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TriedPattern:
-        """Read a pattern from plain JSON; the work budget may be missing, as earlier releases did not write it."""
+        """Read a pattern from plain JSON; documents of earlier releases have no work budget."""
         return cls(**{**document, "budget": WorkBudget.from_json(document.get("budget", {}))})
 
 
@@ -46,12 +45,12 @@ class Question:
     """The question of a backtest: the patterns to run on a stream, and what to compare them with.
 
     Attributes:
-        declaration: The stream, its end events included.
-        constraint_set: The constraints that the traces keep, the stream's end events included; None: none.
-        prune: Pruning of partial matches that can no longer complete; None: as in the set.
+        declaration: Declaration of the stream, with its end events.
+        constraint_set: The constraints that the traces keep, with the stream's end events; None: no constraints.
+        prune: Pruning of partial matches that can no longer complete; None: as in the constraint set.
         is_open: Whether traces continue after the history.
-        tables: Versions of the tables that patterns look up, each with the time from which it holds, in the form of
-            ``Tables.to_json``; for the log, the versions before its first event.
+        tables: Versions of the tables that patterns look up, in the form of ``Tables.to_json``, each with the time from
+            which the version is valid. For the log: only the versions before its first event.
         changes: For the log, the changes of tables between events; not part of the document.
     """
 
@@ -67,7 +66,6 @@ class Question:
     changes: tuple[TableRecord, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
-        """The question as plain JSON."""
         return {
             "declaration": self.declaration.to_json(),
             "patterns": [asdict(pattern) for pattern in self.patterns],
@@ -82,7 +80,6 @@ class Question:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Question:
-        """Read a question from its document."""
         constraints, prune = document["constraints"], document["prune"]
         return cls(
             declaration=StreamDeclaration.from_json(document["declaration"]),
@@ -98,7 +95,7 @@ class Question:
 
 
 def ends_in(question: Question, tried: TriedPattern) -> TraceEnds:
-    """How traces end for a pattern of the backtest."""
+    """How traces end for one pattern of a backtest."""
     if not question.is_open:
         return TraceEnds(has_trace_end=True)
     is_guarded = tried.is_guarded and question.prune is not Prune.OFF

@@ -15,7 +15,7 @@ LISTED = tuple(kind for kind in COUNTED if kind.in_backtests == "listed")
 
 
 def summary_document(result: BacktestResult) -> dict[str, Any]:
-    """Counts and costs of a backtest, without the alerts."""
+    """Counts and costs of a backtest's variants and comparisons, without the alerts."""
     names = list(result.variants)
     tested = result.variants[names[0]]
     return {
@@ -33,7 +33,7 @@ def summary_document(result: BacktestResult) -> dict[str, Any]:
 
 
 def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
-    """Alerts of the first variant, and lost alerts, sorted by end; at most ``limit``.
+    """Alerts of the first variant, and lost alerts, sorted by end time; at most ``limit``.
 
     ``change`` is ``added`` for an alert that the variants in ``compared_with`` lack, and ``lost`` for an alert that
     only the variant in ``compared_with`` has.
@@ -58,7 +58,7 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """Results added and lost in the comparison with a variant, sorted by end, at most ``limit`` of each."""
+    """The added and the lost results, compared with a variant; at most ``limit`` of each, sorted by end time."""
     rows_by_change: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
         label, _, name = place.partition(".")
@@ -69,13 +69,13 @@ def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[li
 
 
 def rows_of(result: BacktestResult, kind: str, limit: int) -> Sequence[Mapping[str, Any]]:
-    """Rows of the first variant, at most ``limit``; alerts are sorted by end."""
+    """Result rows of one kind of the first variant, at most ``limit``; alerts are sorted by end time."""
     rows = result.rows.get(kind, ())
     return (sorted(rows, key=_order) if kind == "alert" else rows)[:limit]
 
 
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort key of an alert or a derived event; a derived event has a single time and no bindings."""
+    """Sort key of an alert or a derived event; a derived event has one time and no bindings."""
     end, start = parse_time(row.get("end") or row["time"]), parse_time(row.get("start") or row["time"])
     return end, start, sorted(row.get("bindings", {}).items()), row["pattern"], row["key"]
 
@@ -103,5 +103,4 @@ def _comparison(counts: ComparisonCounts, tested: VariantCounts, other: VariantC
 
 
 def _ratio(tested: int, other: int) -> float | None:
-    """The tested value divided by the other value; None if the other value is 0."""
     return round(tested / other, 3) if other else None

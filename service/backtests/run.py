@@ -1,4 +1,4 @@
-"""The process of one backtest, ``python -m service.backtests.run ID``; reports progress and result in Redis."""
+"""The process of one backtest, ``python -m service.backtests.run ID``; writes its progress and result to Redis."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ _REPORTED_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestRun:
-    """Runs a backtest that the worker has started."""
+    """Runs one backtest that the worker has started."""
 
     stores: Stores
     settings: Settings
     clock: Clock
 
     def run(self, backtest_id: str) -> None:
-        """Run the backtest, and store its result."""
         store = self.stores.backtests
         backtest = store.get(backtest_id)
         try:
@@ -74,7 +73,7 @@ class BacktestRun:
         )
 
     def _of_log(self, backtest: Backtest, question: Question, scratch: Path) -> tuple[History, Question]:
-        """Export a stream's events from the log; adds the tables and their changes to the question."""
+        """Export a stream's events from the log; returns their history, and the question with the tables added."""
         names = frozenset(str(table["name"]) for table in question.tables)
         log_range = LogRange(
             stream=backtest.stream,
@@ -101,7 +100,7 @@ class BacktestRun:
 
 
 class _ProgressReporter:
-    """Reports the progress of a backtest in Redis; ends the process if the backtest was cancelled or removed."""
+    """Writes the progress of a backtest to Redis; ends the process if the backtest was cancelled or removed."""
 
     def __init__(self, stores: Stores, backtest_id: str) -> None:
         self._stores = stores

@@ -20,7 +20,7 @@ _OF_TABLES = frozenset((TableOn.KIND, TableOff.KIND, TableRow.KIND))
 
 
 def allowed_path(folder: Path | None, path: str) -> Path:
-    """Resolve the path that a backtest names; ``BacktestRefused`` if it is missing or leads out of the folder."""
+    """Resolve a path of a backtest; raises ``BacktestRefused`` if it does not exist or is outside the folder."""
     if folder is None:
         raise BacktestRefused(
             f'files cannot be read, as {PREFIX}BACKTEST_DIR is not set; use the log: {{"log": true}}', path=path
@@ -41,7 +41,7 @@ def allowed_path(folder: Path | None, path: str) -> Path:
 
 
 def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
-    """Check that no file of a folder links to a place outside."""
+    """Check that no file of a history is a link out of the folder."""
     root = None if folder is None else folder.resolve()
     for file in files:
         if root is None or not file.resolve().is_relative_to(root):
@@ -50,7 +50,7 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """The part of the log to export: a stream's events between two times, and changes of tables.
+    """The part of the log to export: a stream's events between two times, and changes of the named tables.
 
     ``tables`` are names; calendars have the names that ``streams.tables`` gives them.
     """
@@ -63,7 +63,10 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedLog:
-    """An exported part of the log; ``places`` gives, per file, the number of events before each change."""
+    """An exported log: one file of events per shard, and the changes of tables.
+
+    ``places`` has, for each file, the number of its events before each change.
+    """
 
     files: tuple[Path, ...]
     places: tuple[tuple[int, ...], ...]
@@ -71,9 +74,9 @@ class ExportedLog:
 
 
 def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
-    """Export the events of a part of the log, and where among these events tables change.
+    """Export the events of a part of the log, and the positions of table changes among the events.
 
-    All shards hold the same changes; a trimmed shard lacks the earliest ones.
+    All shards hold the same changes; a shard whose beginning was trimmed lacks the earliest changes.
     """
     shards = [_exported(log, shard, folder, log_range) for shard in range(log.layout.read().shards)]
     changes = max((part.changes for part in shards), key=len)
@@ -86,7 +89,7 @@ def export_log(log: EventLog, folder: Path, log_range: LogRange) -> ExportedLog:
 
 @dataclass(slots=True)
 class _Shard:
-    """An exported shard; ``places`` gives the number of events before each change."""
+    """An exported shard; ``places`` has, for each change, the number of events before it."""
 
     file: Path
     changes: list[TableRecord] = field(default_factory=list)
@@ -113,7 +116,7 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
     """The tables as they were before the first of the given changes.
 
-    If a row changed both before and after that point, under one version, the value in the version's file is used.
+    If a row changed both before and after this point under the same version, the value in the version's file is used.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):
@@ -131,7 +134,7 @@ def tables_before(tables: TableStore, names: Collection[str], records: Sequence[
 
 
 def _version_before(records: Sequence[TableRecord], newest: int) -> int:
-    """The version of a table before the given changes; without changes, the newest version."""
+    """The version of a table before the given changes; ``newest`` if no change names a version."""
     for record in records:
         match record:
             case TableRow():
@@ -142,5 +145,5 @@ def _version_before(records: Sequence[TableRecord], newest: int) -> int:
 
 
 def table_named(record: TableRecord) -> str:
-    """The name of the table that a record changes."""
+    """The name of the table or calendar that a control record changes."""
     return record.table.name if isinstance(record, TableOn) else record.name

@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Worker:
-    """Runs queued backtests, oldest first, each as a process ``command`` with the backtest's id."""
+    """Runs queued backtests, oldest first, each as a process: ``command`` followed by the backtest's id."""
 
     stores: Stores
     clock: Clock
@@ -47,7 +47,7 @@ class Worker:
     _process: subprocess.Popen[bytes] | None = None
 
     def run(self, stop: Event, on_round: Callable[[], None] = lambda: None) -> None:
-        """Work until ``stop`` is set; a running backtest is then queued again. ``on_round`` is called in each round."""
+        """Work until ``stop`` is set, then queue a running backtest again. ``on_round`` is called in each round."""
         try:
             while not stop.wait(_POLL_S):
                 on_round()
@@ -59,7 +59,7 @@ class Worker:
             self.close()
 
     def step(self) -> None:
-        """Do one round: renew the lease, watch the running backtest, start the next."""
+        """Do one round: renew the lease, check the running backtest, start the next one."""
         if not self.stores.backtests.lease(self._token, _LEASE_MS):
             self._holds_lease = False
             self._stop_process()
@@ -83,7 +83,7 @@ class Worker:
                 log.warning("backtest-left", id=current)
 
     def _take_over(self) -> None:
-        """Requeue backtests that an earlier worker left running; those interrupted too often are marked as failed."""
+        """Requeue backtests that an earlier worker left running; fail the ones that were interrupted too often."""
         for backtest in self.stores.backtests.all():
             if backtest.status != "running":
                 continue
@@ -158,7 +158,7 @@ def _cause(status: int) -> str:
 
 
 def work(settings: Settings) -> None:
-    """Run a worker until a signal."""
+    """Run a worker until SIGTERM or SIGINT."""
     stop = Event()
     with open_stores(settings) as stores:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,1 +1,1 @@
-"""Output of results: the pipeline's rows are stored, and delivered to webhooks and other sinks."""
+"""Output of results: stores the rows that the pipeline emits, and delivers results to webhooks and other sinks."""

@@ -1,7 +1,7 @@
 """One delivery attempt according to Standard Webhooks: signed, without redirects, to a permitted address.
 
-Delivery is at-least-once. The header ``webhook-id`` is the id of the alert, correction or deviation that is sent, the
-same over all attempts; receivers that must act once keep the ids that they have seen.
+Delivery is at-least-once. The header ``webhook-id`` is the id of the alert, correction or deviation, the same in all
+attempts, so a receiver can ignore ids that it has seen.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RESERVED_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 class Message:
     """The message of one attempt, signed with each of the ``secrets``.
 
-    ``traceparent``: context of the attempt's span, if the attempt is traced; replaces a header of the webhook.
+    ``traceparent`` is the trace context of the attempt's span, if any, and replaces such a header of the webhook.
     """
 
     id: str
@@ -77,9 +77,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The result of one attempt: the HTTP status if there was an answer, and the error if it was not a success.
+    """The result of one attempt: the HTTP status if the receiver answered, and an error unless the attempt succeeded.
 
-    ``retry_after_s``: the pause that a receiver requested when it did not accept; not bounded.
+    ``retry_after_s`` is the pause that the receiver requested with its error, without an upper bound.
     """
 
     status: int | None
@@ -89,7 +89,7 @@ class Reply:
 
 
 async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Reply:
-    """Send a message once; success is a 2xx answer within ``timeout_s``, whatever its body."""
+    """Send a message once. The attempt succeeds if a 2xx status comes within ``timeout_s``, whatever the body."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     status: int | None = None
@@ -109,7 +109,7 @@ async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Rep
 
 
 def signed_headers(message: Message) -> dict[str, str]:
-    """The headers of a message, including its signatures: one for each secret, separated by blanks."""
+    """The headers of a message; its signatures, one for each secret, are in one header, separated by blanks."""
     moment = datetime.fromtimestamp(message.sent_us // 1_000_000, tz=UTC)
     body = message.body.decode()
     traced = {} if message.traceparent is None else {"traceparent": message.traceparent}
@@ -125,7 +125,7 @@ def signed_headers(message: Message) -> dict[str, str]:
 
 
 def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, now_us: int) -> Message:
-    """The message that sends ``item`` (its id) to a webhook, signed with the secrets valid at ``now_us`` (UTC).
+    """The message that delivers a result or digest (``item``: its id), signed with the secrets valid at ``now_us``.
 
     Raises ``BodyTooLong`` if the webhook's template makes the body too long.
     """
@@ -141,7 +141,7 @@ def message_of(webhook: RegisteredWebhook, kind: str, item: str, body: bytes, no
 
 
 def check_secret(secret: str) -> None:
-    """Refuse a signing secret that is not ``whsec_`` and base64 of 24 to 64 bytes."""
+    """Reject a signing secret unless it is ``whsec_`` followed by base64 of 24 to 64 bytes."""
     try:
         size = len(base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True))
     except (binascii.Error, ValueError):
@@ -156,7 +156,7 @@ def check_secret(secret: str) -> None:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Check that a webhook's headers are few, valid, not repeated, and not set by the service."""
+    """Check that a webhook's headers are few, valid, not repeated, and not reserved for the service."""
     if len(headers) > _MOST_HEADERS:
         raise _refused_headers(f"a webhook adds at most {_MOST_HEADERS} headers, not {len(headers)}")
     if len({name.lower() for name in headers}) < len(headers):
@@ -187,7 +187,7 @@ _FAILURES = (
 
 
 def pause_asked_for(retry_after: str, now_us: int) -> float | None:
-    """The pause in seconds that a ``Retry-After`` header requests, as a number or by a date; None: neither form."""
+    """The pause in seconds that a ``Retry-After`` header requests, by a number or a date; None for any other text."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:_MOST_DIGITS])
@@ -200,7 +200,7 @@ def pause_asked_for(retry_after: str, now_us: int) -> float | None:
 
 
 async def _post(outbound: Outbound, message: Message, timeout_s: float) -> tuple[int, str]:
-    """Post a message; returns the status of the answer, whose body is not read, and its ``Retry-After``."""
+    """Post a message; returns the status and the ``Retry-After`` header of the answer, whose body is not read."""
     target = parse_target(message.url)
     headers = {
         "user-agent": USER_AGENT,

@@ -1,4 +1,4 @@
-"""Merges the observations of all shards into decisions, in the process of the sink, which gets every shard's rows."""
+"""Merges the observations of all shards into decisions, in the sink's process, which gets the rows of every shard."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class Decisions:
     """Passes the summaries of a micro-batch's shards to deciders, and appends their decisions to the log.
 
     A micro-batch that is written again is skipped. If another driver writes at the same time, only one of the two
-    decides. A missing observation changes no result, so the only error that stops the pipeline here is a Redis that
-    does not answer.
+    drivers decides. A missing observation changes no result, so no error stops the pipeline here, unless Redis fails.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -56,7 +55,7 @@ class Decisions:
                 return
 
     def _stored_record(self, stream: str, name: str) -> DeciderRecord:
-        """The record of a decider; an unreadable one is replaced by a new one."""
+        """The record of a decider; a new record if the stored one is unreadable."""
         try:
             return self._store.get(stream, name)
         except RecordFormatError as error:

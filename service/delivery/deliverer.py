@@ -43,7 +43,7 @@ _UNREADABLE_PAUSE_US = 60 * _SECOND_US
 
 
 class Deliverer:
-    """Delivers alerts, corrections and deviations; ``spans``: for attempts to deliver traced results."""
+    """Delivers results and digests to webhooks and sinks; ``spans`` trace the attempts for traced results."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Deliverer:
         self._log = structlog.get_logger(__name__)
 
     async def run(self, stop: asyncio.Event, on_round: Callable[[], None] = lambda: None) -> None:
-        """Deliver until ``stop`` is set, then finish the attempts in progress; ``on_round``: called in each round."""
+        """Deliver until ``stop`` is set, then finish the attempts in progress; ``on_round`` is called in each round."""
         running: set[asyncio.Task[None]] = set()
         async with self._outbound() as outbound:
             while not stop.is_set():
@@ -80,7 +80,7 @@ class Deliverer:
         return Outbound(self._settings.targets, connections=self._settings.concurrency, resolver=self._resolver)
 
     async def _start_due(self, outbound: Outbound, limit: int) -> set[asyncio.Task[None]]:
-        """Claim due deliveries and start their attempts; none while Redis does not answer."""
+        """Claim due deliveries and start their attempts; returns no attempt while Redis does not answer."""
         if limit < 1:
             return set()
         lease_us = round((2 * self._settings.timeout_s + self._settings.lease_margin_s) * _SECOND_US)
@@ -97,7 +97,7 @@ class Deliverer:
         return self._stores.deliveries.claim(now_us, lease_us, limit, partial(self._close, now_us=now_us))
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a digest. If one of its records is damaged, the digest is tried again after a minute."""
+        """Queue a digest; if one of its records is damaged, try again after a minute."""
         try:
             close_digest(self._stores, webhook_id, now_us)
         except RecordFormatError as error:
@@ -122,7 +122,7 @@ class Deliverer:
         return ended
 
     async def _deliver(self, outbound: Outbound, delivery: Delivery) -> None:
-        """Make an attempt and record its outcome; if Redis fails to answer, the delivery is due after its lease."""
+        """Make an attempt and store its outcome; if Redis fails, the delivery is due again after its lease."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
             outcome = await self._attempt(outbound, delivery)
@@ -143,14 +143,14 @@ class Deliverer:
         return self._outcome(delivery, reply)
 
     def _look_up(self, delivery: Delivery) -> tuple[RegisteredWebhook, bytes]:
-        """The webhook and the body of a delivery; the alert log has the bodies of alerts."""
+        """The webhook and the body of a delivery; the bodies of alerts are read from the alert log."""
         webhook = self._stores.webhooks.get(delivery.webhook)
         return webhook, self._stores.alerts.body(delivery.alert) if delivery.body is None else delivery.body.encode()
 
     async def _send_traced(
         self, outbound: Outbound, webhook: RegisteredWebhook, delivery: Delivery, body: bytes
     ) -> Reply:
-        """Send a delivery, in a span of its own if its result is traced."""
+        """Send a delivery; if its result is traced, within a new span."""
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
         span = _attempt_span(self._spans, delivery, delivery.traceparent, webhook)
@@ -183,7 +183,7 @@ class Deliverer:
         return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
-        """Disable a webhook if the receiver is gone, or has failed for too long; its queued deliveries wait."""
+        """Disable a webhook whose receiver is gone or has failed for too long; its queued deliveries wait."""
         reason = self._disable_reason(webhook_id, reply)
         if reason is None:
             return
@@ -224,7 +224,7 @@ class Deliverer:
 
 
 def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
-    """The span of an attempt, with only the host of the webhook's URL, because the rest may be secret."""
+    """Begin the span of an attempt; of the webhook's URL it names only the host, as the rest may be secret."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,
         "forestall.alert.id": delivery.alert,
@@ -236,13 +236,13 @@ def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: Regist
 
 
 def pause_s(settings: WebhookSettings, attempts: int, jitter: random.Random) -> float:
-    """The pause after a number of failed attempts: exponential, with full jitter."""
+    """The pause in seconds after the given number of failed attempts: exponential, with full jitter."""
     longest_s = min(settings.max_delay_s, settings.first_delay_s * settings.delay_factor ** (attempts - 1))
     return jitter.uniform(0.0, longest_s)
 
 
 def main() -> int:
-    """Run the deliverer; the exit status is that of ``run_process``."""
+    """Run the deliverer; returns the exit status of ``run_process``."""
     return run_process("deliverer", _run)
 
 

@@ -1,7 +1,7 @@
-"""Digests: the results that a webhook has collected for a time, as the body of one delivery.
+"""Digests: the results that a webhook has collected for some time, as the body of one delivery.
 
-Results are collected in the queue. When the digest is due, its body is made, and one script removes the results from
-the collection and queues the body as an ordinary delivery. So a digest is the same in all attempts.
+Results are collected in the queue. When the digest is due, its body is built, and one script removes the results from
+the collection and queues the body as an ordinary delivery. So all attempts send the same body.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MOST_RESULTS = 10_000  # in one digest; further results are in the next one
 def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
     """Queue the results that a webhook has collected as one delivery; results of a deleted webhook are dropped.
 
-    A digest for a sink that lists all results may hold only a part of them; the rest is in its next digest. Has no
-    effect if another process closes the same digest at this moment.
+    A digest for a bulk sink may hold only the first results; its next digest holds the rest. Has no effect if another
+    process queues the same digest at the same time.
     """
     deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
     webhook = stores.webhooks.find(webhook_id)
@@ -53,7 +53,7 @@ def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
 
 
 def is_bulk_sink(webhook: RegisteredWebhook) -> bool:
-    """Whether a sink gets all results of a digest, however many."""
+    """Whether a webhook is a sink whose digests list all results."""
     return webhook.sink is not None and SINK_KINDS[webhook.sink["kind"]].is_bulk
 
 
@@ -69,7 +69,7 @@ def _body(webhook: RegisteredWebhook, identity: str, deliveries: Sequence[Delive
 
 
 def _next(webhook: RegisteredWebhook, after: int) -> str:
-    """The API path of the alerts after the last listed one."""
+    """The API path of the alerts after the alert with the sequence number ``after``."""
     criteria = {"stream": webhook.stream, "pattern": webhook.pattern, "after": after}
     filters = urlencode({name: value for name, value in criteria.items() if value is not None})
     return f"/v1/alerts?{filters}"
@@ -78,9 +78,9 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """List the first results that still exist, each with its kind, within the limits.
+    """List the first results that still exist, each with its kind: at most ``most`` results of ``most_bytes`` bytes.
 
-    Also returns the cursor after the last listed alert, which all unlisted alerts follow, and the number of
+    Also returns the sequence number of the last listed alert, which precedes all unlisted alerts, and the number of
     deliveries that were examined.
     """
     alerts = stores.alerts.numbered([delivery.alert for delivery in deliveries if delivery.body is None])

@@ -1,4 +1,4 @@
-"""Webhooks as use cases without HTTP: register, change, rotate the secret, test, send again."""
+"""The library of webhooks: register, change, rotate the secret, test, send again."""
 
 from __future__ import annotations
 
@@ -51,11 +51,14 @@ _LONGEST_US = 7 * 86_400 * _SECOND_US
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookDraft:
-    """A webhook to be registered; a secret is ``whsec_`` and base64 of 24 to 64 bytes, generated if None.
+    """A webhook to be registered; it receives only results that match all its filters.
 
-    The webhook receives only results of the given kinds, stream, pattern, key and least severity; None: any. The name
-    is unique, or empty. ``digest`` has ``every``, a duration, and perhaps ``at_once``, a severity. ``sink`` has kind
-    and members of a sink that is not a webhook; then the secret is the sink's password, and there is no ``url``.
+    Attributes:
+        secret: ``whsec_`` and base64 of 24 to 64 bytes, generated if None; for a sink, its password.
+        stream, pattern, key, min_severity: Filters of results; None: any.
+        name: A unique name, or empty.
+        digest: ``every``, a duration, and optionally ``at_once``, the severity from which results are sent at once.
+        sink: Kind and members of a sink other than a webhook, which has no ``url``.
     """
 
     url: str = ""
@@ -75,7 +78,7 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook: totals, its circuit, and how many deliveries wait, were abandoned, or are collected."""
+    """The state of a webhook: totals, its circuit, and the numbers of waiting, abandoned and collected deliveries."""
 
     stats: DeliveryStats
     circuit: Circuit
@@ -86,14 +89,14 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """The result of resending abandoned deliveries: the number queued by this call, and the number that remains."""
+    """The result of resending abandoned deliveries: the number queued by the call, and the number still abandoned."""
 
     queued: int
     remaining: int
 
 
 class WebhookLibrary:
-    """The use cases of webhooks."""
+    """Registers, changes and tests webhooks, and resends their deliveries."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock, resolver: Resolver = resolve) -> None:
         self._stores = stores
@@ -102,7 +105,7 @@ class WebhookLibrary:
         self._resolver = resolver
 
     def register(self, draft: WebhookDraft) -> RegisteredWebhook:
-        """Register a webhook: results are sent to its address from now on.
+        """Register a webhook: new results are sent to its address.
 
         Raises ``WebhookNameTaken``, or ``WebhookRefused`` if the address, secret, headers or template cannot be used.
         """
@@ -120,9 +123,9 @@ class WebhookLibrary:
         return webhook
 
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
-        """Change a webhook. If it is enabled, a new state, address or secret resumes deliveries and resets failures.
+        """Change a webhook, or raise ``WebhookRefused``; ``changes`` has values by attribute of ``RegisteredWebhook``.
 
-        ``changes``: values by attribute of ``RegisteredWebhook``; ``WebhookRefused`` if one of them cannot be used.
+        If the webhook is enabled, a new state, address or secret resumes deliveries and resets failures.
         """
         if "digest" in changes:
             sink = self._stores.webhooks.get(webhook_id).sink
@@ -150,7 +153,7 @@ class WebhookLibrary:
     def rotate_secret(
         self, webhook_id: str, *, secret: str | None, grace_s: int, condition: Condition = ANY
     ) -> RegisteredWebhook:
-        """Replace a webhook's secret; for ``grace_s`` seconds, messages are also signed with the former one."""
+        """Replace a webhook's secret; for ``grace_s`` seconds, messages are signed with the former secret as well."""
         if secret is not None:
             check_secret(secret)
         new_secret, now_us = secret or _fresh_secret(), self._clock.now_us()
@@ -169,7 +172,6 @@ class WebhookLibrary:
         return self._stores.webhooks.change(webhook_id, changed, condition)
 
     def health(self, webhook_id: str) -> WebhookHealth:
-        """The state of a webhook."""
         return WebhookHealth(
             stats=self._stores.webhooks.stats(webhook_id),
             circuit=self._stores.deliveries.circuit(webhook_id),
@@ -179,7 +181,7 @@ class WebhookLibrary:
         )
 
     async def ping(self, webhook: RegisteredWebhook) -> Reply:
-        """Send a signed ``ping`` at once, in the webhook's own form, even if it is disabled; it is not retried."""
+        """Send a signed ``ping`` at once, in the form of the webhook's messages, even if disabled; not retried."""
         now_us = self._clock.now_us()
         ping = {
             "type": "ping",
@@ -198,7 +200,7 @@ class WebhookLibrary:
             return await send(outbound, message, timeout_s=self._settings.timeout_s)
 
     def send_again(self, webhook_id: str, delivery_id: str) -> int:
-        """Queue a delivery again, whatever its outcome; returns 0 if it is being sent at the moment, else 1."""
+        """Queue a delivery again, whatever its outcome; returns 1, or 0 if an attempt is in progress."""
         self._stores.webhooks.get(webhook_id)
         delivery = self._stores.deliveries.delivery(webhook_id, delivery_id)
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
@@ -211,7 +213,7 @@ class WebhookLibrary:
         return Redelivery(queued=queued, remaining=self._stores.deliveries.count_given_up(webhook_id, since_us))
 
     def _check(self, webhook: RegisteredWebhook, former: RegisteredWebhook | None) -> None:
-        """Validate changed members of a webhook; unchanged ones are not checked again."""
+        """Validate a webhook; its stream, pattern, headers, address and sink only if they differ from ``former``."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
             "pattern": lambda: webhook.pattern is None or self._stores.registry.operator(webhook.pattern),
@@ -235,7 +237,7 @@ class WebhookLibrary:
 
 
 def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
-    """The rules by which results are collected; ``WebhookRefused`` if ``every`` is no duration of 1 s to 7 d."""
+    """Read the rules of digests; raises ``WebhookRefused`` unless ``every`` is a duration of 1 s to 7 d."""
     if document is None:
         return None
     every_us = duration_of(document["every"])
@@ -247,13 +249,13 @@ def read_digest(document: Mapping[str, Any] | None) -> DigestRules | None:
 
 
 def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The rules of digests for a sink; kinds of sinks that only get digests have a default of one minute."""
+    """The rules of digests for a webhook or sink; by default, a bulk sink gets a digest every minute."""
     is_bulk = sink is not None and SINK_KINDS[sink["kind"]].is_bulk
     return {"every": "1 min"} if is_bulk and digest is None else digest
 
 
 def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Refuse a change of a sink's server without its password, so that no other server can get the password."""
+    """Reject a new server for a sink without its password, so that no other server receives the password."""
     former_sink = former.sink or {}
     if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

@@ -1,4 +1,4 @@
-"""Live lists: each listener gets every new alert, other result or event soon after it was written, with a cursor.
+"""Live lists: each listener gets new alerts, other results or events soon after they are written, with cursors.
 
 The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor
 misses nothing.
@@ -24,13 +24,13 @@ Pages: TypeAlias = Callable[[str, int], Page]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Events that a listener missed; ``trimmed_us`` is the time at which the oldest kept event was appended."""
+    """A gap in a listener's events; ``trimmed_us`` is the time at which the oldest kept event was appended."""
 
     trimmed_us: int
 
 
 class LiveLists:
-    """Lets at most ``most`` listeners follow lists, which are polled on one event loop."""
+    """Lists that at most ``most`` listeners follow; the stores are polled on one event loop."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -38,7 +38,7 @@ class LiveLists:
 
     @contextmanager
     def seat(self) -> Iterator[None]:
-        """Count as a listener while the block runs; raises ``TooManyListeners`` at the maximum."""
+        """Count as one listener while the block runs; raises ``TooManyListeners`` at the maximum."""
         if self._listeners >= self._most:
             raise TooManyListeners(
                 f"{self._most} clients already follow alerts or events, the maximum "
@@ -53,10 +53,10 @@ class LiveLists:
             self._listeners -= 1
 
     async def follow(self, pages: Pages, after: str, is_over: Callable[[], bool]) -> AsyncIterator[tuple[str, Any]]:
-        """Yield cursor and item for all items after a cursor, and for each new one.
+        """Yield cursor and item for each item after a cursor, then for each new item.
 
         Where events were removed, yields a ``Gap`` with the cursor before the gap. Ends when ``is_over``, called before
-        each poll, returns True, or when Redis does not answer; the listener then reconnects with its last cursor.
+        each poll, returns True, or when Redis does not answer. A listener may reconnect with its last cursor.
         """
         reported_us = None
         while not is_over():

@@ -1,4 +1,4 @@
-"""Connections to permitted addresses only, over which webhooks are sent.
+"""Connections over which webhooks are sent, to permitted addresses only.
 
 The check is made where connections are opened, below HTTP, so that every connection goes to a checked address. TLS
 still verifies the certificate for the host's name. Redirects, proxies of the environment and cookies are not used.
@@ -21,7 +21,7 @@ _MOST_ADDRESSES_TRIED = 4
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to permitted addresses; hosts are resolved in ``threads``, as this may take long."""
+    """Connects to permitted addresses only; resolves hosts in ``threads``, because resolving may be slow."""
 
     def __init__(self, rules: TargetRules, resolver: Resolver, threads: ThreadPoolExecutor) -> None:
         self._rules = rules
@@ -39,7 +39,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Connect to an address of the host; raises ``WebhookRefused`` unless all addresses of the host are permitted.
 
-        If no address accepts the connection, it raises ``httpcore.ConnectError``.
+        If no address accepts the connection, ``httpcore.ConnectError`` or ``ConnectTimeout`` is raised.
         """
         loop = asyncio.get_running_loop()
         addresses = await loop.run_in_executor(
@@ -59,7 +59,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Refuse to connect to sockets of this machine."""
+        """Refuse: webhooks do not connect to sockets of this machine."""
         raise httpcore.ConnectError("webhooks go to hosts, not to sockets of this machine")
 
     async def sleep(self, seconds: float) -> None:
@@ -69,9 +69,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 class Outbound:
     """Opens a new connection, to permitted addresses only, for each request while the block runs.
 
-    No connection is reused: so each attempt is checked again, no request uses a connection that its receiver is about
-    to close, and requests to one host do not queue for one idle connection, as they would in a pool. By default,
-    certificates must be those of public authorities.
+    No connection is reused. So each attempt is checked again, no request uses a connection that its receiver is about
+    to close, and requests to one host do not queue for an idle connection, as they would in a pool. By default,
+    certificates must be issued by public authorities.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A small webhook receiver for the demo: takes alerts on loopback and checks their signatures."""
+"""A small webhook receiver for the demo: accepts alerts on loopback and checks their signatures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 1_000_000
 
 @dataclass(slots=True)
 class Received:
-    """Alerts received so far by webhook id, counts of valid and refused requests, and the secret once it is known."""
+    """Alerts received so far by webhook id, counts of valid and refused requests, and the secret that verifies them."""
 
     alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
     deliveries: int = 0
@@ -25,7 +25,7 @@ class Received:
     lock: Lock = field(default_factory=Lock)
 
     def take(self, body: bytes, headers: dict[str, str], on_alert: Callable[[dict[str, Any]], None]) -> bool:
-        """Count a request; returns whether its signature is valid."""
+        """Check the signature of a request and count the request; returns whether the signature is valid."""
         try:
             message = verify_webhook(body, headers, self.secret)
         except WebhookNotVerified:
@@ -43,7 +43,7 @@ class Received:
 
 @contextmanager
 def receiver(on_alert: Callable[[dict[str, Any]], None] = lambda _: None) -> Iterator[tuple[str, Received]]:
-    """A receiver on a free loopback port; yields its URL and the requests received so far."""
+    """Run a receiver on a free loopback port; yields its URL and the requests received so far."""
     received = Received()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Results of several kinds as one feed: each kind in order of discovery, with one cursor for all kinds."""
+"""Results of several kinds as one feed with one cursor; the results of each kind are in order of discovery."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FeedItem: TypeAlias = tuple[str, dict[str, Any]]
 
 
 class ResultsFeed:
-    """The feed of some kinds of results, of all streams or of one.
+    """The feed of results of some kinds, of one stream or of all streams.
 
-    A cursor has a place for each kind, in the order of the kinds' names; it is valid only for a feed of these kinds.
+    A cursor has one part per kind, in the order of the kinds' names; it is valid only for a feed of the same kinds.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class ResultsFeed:
         self._stream = stream
 
     def newest(self) -> str:
-        """The cursor after all results so far."""
+        """The cursor after all current results."""
         ends = [
             self._alerts.newest() if kind == ALERT.name else self._results[kind].page(1).after for kind in self._kinds
         ]
         return _cursor([end.removeprefix(_OLDEST_FIRST) for end in ends])
 
     def __call__(self, after: str, limit: int) -> Page:
-        """The results after a cursor; ``0`` is before the oldest. Raises ``InvalidCursor``."""
+        """The results after a cursor; ``0`` is before the oldest result. Raises ``InvalidCursor``."""
         places = self._places(after)
         items: list[FeedItem] = []
         cursors: list[str] = []
@@ -69,7 +69,7 @@ class ResultsFeed:
         return places
 
     def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
-        """Results of a kind with their places, the place after them, and whether more may follow."""
+        """Results of a kind with their cursors among this kind, the cursor after them, and whether more may follow."""
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
             return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more
@@ -80,5 +80,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """Join the places of all kinds into one cursor; numbers are written to base 36, so that it is short."""
+    """Join the cursors of all kinds into one; their numbers are written to base 36 to keep the result short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

@@ -1,7 +1,7 @@
-"""The sink of the pipeline's rows: each kind is stored, its deliveries are queued, and derived events are appended.
+"""The sink of the pipeline: stores the rows of each kind, queues deliveries, and appends derived events.
 
 A micro-batch that was written in part is written again as a whole. Therefore the order is: derived events, the times
-of derived streams, results, decisions from the shards' observations, and last the shards' reports, which mark the
+of derived streams, results, decisions from the shards' observations, and finally the shards' reports, which mark the
 entries as matched.
 """
 
@@ -35,9 +35,9 @@ _MOST_LINKS = 32  # links of a span
 
 
 class AlertSink:
-    """Writes the rows of a micro-batch; writing them again changes nothing.
+    """Writes the rows of micro-batches; writing the same rows again changes nothing.
 
-    New deliveries are due now. ``spans`` are for alerts whose last event a traced request brought.
+    New deliveries are due immediately. ``spans`` trace alerts whose last event came with a traced request.
     """
 
     def __init__(self, stores: Stores, clock: Clock, spans: Spans | None = None) -> None:
@@ -47,16 +47,16 @@ class AlertSink:
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write the rows of micro-batch ``epoch_id``, or a part of them.
+        """Write all rows of a micro-batch, or some of them.
 
-        If Redis does not answer, the same call may be made again. ``LogResharding`` while the log is being resharded.
+        If Redis does not answer, the call may be repeated. Raises ``LogResharding`` while the log is being resharded.
         """
         reports = [row for row in rows if row.kind == STATS.name]
         append_derived(self._stores.derived, [row for row in rows if row.kind == REKEYED.name], reports)
         self.index(rows, epoch_id)
 
     def index(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write all rows except derived events; a shard may have several reports, of which the last is stored."""
+        """Write all rows except derived events; if a shard has several reports, the last one is stored."""
         reports = [row for row in rows if row.kind == STATS.name]
         self._store([row for row in rows if row.kind not in (STATS.name, REKEYED.name)], epoch_id)
         self._decisions(reports)
@@ -85,7 +85,6 @@ class AlertSink:
         now_us: int,
         epoch_id: int,
     ) -> None:
-        """Write the rows of one kind."""
         if kind.stops:
             rows = self._suspending(rows)
         if not rows:
@@ -112,7 +111,7 @@ class AlertSink:
         epoch_id: int,
         severities: Mapping[str, str] | None,
     ) -> None:
-        """Write alerts; their spans end when they are in the log, and are never exported if writing fails."""
+        """Write alerts; their spans end once the alerts are stored, and are never exported if writing fails."""
         spans = {} if self._spans is None else self._spans.begin(alerts)
         parents = {alert: span.traceparent for alert, span in spans.items()}
         if self._stores.alerts.append(alerts, webhooks, now_us, epoch_id, parents, severities):
@@ -134,7 +133,7 @@ class AlertSink:
 
 
 class AlertSpans:
-    """Begins the spans of alerts, each in the distributed trace of the request that brought the match's last event."""
+    """Begins spans of alerts, each in the distributed trace of the request that brought the match's last event."""
 
     def __init__(self, spans: Spans, contexts: RequestContextStore) -> None:
         self._spans = spans
@@ -177,12 +176,11 @@ class AlertSpans:
 
 
 def _events_of(alert: Mapping[str, Any]) -> list[str]:
-    """Ids of the bound events."""
     return [event for events in alert["bindings"].values() for event in events]
 
 
 def _last_request(alert: Mapping[str, Any], contexts: Iterable[RequestContext]) -> RequestContext | None:
-    """The request that brought the last event of a match; of events with equal times, the one appended last."""
+    """The request that brought the last event of a match; among events with equal times, the last one appended."""
     end_us = parse_time(alert["end"])
     ending = [context for context in contexts if context.time_us == end_us]
     return max(ending, key=lambda context: context.taken_us, default=None)
@@ -223,7 +221,7 @@ def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports:
 
 
 def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]]]:
-    """The rows by derived stream and by the shard that emitted them."""
+    """The rows grouped by derived stream, then by the shard that emitted them."""
     rows_by_stream: defaultdict[str, defaultdict[int, list[OutputRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         rows_by_stream[row.subject][row.shard].append(row)
@@ -231,7 +229,7 @@ def _by_stream(rows: Sequence[OutputRow]) -> dict[str, dict[int, list[OutputRow]
 
 
 def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> DerivedPart:
-    """The derived events of one shard by time and id, so that their order does not depend on the matching."""
+    """The derived events of one shard, sorted by time and id, so that their order does not depend on the matching."""
     batches = [EventBatch.from_bytes(row.body) for row in rows]
     events = EventBatch.joined(batches)
     order = events.order_by_time()
@@ -240,7 +238,7 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """The promises of shards, by derived stream and shard."""
+    """The promises in the reports of shards, by derived stream and shard."""
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():
         for stream, time_us in report.get("promises", {}).items():

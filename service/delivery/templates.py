@@ -1,8 +1,8 @@
-"""Bodies in the form that a receiver requires: a JSON object with places for members of the usual body.
+"""Templates of bodies in the form that a receiver requires: JSON with placeholders for members of the usual body.
 
-``{{path.to.field}}`` in a string is replaced by a member of the body, found by names and, in lists, by numbers.
-Templates have no code, filters or attributes. Inserted values are never read as templates, and are inserted into parsed
-JSON, not into text, so the result is always valid JSON.
+``{{path.to.field}}`` in a string is replaced by the member at this path; in a list, a number is an index.
+Templates have no code, filters or attributes. Values are inserted into parsed JSON, not into text, and are never read
+as templates, so the result is always valid JSON.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _PLACE = re.compile(r"\{\{ *([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*) *\}\}")
 
 
 class BodyTooLong(ValueError):
-    """A filled template is longer than the limit of bodies."""
+    """The error of a filled template that is longer than the limit of bodies."""
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:
-    """Check that a template, of bounded size and depth, can be filled from bodies with some members at their top."""
+    """Check the size and depth of a template, and that its placeholders begin with one of the top-level ``members``."""
     if not _depth_is_bounded(template, _MOST_DEPTH):
         raise _refused(f"the template is more than {_MOST_DEPTH} levels deep")
     try:
@@ -45,9 +45,9 @@ def check_template(template: Mapping[str, Any], members: Collection[str]) -> Non
 
 
 def fill(template: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
-    """Replace the places in a template by members of the body; returns JSON text of at most ``MOST_BODY_BYTES``.
+    """Replace the placeholders in a template by members of the body; returns JSON text of at most ``MOST_BODY_BYTES``.
 
-    A string that consists of one place becomes the member itself, of whatever type, or null if the body has no such
+    A string that consists of one placeholder becomes the member itself, of whatever type, or null if the body lacks the
     member. Within longer strings, a text is inserted unchanged, a missing member as an empty text, and any other value
     as JSON text. A longer result raises ``BodyTooLong``.
     """
@@ -73,7 +73,7 @@ def _filled(part: Any, body: Mapping[str, Any], bytes_left: list[int]) -> Any:
 
 
 def _spend(bytes_left: list[int], text: str | bytes) -> Any:
-    """Subtract a text's length from the remaining room, so that building too long a result stops early."""
+    """Subtract the length of a text from the bytes left, so that filling stops as soon as the result is too long."""
     bytes_left[0] -= len(text)
     if bytes_left[0] < 0:
         raise _too_long()
@@ -111,7 +111,7 @@ def _places_of(text: str) -> list[str]:
 
 
 def _texts(part: Any) -> Iterator[str]:
-    """All strings of a template in which places are filled. Member names are not filled; places in them are refused."""
+    """All strings of a template that may hold placeholders; refuses placeholders in the names of members."""
     if isinstance(part, Mapping):
         for name, value in part.items():
             if "{{" in name:

@@ -1,6 +1,6 @@
 """The sink that produces to a Kafka topic: the id of the result is the key, and the producer is idempotent.
 
-Before anything is produced, every broker that the given brokers name is checked as well.
+Before producing, the sink checks the addresses of all brokers of the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPTIONS = {"security.protocol", "sasl.mechanism", "sasl.username", "compression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink:
-    """A Kafka topic as a sink; ``servers`` are the bootstrap brokers, as ``host:port``, separated by commas.
+    """A Kafka topic as a sink; ``servers`` lists bootstrap brokers as ``host:port``, separated by commas.
 
     ``options`` are settings of librdkafka; the password of SASL is the secret of the sink.
     """
@@ -33,11 +33,10 @@ class KafkaSink:
 
     @property
     def address(self) -> str:
-        """The brokers and the topic."""
         return f"kafka://{self.servers}/{self.topic}"
 
     def check(self, sending: Sending) -> None:
-        """Check names and options, and that the brokers may be called."""
+        """Check names and options, and that the addresses of the bootstrap brokers are permitted."""
         _client()
         if unknown := sorted(set(self.options) - _OPTIONS):
             permitted = ", ".join(sorted(_OPTIONS))
@@ -55,7 +54,7 @@ class KafkaSink:
             sending.addresses(host, int(port))
 
     def send(self, item: Item, sending: Sending) -> None:
-        """Produce a record, and wait until all replicas that are in sync have it."""
+        """Produce a record, and wait until all in-sync replicas have it."""
         self.check(sending)
         client = _client()
         failures: list[str] = []
@@ -77,7 +76,7 @@ class KafkaSink:
             raise SendFailed(f"the brokers did not take it: {failures[0] if failures else 'no answer in time'}")
 
     def _producer(self, client: Any, item: Item, sending: Sending) -> Any:
-        """The producer of the sink, kept between deliveries; a change of the sink's members makes a new producer."""
+        """The producer of the sink, kept between deliveries until a member of the sink changes."""
         settings = self._settings(item, sending.timeout_s)
         producer_key = item.sink, *(f"{member}={value}" for member, value in sorted(settings.items()))
         producer = sending.clients.get(producer_key)

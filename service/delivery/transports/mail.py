@@ -1,7 +1,7 @@
 """The sink that sends e-mail over SMTP with TLS.
 
-Connections go to a checked address of the host, and the certificate is verified for the host's name. The id of a
-message is the same over all attempts, so mailboxes can drop repetitions.
+Connections go to a checked address of the host, and the certificate is verified for the host's name. All attempts
+send the same message id, so mailboxes can drop repetitions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ tls_context: Callable[[], ssl.SSLContext] = ssl.create_default_context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSink:
-    """A mail server and the recipients; ``security``: ``tls`` from the first byte on, or ``starttls``."""
+    """A mail server and the recipients of its messages; ``security``: ``tls`` from the first byte, or ``starttls``."""
 
     is_bulk: ClassVar[bool] = False
 
@@ -46,7 +46,6 @@ class MailSink:
 
     @property
     def address(self) -> str:
-        """The server and the recipients."""
         return f"smtp://{self.host}:{self.port}/{','.join(self.recipients)}"
 
     def check(self, sending: Sending) -> None:
@@ -61,7 +60,7 @@ class MailSink:
         sending.addresses(self.host, self.port)
 
     def send(self, item: Item, sending: Sending) -> None:
-        """Send a message to all recipients; those that the server refuses are logged, unless it refuses all."""
+        """Send a message to all recipients; recipients that the server refuses are logged, unless it refuses all."""
         message = self._message(item)
         address = sending.addresses(self.host, self.port)[0]
         try:
@@ -82,7 +81,7 @@ class MailSink:
             structlog.get_logger(__name__).warning("recipients-refused", webhook=item.sink, recipients=sorted(refused))
 
     def _connected(self, address: str, timeout_s: float) -> smtplib.SMTP:
-        """A connection with TLS to an address of the host, verified for the host's name."""
+        """Connect to an address of the host with TLS; the certificate is verified for the host's name."""
         context, is_direct = tls_context(), self.security == "tls"
         server = smtplib.SMTP_SSL(timeout=timeout_s, context=context) if is_direct else smtplib.SMTP(timeout=timeout_s)
         server._host = self.host  # type: ignore[attr-defined] # the name to verify, as the address was resolved before
@@ -105,7 +104,7 @@ class MailSink:
 
 
 def check_mail_template(template: Mapping[str, Any]) -> None:
-    """Check that a template has the parts of a message."""
+    """Check that a template has only the parts ``subject`` and ``text``."""
     if not template.keys() <= _TEMPLATE or not all(isinstance(text, str) for text in template.values()):
         raise WebhookRefused(
             "the template of e-mail has texts for 'subject' and 'text', and nothing else", field="template"

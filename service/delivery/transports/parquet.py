@@ -1,7 +1,7 @@
-"""The sink that writes Parquet files by kind of result and day.
+"""The sink that writes Parquet files, one for each kind and day of a delivery's results.
 
-A delivery is a digest with all its results. The names of its files follow from its id, and files are renamed when they
-are complete, so a repetition writes the same files again, and readers never see incomplete files.
+A delivery is a digest with all its results. File names follow from the digest's id, and a file gets its name when it
+is complete; so a repeated delivery replaces its files, and readers never see incomplete files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TIMES = ("detected_at", "updated_at", "time")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetSink:
-    """A folder below the settings' folder of sinks; ``path`` is relative to that folder."""
+    """A folder for Parquet files; ``path`` is relative to the settings' folder of sinks."""
 
     is_bulk: ClassVar[bool] = True
 
@@ -49,7 +49,6 @@ class ParquetSink:
 
     @property
     def address(self) -> str:
-        """The folder."""
         return f"parquet:{self.path}"
 
     def check(self, sending: Sending) -> None:
@@ -57,7 +56,6 @@ class ParquetSink:
         self._root(sending)
 
     def send(self, item: Item, sending: Sending) -> None:
-        """Write the files of a delivery."""
         root, body = self._root(sending), orjson.loads(item.body)
         parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for kind, result in _results(body):
@@ -94,14 +92,14 @@ class ParquetSink:
 
 
 def _results(body: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The results of a delivery, each with its kind."""
+    """The results of a digest, each with its kind; a test message has none."""
     if body.get("type") == "digest":
         return list(zip(body["kinds"], body["results"], strict=True))
     return []
 
 
 def _written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
-    """Write a file that appears only when it is complete and synced to disk."""
+    """Write a file that appears under its name only when it is complete and synced to disk."""
     draft, path = folder / f".{name}.{uuid4().hex}", folder / name
     try:
         with draft.open("wb") as file:

@@ -1,4 +1,4 @@
-"""The arguments of sinks of all kinds: the delivery, and the permitted targets."""
+"""What sinks of all kinds need to send: the delivery, the permitted targets, and connections that are kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.targets import Resolver, TargetRules, permitted_addresses, resolve
 
 
 class SendFailed(Exception):
-    """A receiver did not accept a delivery; ``status``: its answer as a number, if it has one."""
+    """The error of a delivery that a receiver did not accept; ``status`` is the numeric code of its answer, if any."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -20,7 +20,10 @@ class SendFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A delivery to a sink; ``id`` identifies the result or the digest, and is the same in all attempts."""
+    """A delivery to a sink; ``id`` is the id of the result or digest, the same in all attempts.
+
+    ``filled`` is the body in the form of the template; None without a template.
+    """
 
     id: str
     sink: str
@@ -31,9 +34,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """The permitted targets of sinks: hosts, and files below one folder (None: no files).
+    """The permitted targets of sinks: hosts, and files below one ``folder``; None: no files.
 
-    ``clients``: connections that are kept between deliveries, by sink and settings.
+    ``clients`` has the connections that are kept between deliveries, by sink and settings.
     """
 
     rules: TargetRules

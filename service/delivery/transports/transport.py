@@ -1,7 +1,7 @@
-"""The contract of a kind of sink, the table of kinds, and the sender of deliveries to sinks.
+"""The kinds of sinks, and the sender of deliveries to sinks.
 
-A sink has the filters, digests, retries and circuit of a webhook; only the last step differs. Each kind reads its own
-members, and sends one delivery at a time in a thread.
+A sink has the filters, digests, retries and circuit of a webhook; only the sending of a body differs. Each kind reads
+its own members, and sends one delivery at a time in a thread.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SINK_KINDS: Mapping[str, type[Sink]] = {"parquet": ParquetSink, "email": MailSin
 
 
 def read_sink(members: Mapping[str, Any]) -> Sink:
-    """The sink of stored members; ``WebhookRefused`` if a member is unknown, or missing."""
+    """Build a sink from stored members; raises ``WebhookRefused`` if a member is unknown or missing."""
     kind, sink_fields = SINK_KINDS[members["kind"]], fields(SINK_KINDS[members["kind"]])
     values, names = (
         {name: value for name, value in members.items() if name != "kind"},
@@ -69,7 +69,7 @@ def check_sink(members: Mapping[str, Any], settings: WebhookSettings, resolver: 
 
 
 def check_form(members: Mapping[str, Any], template: Mapping[str, Any] | None, digest: DigestRules | None) -> None:
-    """Check that a kind of sink permits a template and these rules of digests; raises ``WebhookRefused``."""
+    """Check that a kind of sink permits a template and rules of digests; raises ``WebhookRefused``."""
     kind = SINK_KINDS[members["kind"]]
     if template is not None and kind is ParquetSink:
         raise WebhookRefused(f"a sink of the kind {members['kind']!r} has no template", field="template")
@@ -84,7 +84,7 @@ def _sending(settings: WebhookSettings, resolver: Resolver) -> Sending:
 
 
 class SinkSender:
-    """Sends deliveries to sinks, each delivery in a thread, so that a slow receiver delays no other sink."""
+    """Sends each delivery in a thread of a pool, so that a slow receiver delays no other sink."""
 
     def __init__(self, settings: WebhookSettings, resolver: Resolver = resolve) -> None:
         self._settings = settings
@@ -92,7 +92,7 @@ class SinkSender:
         self._threads = ThreadPoolExecutor(max_workers=settings.concurrency, thread_name_prefix="sink")
 
     async def send(self, sink: RegisteredWebhook, item: str, body: bytes) -> Reply:
-        """Send one delivery; a sink that does not answer in time counts as failed."""
+        """Send one delivery; it fails if the sink does not answer within twice the timeout."""
         began = time.monotonic()
         status: int | None = None
         error: str | None = None
@@ -109,7 +109,7 @@ class SinkSender:
         return Reply(status, error, round((time.monotonic() - began) * 1000))
 
     def close(self) -> None:
-        """Discard waiting deliveries and let the threads end; a thread that waits for its receiver ends after that."""
+        """Discard deliveries that have not begun; a thread that is sending ends after its delivery."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, sink: RegisteredWebhook, item: str, body: bytes) -> None:
