@@ -1,4 +1,4 @@
-"""Announcements of senders about event time and the end of traces, as use cases without HTTP."""
+"""Announcements by senders: punctuations about event time and keys, and ends of traces."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
-    """The use cases of announcements; announced times are bounded by the clock."""
+    """Appends announcements to the log; announced times are bounded by the clock."""
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
         self._clock = clock
 
     def punctuate(self, stream: str, punctuation: Punctuation) -> Sequence[str]:
-        """Append a punctuation, a promise about the events after it, to every shard of the log.
+        """Append a punctuation, a promise about later events, to every shard of the log.
 
         A range of keys without a time gets the time of the stream's newest event, so that all shards use the same time.
-        Returns sentences about the parts of the punctuation that have no effect. Refused for a derived stream, whose
-        time follows from the streams that feed it, and for a time further ahead of the clock than an event may be.
+        Returns sentences about parts of the punctuation that have no effect. Refused for a derived stream, whose time
+        follows from the streams that feed it, and for a time further ahead of the clock than an event may be.
         """
         declaration = self._stores.registry.stream(stream)
         require_posted(declaration)
@@ -51,7 +51,7 @@ class Announcing:
         )
 
     def end_trace(self, stream: str, end: TraceEnd) -> None:
-        """End the trace of a key at this position of the log, in the key's shard; has no effect if no trace is open.
+        """End the open trace of a key, if any, by a record in the key's shard of the log.
 
         Refused if the end is further ahead of the clock than an event may be.
         """
@@ -59,7 +59,7 @@ class Announcing:
         self._stores.announcements.append(stream, end, end.key)
 
     def _require_near(self, declaration: StreamDeclaration, subject: str, *times_us: int | None) -> None:
-        """Refuse times that no event of the stream may have yet."""
+        """Refuse times later than an event of the stream may have at present."""
         latest_us = latest_of(declaration, self._clock.now_us())
         for time_us in times_us:
             if time_us is not None and time_us > latest_us:

@@ -1,8 +1,8 @@
-"""JSON Schemas of event types: compiled with bounds, and checked against events.
+"""JSON Schemas of event types: compiled within limits, and checked against events.
 
-Schemas are untrusted. So a schema may refer to no other document, its references must not be circular or multiply
+Schemas are untrusted. So a schema may not refer to other documents, its references must not be circular or multiply
 without end, and its regular expressions must run in linear time. The largest cost of a check is computed before the
-check (``schema_weights``), and all faults of an event are listed only if they are few.
+check (``schema_weights``), and all faults of an event are listed only if the list is small.
 """
 
 from __future__ import annotations
@@ -51,18 +51,17 @@ _WORDS = (
 
 @dataclass(slots=True)
 class StepBudget:
-    """The steps that all checks of one request may take together."""
+    """The number of steps that all checks of one request may take together."""
 
     limit: int
     left: int
 
     @classmethod
     def of(cls, limit: int) -> StepBudget:
-        """An unspent budget."""
         return cls(limit, limit)
 
     def spend(self, steps: int, event: Event) -> None:
-        """Spend steps in advance; an event that needs more steps than are left is refused, and spends none."""
+        """Subtract the steps of an event's check before it begins; refuses an event that needs more than are left."""
         if steps > self.left:
             raise EventBreaksSchema(
                 f"the check of its attributes by the schema of the type {event.type!r} may take {steps} steps, and the "
@@ -75,8 +74,8 @@ class StepBudget:
 class EventSchema:
     """A compiled schema (draft 2020-12) for the attributes of one event type.
 
-    ``is_stored``: the schema was accepted before, perhaps by a release with other bounds, so bounds are not checked.
-    ``SchemaRefused`` names the place and the reason if a schema is invalid or uses unsupported features.
+    ``is_stored``: an earlier, perhaps older release accepted the schema, so limits are not checked. An invalid or
+    unsupported schema raises ``SchemaRefused`` with the place and the reason.
     """
 
     def __init__(self, schema: object, *, is_stored: bool = False) -> None:
@@ -107,9 +106,9 @@ class EventSchema:
             ) from error
 
     def require(self, event: Event, version: int, budget: StepBudget) -> None:
-        """Check the attributes of an event against the schema; messages name its ``version``.
+        """Check the attributes of an event against the schema; errors name its ``version``.
 
-        Raises ``EventBreaksSchema`` with places and reasons, or if the check could take more than the budget has.
+        Raises ``EventBreaksSchema`` with places and reasons, or if the check might take more steps than are left.
         """
         extent = extent_of(event.data, self._plan)
         budget.spend(extent.steps, event)
@@ -119,7 +118,7 @@ class EventSchema:
         raise EventBreaksSchema(f"{listed} (schema of the type {event.type!r}, version {version})")
 
     def _faults(self, event: Event, extent: Extent) -> Iterable[str]:
-        """The first faults of an event, in words; for a large event at most one, so that they fit into memory."""
+        """The first faults of an event, in words; only one for a large event, so that the faults fit into memory."""
         if self._parts * (extent.values + extent.characters) <= _MOST_LISTED:
             return [_sentence(fault) for fault in islice(self._validator.iter_errors(event.data), _SHOWN_FAULTS)]
         if self._collects:
@@ -142,7 +141,7 @@ def _refuse_retrieval(uri: str) -> NoReturn:
 
 
 def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
-    """Check the size and the references of a schema, and plan its cost."""
+    """Check the size and the references of a schema; returns it with the plan of its cost."""
     if not isinstance(schema, dict):
         raise SchemaRefused("a schema must be a JSON object")
     try:
@@ -159,7 +158,7 @@ def _bounded(schema: object) -> tuple[dict[str, Any], Plan]:
 
 
 def unknown_words(schema: object) -> list[str]:
-    """A sentence for each keyword of a schema that JSON Schema does not define; the prefix ``x-`` is permitted."""
+    """A sentence for each keyword of a schema that JSON Schema does not define, unless it begins with ``x-``."""
     words = dict.fromkeys(word for word in _words(schema) if word not in _WORDS and not word.startswith("x-"))
     return [
         f"{word!r} is not a word of JSON Schema, and has no effect{did_you_mean(word, sorted(_WORDS))}"

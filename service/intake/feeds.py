@@ -1,9 +1,9 @@
-"""Feeds: inputs besides the API, each of whose rows enters the event log once.
+"""Feeds: inputs besides the API; each of their rows enters the event log exactly once.
 
-A feed has a name, a folder of its own below the data folder (``feeds/<name>``), and a mark in Redis that names the next
-row to take. Each append moves the mark in the same script, so that a micro-batch that is repeated after a crash
-continues after the last taken row. The mark belongs to the checkpoint that counts the micro-batches; if the
-two do not agree, the feed refuses to continue, as it would lose or double events.
+A feed has a name, its own folder below the data folder (``feeds/<name>``), and a mark in Redis: the next row to take.
+The script that appends rows also moves the mark, so a micro-batch that is repeated after a crash continues after the
+last row in the log. The mark belongs to the checkpoint that counts the micro-batches; if mark and checkpoint do not
+agree, the feed refuses to continue, as it would lose or double events.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ADVICE = "to read everything from the beginning, run the feed under another --n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed that this process may run; ``checkpoint`` is the id of its checkpoint, made with the folder."""
+    """A feed that this process may run; ``checkpoint`` is the id of its checkpoint, created with the folder."""
 
     name: str
     stream: str
@@ -46,7 +46,10 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """Counts of a feed since its process began; ``repeated`` counts rows that an earlier append had taken already."""
+    """Counts of a feed since its process began; ``repeated`` counts rows that an earlier append had already written.
+
+    ``waiting`` is the error because of which the feed waits; empty if it does not wait.
+    """
 
     accepted: int = 0
     rejected: int = 0
@@ -56,7 +59,7 @@ class FeedProgress:
 
 @contextmanager
 def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Iterator[Feed]:
-    """Open a feed for this process alone, as long as the block runs; ``source`` is its input, in words.
+    """Open a feed for this process alone while the block runs; ``source`` describes its input.
 
     Raises ``FeedInUse`` if another process runs the feed, or its name belongs to another source or stream.
     """
@@ -77,7 +80,7 @@ def opened_feed(data_folder: Path, name: str, stream: str, source: str) -> Itera
 
 
 def _identity(folder: Path, name: str, stream: str, source: str) -> str:
-    """The id of the feed's checkpoint, from the feed's folder; a new feed gets a new id."""
+    """The id of the feed's checkpoint, read from the feed's folder; created for a new feed."""
     path = folder / "feed.json"
     if not path.exists():
         with replacing(path) as file:
@@ -95,13 +98,11 @@ def _identity(folder: Path, name: str, stream: str, source: str) -> str:
 class Taker(Protocol):
     """The part of ``Intake`` that feeds use."""
 
-    def ingest(self, stream: str, objects: Sequence[object], *, part: FeedPart | None) -> IntakeReport:
-        """Take the next part of a feed."""
-        ...
+    def ingest(self, stream: str, objects: Sequence[object], *, part: FeedPart | None) -> IntakeReport: ...
 
 
 class FeedSink:
-    """Takes the rows of micro-batches in portions of at most a request's size; temporarily refused rows are sent again.
+    """Appends the rows of micro-batches in portions no larger than a request; retries while the refusal is temporary.
 
     ``stop`` is set when the process has to end, and ends waiting.
     """
@@ -115,7 +116,7 @@ class FeedSink:
         self.progress = FeedProgress()
 
     def check(self) -> None:
-        """Compare the log's mark with the checkpoint; a mark of another checkpoint raises ``FeedMisplaced``."""
+        """Raise ``FeedMisplaced`` if the feed's mark in the log belongs to another checkpoint."""
         mark = self._patiently(lambda: self._marks.mark(self._feed.name))
         if mark is not None and mark.checkpoint != self._feed.checkpoint:
             raise FeedMisplaced(
@@ -125,10 +126,10 @@ class FeedSink:
             )
 
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
-        """Take the rows of a micro-batch, except those that were taken before.
+        """Append the rows of a micro-batch that are not in the log yet.
 
         Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or moves while this process feeds. Any
-        other error means that the service will not take the rows later either.
+        other error means that the service will not accept the rows later either.
         """
         mark = self._feed_mark(batch)
         if mark.batch > batch:
@@ -143,7 +144,7 @@ class FeedSink:
         self._take(portions[-1], mark, FeedMark(checkpoint=mark.checkpoint, batch=batch + 1))
 
     def _feed_mark(self, batch: int) -> FeedMark:
-        """The feed's mark, which must be in this micro-batch or after it."""
+        """The feed's mark; raises ``FeedMisplaced`` if it is before this micro-batch."""
         self.check()
         name = self._feed.name
         mark = self._patiently(lambda: self._marks.mark(name))
@@ -192,7 +193,7 @@ class FeedSink:
 
 
 def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]]:
-    """Split rows into portions of at most a request's events and bytes, and at least one row."""
+    """Split rows into portions of at least one row, within a request's limits of events and bytes."""
     portion: list[FeedRow] = []
     size = 0
     for row in rows:
@@ -207,7 +208,7 @@ def _portions(rows: Sequence[FeedRow], limits: Limits) -> Iterator[list[FeedRow]
 
 
 def _object(row: FeedRow) -> object:
-    """The decoded event of a row, or the reason why it is unreadable."""
+    """The decoded JSON of a row, or ``Unreadable`` with the reason."""
     text = row.body.decode(errors="replace")
     if row.fault is not None:
         return Unreadable(detail=row.fault, text=text)

@@ -20,10 +20,10 @@ def without_repetitions(
 ) -> tuple[EventBatch, Sequence[bytes | None]]:
     """Drop repeated events of a batch; returns the remaining events and the digests of their identities.
 
-    ``objects`` are the objects of the request; the rows ``rejected`` are not in the batch. The identity of a CloudEvent
-    is its source and id, the identity of a plain object its id. An event whose id a feed has made from its place in a
-    file (its origin) has no identity, because the feed takes each place once. The digest of an event without identity
-    is None; there are no digests if the stream keeps repeated events.
+    ``batch`` has the events of ``objects`` except the rows ``rejected``. The identity of a CloudEvent is its source and
+    id, the identity of a plain object its id. If a feed made an event's id from its row in a file (``origins``), the
+    event has no identity, because the feed takes each row once. The digest of an event without identity is None; there
+    are no digests if the stream keeps repeated events.
     """
     if declaration.duplicates == "keep":
         return batch, ()
@@ -49,7 +49,7 @@ def without_repetitions(
 
 
 def _source(value: object) -> str:
-    """The source of a CloudEvent, which is never empty; empty for a plain object."""
+    """The source of a CloudEvent; empty for a plain object."""
     return str(value["source"]) if isinstance(value, Mapping) and "specversion" in value else ""
 
 

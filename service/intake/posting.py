@@ -1,4 +1,4 @@
-"""Intake of posted events: valid events are appended to the log, the others become dead letters with a reason."""
+"""Intake of posted events: valid events are appended to the log, others become dead letters with a reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_WRITTEN_BITS = 10_000  # Python writes at most 4,300 decimal digits of an 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedEvent:
-    """An event that was not taken, with its place in the request, from 0."""
+    """An event that was not accepted; ``index`` is its position in the request, from 0."""
 
     index: int
     code: str
@@ -53,7 +53,7 @@ class RejectedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An event that a feed could not read: the reason, and the text that its dead letter gets."""
+    """An event that a feed could not read: the reason, and the text for its dead letter."""
 
     detail: str
     text: str
@@ -61,7 +61,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """A part of a feed's rows, taken once: the feed's step, and the origin of each event for dead letters, as JSON."""
+    """A part of a feed's rows, appended once: the feed's step, and the origin of each row for dead letters, as JSON."""
 
     step: FeedStep
     origins: Sequence[Mapping[str, Any]]
@@ -69,10 +69,10 @@ class FeedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReport:
-    """The result of a request to take events.
+    """The result of a request to append events.
 
-    A batch that was taken before (``is_duplicate``) has the result of the first request. ``duplicates`` counts single
-    events that were dropped because the stream had taken them before.
+    If an earlier request has appended the batch (``is_duplicate``), this is the result of that request. ``duplicates``
+    is the number of events that were dropped because the stream had them already.
     """
 
     accepted: int
@@ -83,7 +83,7 @@ class IntakeReport:
 
 @dataclass(frozen=True, slots=True)
 class _Letters:
-    """The common members of a batch's dead letters."""
+    """The members that all dead letters of a batch share."""
 
     stream: str
     token: str
@@ -92,7 +92,7 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The schemas of a stream's event types, each with its own version; ``version`` is that of the whole stream.
+    """The schemas of a stream's event types, each with its own version; ``version`` is the version of the whole set.
 
     A single schema may be newer than ``version``. ``most_steps``: the steps that the checks of a request may take.
     """
@@ -104,7 +104,7 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules for a request's events, besides the declaration of their stream; ``schemas``: None if not checked."""
+    """The rules for a request's events, besides their stream's declaration; ``schemas``: None if not checked."""
 
     shape: EventShape
     schemas: _Schemas | None
@@ -112,7 +112,7 @@ class _Rules:
 
 
 class Arrivals:
-    """Numbers batches in the order in which a process takes them; the clock orders the batches of several processes."""
+    """Numbers events in the order of their arrival in a process; between processes, the clock determines the order."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -128,7 +128,7 @@ class Arrivals:
 
 
 class Intake:
-    """Takes events into the log; ``context`` gives the ``traceparent`` of the current request, if it is traced."""
+    """Appends events to the log; ``context`` returns the ``traceparent`` of the current request, if traced."""
 
     def __init__(
         self,
@@ -155,11 +155,11 @@ class Intake:
         idempotency_key: str | None = None,
         part: FeedPart | None = None,
     ) -> IntakeReport:
-        """Take a batch of events; when it returns, the accepted events are safe in the log.
+        """Append a batch of events; when the call returns, the accepted events are safe in the log.
 
-        The objects are decoded JSON, one per event, in their order; those of a feed's ``part`` may be ``Unreadable``.
-        With the shape ``any``, CloudEvents have ``specversion``, and others use the stream's mapping. A batch is taken
-        once per ``idempotency_key``, the client's name for it.
+        ``objects`` are decoded JSON, one per event, in order; a feed's ``part`` may contain ``Unreadable``. With the
+        shape ``any``, objects with ``specversion`` are CloudEvents, others are read by the stream's mapping. A batch is
+        appended once per ``idempotency_key``, the client's name for it.
         """
         self._check(objects, idempotency_key)
         declaration, use = self._registry.stream_with_schemas(stream)
@@ -189,13 +189,13 @@ class Intake:
         return _outcome(submission, self._log.append_events(submission), len(valid_events), rejected)
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
-        """The events of a batch that would be rejected; takes nothing."""
+        """The events of a batch that would be rejected; nothing is appended."""
         declaration, use = self._registry.stream_with_schemas(stream)
         require_posted(declaration)
         return _sorted_out(objects, declaration, _Rules(shape, self._checks(stream, use), self._clock.now_us()))[1]
 
     def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
-        """The schemas to check a stream's events against, compiled once per version; None if checks are off."""
+        """The schemas that a stream's events must match, compiled once per version; None if checks are off."""
         if not use.is_checked:
             return None
         schemas = self._schemas.get(stream)
@@ -239,7 +239,7 @@ class Intake:
 def _sorted_out(
     objects: Sequence[object], declaration: StreamDeclaration, rules: _Rules
 ) -> tuple[EventBatch, tuple[RejectedEvent, ...]]:
-    """Split a batch into events and rejections."""
+    """Split a batch into valid events and rejections."""
     schemas, latest_us = rules.schemas, latest_of(declaration, rules.now_us)
     if schemas is None and (rules.shape == "any" or _are_cloudevents(objects)):
         batch = parse_columns(objects, declaration)
@@ -267,13 +267,13 @@ def _sorted_out(
 
 
 def latest_of(declaration: StreamDeclaration, now_us: int) -> int:
-    """The latest time that an event of a stream may have now."""
+    """The latest time that an event of a stream may have at present."""
     ahead_us = declaration.max_ahead_us
     return LATEST_US if ahead_us is None else min(now_us + ahead_us, LATEST_US)
 
 
 def most_ahead(latest_us: int) -> str:
-    """The advice for a time that is too far ahead of the clock: the latest time, and how to permit a later one."""
+    """The advice for a time that is too far ahead of the clock: the latest time, and how to permit later times."""
     return (
         f"the stream takes times up to {format_time(latest_us)}; correct the time, or let the stream have a larger "
         "max_ahead (forestall streams change --max-ahead SECONDS|none)"
@@ -281,7 +281,7 @@ def most_ahead(latest_us: int) -> str:
 
 
 def _outcome(submission: Submission, receipt: Receipt, valid: int, rejected: tuple[RejectedEvent, ...]) -> IntakeReport:
-    """The report on a request that the log has taken, now or earlier; ``valid``: the number of its valid events."""
+    """The report on a request that is in the log; ``valid`` is the number of its valid events."""
     key = submission.idempotency_key
     if receipt.fingerprint != submission.fingerprint:
         raise _reused(key)
@@ -325,7 +325,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _writable(value: object, levels: int) -> object:
-    """A value that ``json`` can write: cut below some levels, very large integers in hexadecimal."""
+    """A copy of a value that ``json`` can write: cut below some depth, with very large integers in hexadecimal."""
     if isinstance(value, dict | list) and levels == 0:
         return "…"
     if isinstance(value, dict):
@@ -338,7 +338,7 @@ def _writable(value: object, levels: int) -> object:
 
 
 def _letter_members(value: object) -> dict[str, Any]:
-    """An event in the form of a dead letter: its text, and whether the text is the whole event as JSON."""
+    """An event as members of a dead letter: its text, and whether this text is the complete event as JSON."""
     text = value.text if isinstance(value, Unreadable) else _encoded(value).decode()
     is_short = len(text) <= _KEPT_CHARS
     is_whole = is_short and not isinstance(value, Unreadable) and _is_written_whole(value)

@@ -19,7 +19,7 @@ _MOST_BUCKETS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """The answer of a bucket; ``retry_after_s``: seconds until a token is available, 0 if one is."""
+    """The state of a bucket after a request; ``retry_after_s``: seconds until a token is available, 0 if granted."""
 
     is_granted: bool
     limit: int
@@ -30,10 +30,10 @@ class Allowance:
 
 
 class TokenBuckets:
-    """Buckets of one size, each full when its name is first used.
+    """Buckets of one size; a bucket is full when its name is first used.
 
-    A full bucket has ``burst`` tokens, and gets back ``per_s`` tokens per second. Of more than 10,000 buckets, those
-    from which a token was taken longest ago are dropped, and are full again. ``now`` is a monotonic clock in seconds.
+    A full bucket has ``burst`` tokens, and is refilled by ``per_s`` tokens per second. At most 10,000 buckets are kept;
+    a bucket that is dropped, as it was used least recently, is full again. ``now`` is a monotonic clock in seconds.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +44,6 @@ class TokenBuckets:
         self._levels: LatestUsed[str, tuple[float, float]] = LatestUsed(_MOST_BUCKETS)
 
     def take(self, name: str) -> Allowance:
-        """Take a token, if one is available."""
         with self._lock:
             now = self._now()
             level = self._level(name, now)
@@ -55,7 +54,7 @@ class TokenBuckets:
         return self._allowance(level, is_granted=is_granted)
 
     def look(self, name: str) -> Allowance:
-        """Whether a token is available, without taking it."""
+        """Check whether a token is available, without taking it."""
         with self._lock:
             level = self._level(name, self._now())
         return self._allowance(level, is_granted=level >= 1)

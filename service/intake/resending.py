@@ -1,4 +1,4 @@
-"""Dead letters: looking them up, and resending their events after the fault is corrected."""
+"""Dead letters: look them up, and resend their events after the fault is corrected."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streams import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The outcomes of resending dead letters, in order, by id; ``left``: the number of letters not accepted so far."""
+    """Outcomes of resending dead letters, by id, in order; ``left`` is the number of letters still to be accepted."""
 
     outcomes: Mapping[str, ReplayOutcome]
     left: int
 
 
 class DeadLetters:
-    """The use cases of dead letters."""
+    """Looks up and resends dead letters."""
 
     def __init__(self, stores: Stores, intake: Intake, clock: Clock) -> None:
         self._stores = stores
@@ -33,16 +33,16 @@ class DeadLetters:
         self._clock = clock
 
     def get(self, letter_id: str) -> tuple[dict[str, Any], ReplayOutcome | None]:
-        """A letter as stored, and the result of its last resending."""
+        """A letter as stored, and the outcome of its last resending, if any."""
         letter = self._stores.dead_letters.get(letter_id)
         (outcome,) = self._stores.dead_letters.outcomes([letter_id])
         return letter, outcome
 
     def replay(self, letter_id: str) -> ReplayOutcome:
-        """Resend the event of a letter through the intake; an event that was accepted before is not taken again.
+        """Resend the event of a letter through the intake, unless the event was accepted before.
 
-        An event that is refused again makes no further letter: the outcome is stored with this letter, which may be
-        resent later. A letter that does not have the whole event raises ``NotReplayable``.
+        If the event is refused again, there is no second letter: the outcome is stored with this letter, which may be
+        resent later. A letter that lacks the complete event raises ``NotReplayable``.
         """
         letter, outcome = self.get(letter_id)
         if outcome is not None and outcome.is_accepted:
@@ -50,9 +50,9 @@ class DeadLetters:
         return self._send(letter)
 
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
-        """Resend letters of a stream and code that were not accepted yet; outcomes before ``LogFull`` are stored.
+        """Resend letters of a stream and code that were not accepted yet; outcomes before an error are stored.
 
-        Letters that were never resent are first, the oldest of them first; then those that were refused longest ago.
+        Letters that were never resent come first, in order of age; then the others, longest-refused first.
         """
         store = self._stores.dead_letters
         criteria = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}

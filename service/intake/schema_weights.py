@@ -1,9 +1,9 @@
 """The largest cost of checking an event against a JSON Schema, computed before the check.
 
-Schemas and events are untrusted. ``Weights`` reads a schema once, and computes the number of parts when every reference
-is replaced by its target, and the cost of each part per value and per character. ``extent_of`` applies these costs to
-an event. A step is about the cost of comparing one value; seconds are never measured, so equal events get equal
-verdicts.
+Schemas and events are untrusted. ``Weights`` reads a schema once, and computes the number of its parts after every
+reference is replaced by its target, and the cost of each part per value and per character. ``extent_of`` applies these
+costs to an event. A step is about the cost of comparing one value; seconds are never measured, so equal events get
+equal verdicts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATES_OF_A_CLASS = 8
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The cost of checking one part of a schema, and the number of its ``parts``, including the targets of references.
+    """The cost of checking a part of a schema, and the number of ``parts`` in it, including the targets of references.
 
     The cost is in steps for each value to which the part is applied, and for each character of its texts and names.
     """
@@ -66,8 +66,10 @@ class Weight:
 class Plan:
     """The plan of a check: how the cost of a schema, in steps, depends on the value.
 
-    ``weight`` is the cost of schemas that apply to the value and to every value in it, ``once`` that of schemas for the
-    value alone, ``properties`` that of schemas for the value of a member, by its name.
+    Attributes:
+        weight: The cost of schemas that apply to the value and to every value inside it.
+        once: The cost of schemas that apply to the value itself only.
+        properties: The plan for the value of a member, by the member's name.
     """
 
     weight: Weight
@@ -77,10 +79,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The size of a JSON value: the number of values and names in it, itself included, and of their characters.
-
-    ``steps``: the most steps that the value's check takes.
-    """
+    """The size of a JSON value, with all values and names inside it, and the most steps that its check takes."""
 
     values: int
     characters: int
@@ -139,7 +138,7 @@ def _states_of(atom: str) -> int:
 
 
 class Weights:
-    """The costs of the parts of a schema when every reference is replaced by its target."""
+    """The costs of the parts of a schema after every reference is replaced by its target."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -149,7 +148,7 @@ class Weights:
     def plan(self) -> Plan:
         """The plan of the schema's check: how its cost depends on the event.
 
-        A schema that is too large or too deep, refers to other documents, or has a circular reference is refused.
+        Refuses a schema that is too large or too deep, refers to other documents, or has a circular reference.
         """
         return self._plan("#", self._schema, 0)
 
@@ -178,7 +177,7 @@ class Weights:
         return self.of(f"{place}/{_escaped(name)}", item, depth + 1, is_named=name in _BY_NAME)
 
     def of(self, place: str, part: object, depth: int, *, is_named: bool = False) -> Weight:
-        """The cost of a part; ``is_named``: the part's members are schemas by property name, not keywords."""
+        """The cost of a part; ``is_named``: the members of the part are schemas by property name, not keywords."""
         if depth > _DEEPEST:
             raise SchemaRefused(f"{place}: the schema, with its references, is deeper than {_DEEPEST}")
         if place in self._open:
@@ -214,7 +213,6 @@ class Weights:
                 yield self.of(inner, item, depth + 1, is_named=name in _BY_NAME)
 
     def _target_of(self, place: str, reference: object) -> Any:
-        """The target of a reference."""
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             raise SchemaRefused(f"{place}: $ref {str(reference)[:_SHOWN_CHARS]!r} names no place in this schema")
         target: Any = self._schema
@@ -243,7 +241,7 @@ def _object_weight(part: Mapping[str, Any], inner: Weight) -> Weight:
 
 
 def _patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
-    """The regular expressions of a schema object itself."""
+    """The regular expressions of a schema object, without those of its parts."""
     if isinstance(pattern := part.get("pattern"), str):
         yield pattern
     if isinstance(patterns := part.get("patternProperties"), Mapping):

@@ -1,1 +1,1 @@
-"""Questions to the shards: sent to tasks or appended to the log, and answered from the shards' states."""
+"""Questions to the shards: sent to tasks or appended to the log, and answered from the states of shards."""

@@ -1,9 +1,10 @@
 """Asking questions: each shard answers from its state at a position of its log, and the answer names the position.
 
 Continuous tasks answer between two steps; with micro-batches, a question is a record of the log, which each shard
-answers at the record's position. Either way, the answer covers all events acknowledged before the question. The
-caller waits on the event loop, and holds no thread. One thread sends all questions that arrived while it sent the
-previous ones. If several callers ask, it sends at most once per ``_GATHERED_S``, because sending a few questions costs
+answers at the record's position. In both cases the answer covers all events acknowledged before the question.
+
+The caller waits on the event loop, and holds no thread. One thread sends together all questions that arrived while it
+was sending; if several callers ask, it sends at most once per ``_GATHERED_S``, because sending several questions costs
 little more than sending one.
 """
 
@@ -50,9 +51,9 @@ class _Unsent:
 
 
 class Questions:
-    """Sends questions to the shards and awaits the answers; belongs to one event loop.
+    """Sends questions to the shards and awaits their answers; belongs to one event loop.
 
-    The number of questions at a time, and the waiting time of each, are limited.
+    The number of questions at the same time, and the waiting time of each, are limited.
     """
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
@@ -65,15 +66,14 @@ class Questions:
         self._sending: asyncio.Task[None] | None = None
 
     def end(self) -> None:
-        """End the thread that reads answers, when no questions are asked any more."""
+        """End the thread that reads answers; to be called when no question is asked any more."""
         self._inbox.end()
 
     async def ask(self, read: Callable[[Readings], ShardQuestion]) -> Sequence[Mapping[str, Any]]:
         """Ask the shards the question that ``read`` returns; ``read`` is called in a thread.
 
-        Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if this process already asks the maximum
-        number of questions, the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards have
-        answered in time.
+        Returns ``shard``, ``position`` and ``answer`` of each shard. Refused if the maximum number of questions waits,
+        the pipeline does not run, or a shard cannot answer; ``AnswersLate`` if not all shards answer in time.
         """
         self._require_seat()
         awaited = self._inbox.begin()
@@ -106,7 +106,7 @@ class Questions:
             )
 
     async def _send(self) -> None:
-        """Send the waiting questions, and those that arrive meanwhile, until no question waits."""
+        """Send the waiting questions, and questions that arrive meanwhile, until no question waits."""
         loop = asyncio.get_running_loop()
         while self._unsent:
             begun_s = loop.time()
@@ -163,7 +163,7 @@ class Questions:
 
 
 def _answers(answers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """The answers; refused if a shard has none. An error with ``field`` names the wrong member of the question."""
+    """Return the answers, or raise an error if a shard has none; ``field`` names a wrong member of the question."""
     for answer in answers:
         if "answer" not in answer:
             error = answer["error"]

@@ -1,4 +1,4 @@
-"""The inbox of answers: one thread reads all answers for this process, as long as any question awaits answers."""
+"""The inbox of answers: one thread reads all answers for this process while any question awaits answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PAUSE_S = 0.1
 class Awaited:
     """The awaited answers to one question; belongs to the event loop in which it was created.
 
-    ``shards`` is the number of shards that were asked, or None if the question has not been sent. The result of
-    ``answers`` is set when all these shards have answered, in the order of shards.
+    ``shards`` is the number of shards that were asked; None until the question is sent. The result of ``answers`` is
+    set when all these shards have answered, in the order of shards.
     """
 
     def __init__(self, question: str) -> None:
@@ -32,17 +32,16 @@ class Awaited:
         self.shards: int | None = None
 
     def sent_to(self, shards: int) -> None:
-        """Note to how many shards the question was sent."""
         self.shards = shards
         self._end_if_complete()
 
     def put(self, answer: Mapping[str, Any]) -> None:
-        """Add an answer; called in the event loop."""
+        """Add the answer of a shard; called in the event loop."""
         self._answers[answer["shard"]] = answer
         self._end_if_complete()
 
     def fail(self, error: Exception) -> None:
-        """Raise an error where the answers are awaited, unless all answers have come or the caller has given up."""
+        """Raise an error in the caller, unless all answers have come or the caller no longer waits."""
         if not self.answers.done():
             self.answers.set_exception(error)
 
@@ -52,7 +51,7 @@ class Awaited:
 
 
 class Inbox:
-    """Reads the answers to the questions of this process."""
+    """Reads the answers to the questions of this process, in one thread."""
 
     def __init__(self, store: QuestionStore) -> None:
         self._store = store
@@ -74,18 +73,17 @@ class Inbox:
         return awaited
 
     def forget(self, question: str) -> None:
-        """Read no more answers to a question."""
         with self._lock:
             del self._awaited[question]
 
     def give_up(self, questions: Sequence[str]) -> None:
-        """Raise ``TimeoutError`` where answers to these questions are still awaited; called in the event loop."""
+        """Raise ``TimeoutError`` in callers that still wait for these questions; called in the event loop."""
         for awaited in map(self._awaited.get, questions):
             if awaited is not None:
                 awaited.fail(TimeoutError())
 
     def end(self) -> None:
-        """Wait for the end of the thread, when no answers are awaited any more."""
+        """Wait for the end of the thread; to be called when no answers are awaited any more."""
         thread = self._thread
         if thread is not None:
             thread.join()

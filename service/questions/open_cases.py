@@ -1,4 +1,4 @@
-"""Open transactions: the answers of all shards combined, oldest transaction first."""
+"""Open transactions: the combined answers of all shards, oldest transaction first."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class CaseFilter:
 
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
-        older_than: Only transactions that have been open for longer than this: seconds, or a duration such as ``2d``.
-        waits_for: Only transactions in which the furthest partial match of a pattern waits for this type.
+        older_than: The least time that the transaction has been open: seconds, or a duration such as ``2d``.
+        waits_for: An event type for which a pattern's furthest partial match waits.
     """
 
     stream: str
@@ -42,10 +42,11 @@ class OpenCaseReport:
     """Open transactions of a stream.
 
     Attributes:
-        positions: By shard, the position of the log to which the report belongs.
+        positions: The position of the log to which the report belongs, by shard.
+        total: The number of open transactions.
         matching: The number of selected transactions, including those beyond the limit.
-        unnamed: The number of open transactions with unknown key: saved by an earlier release, and without events
-            since.
+        unnamed: The number of open transactions with unknown key: an earlier release saved them, and they have had no
+            event since.
         traces: The selected transactions, oldest first, in the form of the shards' answers.
     """
 
@@ -60,17 +61,16 @@ class OpenCaseReport:
 
 
 class OpenCaseLibrary:
-    """Lists open transactions."""
+    """Lists open transactions by asking the shards."""
 
     def __init__(self, stores: Stores, questions: Questions) -> None:
         self._stores = stores
         self._questions = questions
 
     def checked(self, case_filter: CaseFilter) -> Mapping[str, Any]:
-        """Check a filter; returns the question that asks the shards for the filter's transactions.
+        """Check a filter; returns the question that asks the shards for the selected transactions.
 
-        Refused if the pattern belongs to another stream or is matched by a further key, or ``older_than`` is no
-        duration.
+        Refused if the pattern belongs to another stream or is matched by a further key, or for an invalid duration.
         """
         declaration = self._stores.registry.stream(case_filter.stream)
         if case_filter.pattern is not None:
@@ -117,7 +117,7 @@ class OpenCaseLibrary:
 
 
 def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The counts of several shards added up, largest first."""
+    """The sums of the counts of several shards, largest first."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part)

@@ -1,4 +1,4 @@
-"""Questions to operators, for example about the groups of an aggregate: the shards' answers are merged into one."""
+"""Questions to operators, for example about the groups of an aggregate; the answers of all shards are merged."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _INDEX_WAIT_S = 1.0  # an explanation does not wait for a backlog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAnswer:
-    """An operator's answer: the position of each shard's log for which it is exact, and members defined by the kind."""
+    """An operator's answer, exact for the given position in each shard's log; its ``members`` depend on the kind."""
 
     positions: Mapping[int, str]
     members: Mapping[str, Any]
 
 
 class OperatorQuestions:
-    """Asks operators of kinds that answer questions."""
+    """Asks operators of those kinds that answer questions."""
 
     def __init__(self, stores: Stores, questions: Questions) -> None:
         self._stores = stores
@@ -39,7 +39,7 @@ class OperatorQuestions:
         return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
 
     async def indexes(self, kind: DocumentKind, name: str) -> list[Mapping[str, Any]]:
-        """The index of each shard by which an operator answers; empty if it cannot be asked now, or never."""
+        """For each shard, the index from which an operator answers; empty if the operator cannot answer now or ever."""
         if not kind.is_asked:
             return []
         try:
@@ -52,7 +52,6 @@ class OperatorQuestions:
     async def _replies(
         self, kind: DocumentKind, name: str, document: Mapping[str, Any]
     ) -> tuple[Definition, Sequence[Mapping[str, Any]]]:
-        """The replies of all shards to a question, and the operator that was asked."""
         definition: Definition | None = None
 
         def read(readings: Readings) -> ShardQuestion:
@@ -70,7 +69,7 @@ class OperatorQuestions:
         return definition, replies
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
-        """A running operator, and the time that its stream has reached; notes the pipeline's last heartbeat."""
+        """A running operator, and the time that its stream has reached; adds the last heartbeat to ``readings``."""
         record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
@@ -78,7 +77,7 @@ class OperatorQuestions:
 
 
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
-    """The greatest time that a stream has reached in any shard; None before the first event.
+    """The greatest event time that a stream has reached in any shard; None before the first event.
 
     For a derived stream, this is the time of its newest tick. A measured lateness counts with its largest bound.
     """

@@ -1,1 +1,1 @@
-"""Patterns run on existing events: the newest events of the log, or the events of one transaction."""
+"""Runs of patterns over existing events: the newest events of the log, or the events of one transaction."""

@@ -21,9 +21,9 @@ _State: TypeAlias = tuple[Event | None, Mapping[str, CasePattern], frozenset[str
 
 
 def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us: int | None) -> dict[str, Broken]:
-    """How the last partial match of each pattern ended, if it did not match and no other has begun since, by pattern.
+    """Explain, for each pattern whose last partial match ended without a match, how this partial match ended.
 
-    The plan has one stream and patterns of one key. They see the events of one transaction, in log order, from
+    The plan has one stream and patterns of one key. They see the events of one transaction, in log order, from index
     ``first`` on. ``now_us`` is the current event time. Transactions of more than 300 events are not examined.
     """
     if len(events) - first > _MOST_EVENTS:
@@ -43,7 +43,7 @@ def broken_matches(plan: RunPlan, events: Sequence[Event], *, first: int, now_us
 
 
 def _states(plan: RunPlan, events: Sequence[Event], first: int, now_us: int | None) -> Iterator[_State]:
-    """The state after each event from ``first`` on, and after time has advanced to ``now_us``."""
+    """The state after each event from index ``first`` on, and after time has advanced to ``now_us``."""
     (patterns,) = plan.patterns.values()
     names, route = [routed.pattern.name for routed, _ in patterns], patterns[0][0].route
     run = StreamRun(plan, lists=("matches",), follows_all=True, later=names)
@@ -78,7 +78,7 @@ def _broken(states: Iterable[_State], ends: frozenset[str], now_us: int | None) 
 
 
 def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_us: int | None) -> Broken:
-    """How an event, or the passing of time, ended a partial match."""
+    """Describe how an event, or the passing of time, ended a partial match."""
     bound: dict[str, list[str]] = {}
     for step in furthest.bound:
         bound.setdefault(step.alias, []).append(step.event_id)
@@ -100,9 +100,9 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
 def _in_order(
     events: Sequence[Event], declaration: StreamDeclaration, now_us: int | None
 ) -> tuple[Sequence[Event], int | None]:
-    """Events in the order of matching, and the event time reached.
+    """Events in the order of matching, and the event time that is reached.
 
-    With a lateness, events are sorted by time up to the watermark, without the late events that the stream sets aside.
+    With a lateness, events are sorted by time up to the watermark, without late events that the stream does not match.
     """
     lateness_us = declaration.lateness_us
     if lateness_us is None:

@@ -1,4 +1,4 @@
-"""Tries patterns on the newest events of the log before they are registered; stores nothing."""
+"""Runs patterns over the newest events of the log before they are registered; stores nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LISTS = ("matches", "timeouts", "endings")  # transactions that began earlier w
 
 
 class DryRuns:
-    """Tries patterns on the newest events of a stream."""
+    """Runs patterns over the newest events of a stream."""
 
     def __init__(self, stores: Stores, registration: Registration) -> None:
         self._stores = stores
@@ -41,7 +41,7 @@ class DryRuns:
         most_events: int,
         suppress: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Try a pattern; returns the answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
+        """Run a pattern; returns the answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
         Open transactions of the stream stay open. ``suppress`` has the form of this member in a pattern's document.
         """
@@ -79,7 +79,7 @@ class DryRuns:
         }
 
     def _events(self, declaration: StreamDeclaration, route: str, most: int) -> EventBatch:
-        """The newest events of a stream over all shards, in the order of arrival."""
+        """The newest ``most`` events of a stream over all shards, in the order of arrival."""
         shards = range(self._stores.log.layout.read().shards)
         since_ms = self._stores.registry.since_ms(declaration.name)
         newest_first = heapq.merge(*(self._stores.log.newest_first(shard, since_ms) for shard in shards), key=_age)
@@ -94,7 +94,7 @@ class DryRuns:
 
 
 def _counted(events: EventBatch, report: StreamReport) -> dict[str, Any]:
-    """Members that count the events read and the results found."""
+    """The members of the answer that count or list events and results."""
     times_us, reasons = events.time_us, Counter((body["form"], body["reason"]) for body in report.bodies("endings"))
     return {
         "events": len(events),
@@ -124,7 +124,7 @@ def _age(entry: LogEntry) -> tuple[int, int]:
 
 
 def _batches(entries: Iterator[LogEntry], declaration: StreamDeclaration, route: str) -> Iterator[EventBatch]:
-    """Events of a stream, keyed by a route."""
+    """The events of a stream, keyed by ``route`` if this is a further key."""
     for entry in entries:
         if entry.kind is RecordKind.EVENTS and entry.stream == declaration.name and not entry.route:
             batch = EventBatch.from_bytes(entry.body)

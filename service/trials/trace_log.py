@@ -1,7 +1,7 @@
 """The last transaction of one key in the log: its events, and the patterns and constraints at its beginning.
 
-A ``StreamRun`` needs these as input, as it begins with one transaction under known constraints. The log is followed
-here for one key, without matching; a ``ShardState`` would match all keys and keep no matched events.
+A ``StreamRun`` needs these as input, as it begins with one transaction under known constraints. Here the log is read
+for one key, without matching; a ``ShardState`` would match all keys and keep no matched events.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ from streams import (
 
 @dataclass(slots=True)
 class SeenKey:
-    """What the log holds about one key, in log order.
+    """The records of the log about one key, read in log order.
 
     Attributes:
         events: The events of the newest transaction.
-        starts: By name and version of a pattern, the number of the transaction's events before its start.
-        ends: Types that end a transaction, as declared so far.
-        newest_us: The stream's newest event time in the shards that were read.
-        idle_timeout_us: How long a transaction may be without an event, as declared so far.
+        starts: The number of these events before a pattern's start, by name and version of the pattern.
+        earlier: The number of events in earlier transactions of the key.
+        ends: The event types that end a transaction, as declared so far.
+        newest_us: The newest event time of the stream in the shards that were read.
+        idle_timeout_us: The longest time of a transaction without an event, as declared so far.
         declared: The newest declaration so far.
         rules: The constraints so far, oldest first, each with the number of events before it.
         positions: The last entry that was read, by shard; empty for a derived stream.
@@ -62,7 +63,6 @@ class SeenKey:
     is_complete: bool = True
 
     def begin_anew(self) -> None:
-        """Begin the next transaction."""
         self.earlier += len(self.events)
         self.events.clear()
         self.starts = dict.fromkeys(self.starts, 0)
@@ -81,13 +81,13 @@ class SeenKey:
         self.declared, self.idle_timeout_us = declared, declared.idle_timeout_us
 
     def start(self, record: PatternOn) -> None:
-        """Note the start of a pattern's version, unless it continues another version."""
+        """Store where a version of a pattern starts, unless it continues an earlier version."""
         if record.start == "fresh":
             self.starts[record.name, record.version] = 0 if self.is_over else len(self.events)
 
 
 class TraceLog:
-    """Reads the last transaction of a key from the log; events of derived streams come from their list."""
+    """Reads the last transaction of a key from the log, or from the list of events if the stream is derived."""
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores
@@ -95,7 +95,7 @@ class TraceLog:
         self._limits = limits
 
     def read(self, declaration: StreamDeclaration, key: str, route: str = "") -> SeenKey:
-        """The last transaction of a correlation key, or of a value of the further key ``route``."""
+        """Read the last transaction of a correlation key, or of a value of the further key ``route``."""
         if declaration.derived:
             return self._read_derived(declaration, key)
         since_ms = self._stores.registry.since_ms(declaration.name)
@@ -112,7 +112,7 @@ class TraceLog:
         return trace
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """The last transaction of a derived stream's key; an event's position is its block's position in the list."""
+        """Read the last transaction of a key from a derived stream's list; an event has the position of its block."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -141,7 +141,7 @@ class TraceLog:
         return trace
 
     def constraints(self, declaration: StreamDeclaration, trace: SeenKey) -> tuple[int | None, ConstraintSet | None]:
-        """The constraint set in force when the transaction began, as far as known, and its version."""
+        """The version and the constraint set that were valid when the transaction began, as far as the log shows."""
         initial = [record for place, record in trace.rules if place == 0]
         if initial:
             return initial[-1].version, parse_constraints(initial[-1].document).constraint_set
@@ -155,7 +155,7 @@ class TraceLog:
         )
 
     def _entries(self, shard: int, stream: str, since_ms: int) -> tuple[list[LogEntry], bool]:
-        """A stream's entries in log order, and whether none is missing."""
+        """The entries of a stream in log order, and whether these are all of its entries."""
         entries: list[LogEntry] = []
         for count, entry in enumerate(self._stores.log.newest_first(shard, since_ms)):
             if count == self._limits.trace_entries:
@@ -174,14 +174,14 @@ class TraceLog:
         return _ends(declaration, earlier[-1].document if earlier else None)
 
     def _versions(self, declaration: StreamDeclaration) -> Sequence[RegisteredConstraints]:
-        """The constraint sets of a stream, the oldest first."""
+        """All versions of a stream's constraint set, oldest first."""
         registry = self._stores.registry
         has_any = registry.constraints.find(declaration.name) is not None
         return registry.constraints.versions(declaration.name) if has_any else []
 
 
 def _take(trace: SeenKey, entry: LogEntry, declaration: StreamDeclaration, key: str, route: str = "") -> None:
-    """Apply an entry to the transaction of a key; transactions of a further key (``route``) do not end."""
+    """Apply an entry of the log to the transaction of a key; transactions of a further key (``route``) do not end."""
     if entry.kind is RecordKind.EVENTS:
         if entry.route == route:
             _take_events(trace, EventBatch.from_bytes(entry.body), key)
@@ -220,13 +220,12 @@ def _take_events(trace: SeenKey, batch: EventBatch, key: str) -> None:
 
 
 def _event(record: Mapping[str, Any]) -> Event:
-    """Convert a record of the derived events' list to an event."""
     time_us = parse_time(record["time"])
     return Event(id=record["id"], type=record["type"], time_us=time_us, key=record["key"], data=record["data"])
 
 
 def _ends(declaration: StreamDeclaration, document: object) -> frozenset[str]:
-    """Types that end a transaction: the declaration's end events, and trace ends of the constraints."""
+    """The types that end a transaction: the declaration's end events, and the trace ends of the constraints."""
     rules = ConstraintSet() if document is None else parse_constraints(document).constraint_set
     return rules.trace_ends.union(declaration.end_events)
 

@@ -1,7 +1,7 @@
 """One transaction as recorded in the log: its events, the progress of each pattern, and possible next events.
 
-The pipeline keeps its state in workers, but the state follows from the log. So the events of one key are read from the
-log and matched again in this process, with the stream's patterns and constraints.
+The pipeline's state is in its workers, but follows from the log. So the events of one key are read from the log and
+matched again in this process, with the stream's patterns and constraints.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TracedPattern:
-    """A registered pattern, and the key by which it is matched."""
+    """A registered pattern, and the same pattern parsed, with the key by which it is matched."""
 
     record: RegisteredPattern
     routed: RoutedPattern
 
 
 class Traces:
-    """Shows transactions, by reading and matching their events again."""
+    """Shows single transactions, by reading and matching their events again."""
 
     def __init__(self, stores: Stores, limits: Limits) -> None:
         self._stores = stores
@@ -103,8 +103,6 @@ def _unknown(stream: str, key: str, by: str, *, has_patterns: bool) -> str:
 
 
 class _Replay:
-    """Matches a transaction's events again."""
-
     def __init__(
         self,
         stores: Stores,
@@ -161,12 +159,12 @@ class _Replay:
         return self._trace.starts.get((pattern.record.name, pattern.record.version), 0)
 
     def _keys(self, route: str) -> list[str]:
-        """Values of a further key in the events, in order of first occurrence."""
+        """The values of a further key in the events, in order of first occurrence."""
         keyed = EventBatch.from_events(self._trace.events).keyed_by(self._declaration.attribute_of(route))
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add, to patterns without partial matches, how the last one ended; this matches the events one by one."""
+        """Add how the last partial match of each pattern ended, if it did; this matches the events one by one."""
         groups: dict[int, list[TracedPattern]] = {}
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
@@ -212,7 +210,7 @@ class _Replay:
         return stream_plan(declaration or self._declaration, self._constraint_set, pairs, tables=tables)
 
     def _run(self, patterns: Sequence[TracedPattern], first: int = 0) -> StreamReport:
-        """Match the events again; patterns see events from the index ``first`` on."""
+        """Match the events again; the patterns see events from index ``first`` on."""
         names, events = [pattern.record.name for pattern in patterns], EventBatch.from_events(self._trace.events)
         run = StreamRun(self._plan(patterns), follows_all=True, later=names)
         run.feed(events.slice(0, first), route=self._route)
@@ -225,7 +223,7 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Add how a pattern's last partial match ended, which may still be in memory after its WITHIN has passed."""
+    """Add how a pattern's last partial match ended; it may still be in memory although its WITHIN has passed."""
     if broken is None:
         return document
     state = "waiting" if document["state"] == "alive" else document["state"]

@@ -1,1 +1,1 @@
-"""Maintenance of a stopped service: backups, another number of shards."""
+"""Maintenance of a stopped service: backups, and changes of the number of shards."""

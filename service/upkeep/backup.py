@@ -1,8 +1,8 @@
 """Backups of a stopped service as one file: the data in Redis, the pipeline's checkpoint, the saved states.
 
-All three are consistent, because nothing runs. So a restored service continues exactly: the pipeline at the offsets of
-its checkpoint, from the saved states, and each alert once. Handover files are left out, because they are rebuilt, and
-so are compiled kernels, logs and Spark's own files.
+These three parts are consistent, because nothing runs. So a restored service continues exactly: from the offsets of the
+checkpoint and the saved states, with each alert once. Handover files are left out, because they are rebuilt; so are
+compiled kernels, logs and Spark's own files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COUNTS_KEY = b"forestall:log:counts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
-    """The contents of a backup, made at a time in microseconds UTC: keys of Redis, and files of the pipeline.
+    """The contents of a backup made at ``made_us``: the numbers of keys of Redis and of the pipeline's files.
 
     ``states`` is the place of the saved states: among the keys (``redis``) or the files (``folder``).
     """
@@ -47,9 +47,8 @@ class BackupContent:
 def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: Telling) -> BackupContent:
     """Write a backup to a file, which gets its name only when it is complete; replaces an existing file.
 
-    The settings have the places of checkpoint and states; ``tell`` is called with the finished share, up to 1.
-    ``BackupRefused`` if the service runs, events were appended meanwhile, or an interrupted restoration must be
-    repeated.
+    ``tell`` is called with the finished share, up to 1. Raises ``BackupRefused`` if the service runs, events were
+    appended meanwhile, or an interrupted restoration must be repeated.
     """
     require_stopped(settings, stores, clock, BackupRefused)
     keyspace = Keyspace(stores.client)
@@ -76,10 +75,10 @@ def back_up(settings: Settings, stores: Stores, path: Path, clock: Clock, tell: 
 def restore(
     settings: Settings, stores: Stores, path: Path, tell: Telling, *, clock: Clock, replace: bool
 ) -> BackupContent:
-    """Restore the contents of a file; the service does not start until they are complete.
+    """Restore a backup; the service does not start until all its contents are restored.
 
-    The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1;
-    ``replace``: delete existing data, if any. ``BackupRefused`` if the service runs, data exists already, or the
+    The file is read to its end before anything is changed. ``tell`` is called with the finished share, up to 1. With
+    ``replace``, existing data is deleted. Raises ``BackupRefused`` if the service runs, data exists already, or the
     settings keep states elsewhere than the backup.
     """
     content = look_into(path)
@@ -106,7 +105,7 @@ def restore(
 
 
 def look_into(path: Path) -> BackupContent:
-    """The contents of a backup; reads the whole file, and raises ``BackupDamaged`` if it has changed."""
+    """The contents of a backup; reads the whole file, and raises ``BackupDamaged`` if it was changed."""
     head: bytes | None = None
     for kind, values in frames(path):
         if kind == b"H":
@@ -130,7 +129,6 @@ def _make_room(settings: Settings, keyspace: Keyspace, *, replace: bool) -> None
 
 
 def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """The files to save, with their names in a backup."""
     for checkpoint in sorted(settings.data_dir.glob(_CHECKPOINTS)):
         yield from _below(checkpoint.name, checkpoint)
     if (folder := _snapshot_folder(settings)) is not None:
@@ -170,7 +168,7 @@ def _restore_block(settings: Settings, name: bytes, block: bytes) -> None:
 
 
 def _place_of(settings: Settings, name: PurePosixPath) -> Path:
-    """The place of a file in a backup; ``BackupDamaged`` if it is outside of the folders that a backup fills."""
+    """The path to which a file of a backup is restored; ``BackupDamaged`` if it is outside the service's folders."""
     top, *rest = name.parts
     if not rest or ".." in rest or name.is_absolute() or not (top == "snapshots" or top.startswith("checkpoint")):
         raise BackupDamaged(f"the backup names a file {name}, which none has")

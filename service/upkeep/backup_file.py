@@ -1,9 +1,9 @@
 """The file format of backups: a file is read exactly as written, or refused as damaged.
 
-After the first line, ``forestall-backup 1``, the file is one gzip stream of frames: a letter for the kind, the length
-of the rest as four bytes (big-endian), the rest. ``H`` is a JSON object about the backup, ``K`` a part of a key, ``F``
-some bytes of a file, ``E`` the end, with the SHA-256 of the stream before it. A frame's values are packed, each as its
-length in four bytes followed by the value.
+After the first line, ``forestall-backup 1``, the file is one gzip stream of frames. A frame is a letter for its kind,
+the length of its body as four bytes (big-endian), and the body. The kinds are ``H``: a JSON object about the backup;
+``K``: a part of a key; ``F``: some bytes of a file; ``E``: the end, with the SHA-256 of the stream before it. A body
+is a sequence of values, each preceded by its length in four bytes.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ _LONGEST = 1024**3
 
 
 class BackupWriter:
-    """Writes frames, and finally the end."""
+    """Writes the frames of a backup, and finally the end."""
 
     def __init__(self, out: gzip.GzipFile) -> None:
         self._out = out
         self._digest = hashlib.sha256()
 
     def write(self, kind: bytes, values: Sequence[bytes]) -> None:
-        """Write one frame."""
         body = b"".join(part for value in values for part in (_LENGTH.pack(len(value)), value))
         self._write_frame(kind, body)
 
     def finish(self) -> None:
-        """Write the end; a file without it is damaged."""
+        """Write the end, without which a file counts as damaged."""
         self._write_frame(b"E", self._digest.digest())
 
     def _write_frame(self, kind: bytes, body: bytes) -> None:
@@ -50,7 +49,7 @@ class BackupWriter:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BackupWriter]:
-    """Write a new backup file, which gets its name when the block has ended without an error."""
+    """Write a new backup file, which gets its name when the block ends without an error."""
     draft = path.with_name(path.name + ".part")
     try:
         draft.unlink(missing_ok=True)
@@ -69,7 +68,7 @@ def writing(path: Path) -> Iterator[BackupWriter]:
 
 
 def frames(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
-    """All frames except the end, with their values; frames read before ``BackupDamaged`` may also be damaged."""
+    """All frames except the end, as kind and values; if ``BackupDamaged`` follows, earlier frames may be damaged."""
     try:
         with path.open("rb") as file:
             _check_version(path, file.readline(100))

@@ -1,8 +1,8 @@
-"""``forestall reshard``: divide the log of a stopped service into more shards.
+"""Divides the log of a stopped service into more shards (``forestall reshard``).
 
-The job of the old layout first matches the rest of the log and emits its results. Then the states are divided and
-written beside the old ones, and one script makes the new layout valid. Before that script, the old layout remains
-complete: after a failure the command can be run again, or the service started under the old layout.
+First, the job of the old layout matches the rest of the log and emits its results. Then the states are divided and
+written beside the old ones, and one script makes the new layout valid. Before this script, the old layout remains
+complete: after a failure the command can be run again, or the service started with the old layout.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _SECOND_US = 1_000_000
 
 
 def reshard(settings: Settings, stores: Stores, shards: int, tell: Telling) -> Layout:
-    """Divide the log into a number of shards; has no effect if the last resharding was to this number.
+    """Divide the log into ``shards`` shards; has no effect if the last resharding was to this number.
 
-    ``shards`` is a multiple of the present number; ``tell`` is called with a description of each step. Returns the new
-    layout. ``ReshardRefused`` if the number is not possible, or the pipeline runs.
+    ``shards`` is a multiple of the current number; ``tell`` is called with a description of each step. Returns the new
+    layout. Raises ``ReshardRefused`` if the number is not possible, or the pipeline runs.
     """
     layout = stores.log.layout.read()
     if shards != layout.generation:
@@ -81,7 +81,7 @@ def match_all(settings: Settings, stores: Stores, layout: Layout) -> None:
 
 
 def match_to_end(log: EventLogOptions, match: Callable[[], None]) -> None:
-    """Call ``match`` until the log no longer grows, because matched events may derive others."""
+    """Call ``match`` until the log no longer grows, because matching may append derived events."""
     matched: Mapping[str, str] = {}
     while (ends := log_ends(log)) != matched:
         match()
