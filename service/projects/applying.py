@@ -11,10 +11,10 @@ from service.projects.planning import Change, Plan, difference, note_ownership
 
 
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:
-    """Make the changes of a plan in order; ``tell`` is called with each change that is made.
+    """Make the changes of a plan in order; ``tell`` is called with each change after it is made.
 
     Raises ``ApplyStopped`` if a resource has changed since the plan was made, or the service refuses a change. The
-    error names the changes that are not made; earlier ones stay.
+    error names the changes that were not made; earlier changes stay.
     """
     work, owner = plan.work, plan.ownership
     unnamed = {change.identity for change in plan.changes if change.wanted is None} & owner.own
@@ -32,7 +32,7 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 
 
 def _make(client: Client, change: Change) -> None:
-    """Make a change if the resource still has the planned form; a tag that earlier changes renewed is read again."""
+    """Make a change if the resource still has the planned form; its ``ETag`` is read again, as it may be renewed."""
     current = change.kind.find(client, change.name)
     if (None if current is None else current.form) != (None if change.found is None else change.found.form):
         raise ResourceChanged(

@@ -1,8 +1,8 @@
 """Tests of a project: events, and the results expected from them.
 
 Events may have the short form of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
-another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results have a short form, too: ``lost r=B3
-c=C4`` is an alert.
+another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results also have a short form:
+``lost r=B3 c=C4`` is an alert.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _LATEST_S = 253_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test of a project: events, and the expected results of the operators ``patterns`` (empty: all).
+    """A test of a project: events, and the expected results of the operators named in ``patterns`` (empty: all).
 
-    ``promises`` are pairs of a stream and a range of finished keys. ``is_open``: transactions continue after the last
-    event; otherwise all end there.
+    ``promises`` are pairs of a stream and a range of finished keys. If ``is_open``, transactions continue after the
+    last event, otherwise all of them end there.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Outcome:
     seconds: float
 
     def side_by_side(self) -> list[str]:
-        """Expected and actual results, line by line, with a mark where they differ."""
+        """Lines that show expected beside actual results, with a mark where they differ."""
         lines: list[str] = []
         for name in self.case.expected:
             pairs = list(_paired(self.case.expected[name], self.found[name]))
@@ -94,12 +94,12 @@ class CaseRun:
 
 
 def cases_of(documents: Sequence[Document], project: LocalProject) -> list[Case]:
-    """Read the tests among documents, in their order; raises ``ProjectRefused`` for an invalid test."""
+    """Read the tests among documents, in order; raises ``ProjectRefused`` for an invalid test."""
     return [_case(document, project) for document in documents if document.kind == "test"]
 
 
 def run_case(case: Case, project: LocalProject) -> CaseRun:
-    """Run the events of a test; returns results and notices."""
+    """Run the events of a test; returns results, losses and events without a usable key."""
     inline_run = project.fed(case.events, promises=case.promises)
     results = inline_run.results(is_open=case.is_open)
     keys = {key for batch in case.events.values() for key in batch.columns.column("key").to_pylist()}
@@ -115,7 +115,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a test compares a result: it names the result's operator or no operators, or the result has none."""
+    """Whether a test compares a result: it has no operator, or the test names its operator or no operators."""
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -125,12 +125,12 @@ def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: Loca
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The short form of each derived event (type and second), by id."""
+    """The short form of each derived event, its type and second, by event id."""
     return {event["id"]: f"{event['type']}{_seconds(event['time'])}" for event in events}
 
 
 def event_lines(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Derived events as lines: stream, key, type and second, attributes; retractions in the same form."""
+    """Derived events, including retractions, as lines: stream, key, type and second, attributes."""
     short = short_ids(events)
     for event in events:
         data = {name: short.get(value, value) if name == "retracts" else value for name, value in event["data"].items()}
@@ -145,7 +145,7 @@ def words_of(values: Mapping[str, Any]) -> list[str]:
 
 
 def outcome_of(case: Case, lines: Mapping[str, list[str]], seconds: float) -> Outcome:
-    """Compare the results of a test with its expectation."""
+    """Compare the actual results of a test with the expected ones; ``seconds`` is the time that the test took."""
     compared = {name: lines[name] for name in case.expected}
     is_right = all(
         all(_is_met(left, right) for left, right in _paired(case.expected[name], compared[name])) for name in compared
@@ -154,12 +154,12 @@ def outcome_of(case: Case, lines: Mapping[str, list[str]], seconds: float) -> Ou
 
 
 def expectation(lines: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:
-    """The expectation that the actual results would meet, for the lists that the test names."""
+    """The expectation that would accept the actual results, for the lists that the test names."""
     return {name: list(lines[name]) for name in (*LISTS, EVENTS) if name in case.expected}
 
 
 def line_of(body: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool) -> str:
-    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all its members.
+    """A result as a line: pattern, key (if ``has_keys``), and bound events or reason; otherwise all members.
 
     ``short`` maps event ids to their short forms.
     """
@@ -179,7 +179,7 @@ def line_of(body: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool
 
 
 def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) -> str:
-    """The text of a document's file with the expectation replaced.
+    """The text of a document's file with a new expectation.
 
     Refused if two members share a line or members are indented, because the lines to replace are ambiguous then.
     """
@@ -251,7 +251,7 @@ def _promises(document: Document, project: LocalProject) -> Iterator[tuple[str, 
 
 
 def _only_stream(document: Document, project: LocalProject) -> str:
-    """The stream that a test names, or the only stream with posted events."""
+    """The stream that a test names; by default the project's only stream with posted events."""
     stream: str | None = document.body.get("stream")
     if stream is not None:
         _check_stream(document, project, stream, "stream")
@@ -263,7 +263,6 @@ def _only_stream(document: Document, project: LocalProject) -> str:
 
 
 def _check_stream(document: Document, project: LocalProject, stream: str, place: str) -> None:
-    """Refuse a stream that does not exist or is derived."""
     if stream not in project.streams:
         advice = did_you_mean(stream, project.streams)
         raise document.refuse(f"no document declares the stream {stream!r}{advice}", place)
@@ -272,14 +271,14 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
 
 
 def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
-    """The events of a stream, written in the document or read from a file beside it."""
+    """The events of a stream, from the document itself or from a file beside it."""
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
     return read_batch(document.file.parent / written, reading_of(project.stream(stream)))
 
 
 def _events(document: Document, project: LocalProject, stream: str, written: Any) -> Iterator[Event]:
-    """The events of a stream: in the short form, by transaction, or as plain JSON."""
+    """The events of a stream, written in the short form, in the short form by transaction, or as JSON objects."""
     if isinstance(written, str):
         written = {document.body.get("key", _KEY): written}
     if isinstance(written, Mapping):
@@ -293,7 +292,7 @@ def _events(document: Document, project: LocalProject, stream: str, written: Any
 
 
 def _short(document: Document, word: str, key: str) -> Event:
-    """The event of a word in the short form; ``key`` is its correlation key."""
+    """Read an event in the short form; ``key`` is its correlation key."""
     parts = _EVENT.fullmatch(word)
     if parts is None or int(parts[2]) > _LATEST_S:
         raise document.refuse(
@@ -307,7 +306,7 @@ def _short(document: Document, word: str, key: str) -> Event:
 
 
 def _seconds(time: str) -> str:
-    """The seconds of a time, in the short form."""
+    """A time as seconds, for the short form."""
     whole, part = divmod(parse_time(time), _SECOND_US)
     return f"{whole}.{part:06d}".rstrip("0") if part else str(whole)
 
@@ -322,7 +321,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _tidy(line: str) -> str:
-    """Normalise a line: single spaces, and words with values sorted."""
+    """Normalise a line: single spaces, and words with values (``name=value``) sorted."""
     head, colon, reason = " ".join(line.split()).partition(": ")
     if colon or "=" not in head:
         return f"{head}{colon}{reason}"
@@ -331,7 +330,7 @@ def _tidy(line: str) -> str:
 
 
 def _is_met(expected: str, actual: str) -> bool:
-    """Whether a line meets an expectation; the expectation may give part of the reason, or no reason."""
+    """Whether a line meets an expectation, which may omit the reason or give a part of it."""
     if expected == actual:
         return True
     head, _, reason = expected.partition(": ")
@@ -340,7 +339,7 @@ def _is_met(expected: str, actual: str) -> bool:
 
 
 def _paired(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pair expected with actual lines: first the pairs that match, then missing lines, then superfluous lines."""
+    """Pair expected with actual lines: first the matching pairs, then missing lines, then unexpected lines."""
     unpaired, missing = list(actual), []
     for line in expected:
         match = next((candidate for candidate in unpaired if _is_met(line, candidate)), None)

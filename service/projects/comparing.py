@@ -1,4 +1,4 @@
-"""Compares the results of a plan's changed operators with the results of the service's operators, over given events."""
+"""Compares the results of a plan's changed operators with the results of the service's operators over given events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Result: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The results that an operator or derived stream gains and loses by a change; ``same`` counts the others."""
+    """The results that an operator or derived stream gains and loses by a change; ``same`` counts unchanged results."""
 
     title: str
     list_name: str
@@ -32,7 +32,7 @@ class Difference:
 
 
 class Comparison:
-    """Runs the project twice: with its operators, and with the service's operators in place of the changed ones.
+    """Runs the project twice: with its own operators, and with the service's operators in place of the changed ones.
 
     Raises ``ProjectRefused`` if the project cannot run without a service.
     """
@@ -47,7 +47,7 @@ class Comparison:
         self.before = LocalProject.of_wanted(with_implied([*self._before(wanted)]))
 
     def differences(self, events: Mapping[str, EventBatch]) -> Iterator[Difference]:
-        """The added and lost results of each new or changed operator, and of all others whose results differ."""
+        """The gained and lost results of each new or changed operator, and of others whose results differ."""
         after, before = self.after.run(events), self.before.run(events)
         titles = dict.fromkeys(title for change in self._changes.values() for title in _titles(change))
         for list_name, kind in {**LISTS, EVENTS: DERIVED}.items():
@@ -64,7 +64,7 @@ class Comparison:
                     yield difference
 
     def _before(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The wanted resources, with the service's operators in place of the changed ones and without new operators."""
+        """The wanted resources, with the service's operators in place of changed ones, and without new operators."""
         for resource in wanted:
             change = self._changes.get((resource.kind.title, resource.name))
             if change is None:
@@ -91,7 +91,7 @@ def _forms(change: Change) -> list[Form]:
 
 
 def _titles(change: Change) -> Iterator[str]:
-    """The title under which a change's results are compared: the operator's, or that of each stream it feeds."""
+    """The titles under which a change's results are compared: the operator's, or those of the streams it feeds."""
     assert isinstance(change.kind, Operators), "only operators are compared"
     for form in _forms(change):
         stream = change.kind.fed(change.name, form)

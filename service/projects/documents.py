@@ -1,4 +1,4 @@
-"""The documents of a project, read from a folder and checked; each keeps its place for errors."""
+"""The documents of a project, read from a folder and checked; each document keeps its file and lines for errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A resource as written in a file."""
+    """A resource as written in a file; ``line`` is the first line of the document, ``lines`` has each member's line."""
 
     kind: str
     name: str
@@ -48,11 +48,11 @@ class Document:
     lines: Mapping[str, int]
 
     def place(self, member: str = "") -> str:
-        """File and line of a member, or of the document."""
+        """File and line of a member; without ``member``, of the document."""
         return f"{self.file}:{self.lines.get(member, self.line)}"
 
     def refuse(self, message: str, member: str = "") -> ProjectRefused:
-        """The error that refuses the document."""
+        """An error about a member or the document, for the caller to raise."""
         return ProjectRefused.of([f"{self.place(member)}: {message}"])
 
     def path(self, member: str, folder: Path) -> Path:
@@ -72,9 +72,9 @@ class Document:
             raise self.refuse(f"{member}: {self.body[member]} cannot be read: {error.strerror}", member) from None
 
     def own_or_beside(self, member: str, what: str, folder: Path) -> Any:
-        """The value of ``member``, or the text of the file that the document names as ``<member>_file``.
+        """The value of ``member``, or the text of the file that the member ``<member>_file`` names.
 
-        Refused unless the document has exactly one of the two; ``what`` names the resource in the error.
+        Refused unless the document has exactly one of these members; ``what`` names the resource in the error.
         """
         file = f"{member}_file"
         if (member in self.body) == (file in self.body):
@@ -100,7 +100,7 @@ def document_schema() -> dict[str, Any]:
 
 
 def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an operator's document, which may have its text in a file."""
+    """The schema of an operator's document, with the members that all kinds share; its text may be in a file."""
     members = {**shared, **kind_schema["properties"]}
     if "text" in members:
         members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
@@ -110,7 +110,7 @@ def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> d
 
 
 def read_project(folder: Path) -> list[Document]:
-    """Read all documents below a folder, by file and place; files that documents refer to are not documents."""
+    """Read all documents below a folder, in order of file and line, except files to which documents refer."""
     if not folder.is_dir():
         raise ProjectRefused.of([f"{folder} is not a folder; a project is a folder of documents"])
     by_path: dict[Path, list[Document] | ProjectRefused] = {}
@@ -142,7 +142,7 @@ def read_project(folder: Path) -> list[Document]:
 
 
 def _read(path: Path) -> list[Document] | ProjectRefused:
-    """Read the documents of a file; returns the refusal if the file is unreadable or invalid."""
+    """Read the documents of a file; returns an error if the file is unreadable or invalid."""
     try:
         return list(_documents(path))
     except ProjectRefused as error:
@@ -178,7 +178,6 @@ def _scalar(node: yaml.ScalarNode) -> object:
 
 
 def _referenced_files(documents: list[Document]) -> Iterator[Path]:
-    """Paths of the files to which documents refer."""
     for document in documents:
         for member in _REFERENCES:
             if isinstance(document.body.get(member), str):
@@ -186,7 +185,7 @@ def _referenced_files(documents: list[Document]) -> Iterator[Path]:
 
 
 def _problems(document: Document) -> Iterator[str]:
-    """The faults in the form of a document."""
+    """The faults of a document in comparison with its kind's schema, each with file and line."""
     schema = document_schema()
     kinds = schema["properties"]["kind"]["enum"]
     if document.kind not in kinds:
@@ -208,7 +207,7 @@ def _problems(document: Document) -> Iterator[str]:
 
 
 def _explained(fault: jsonschema_rs.ValidationError, schema: Mapping[str, Any]) -> str:
-    """A schema fault in words, with the correct form if the schema describes one."""
+    """A schema fault in words, with the correct form if the schema describes it."""
     *parents, keyword = fault.schema_path
     part: Any = schema
     for name in parents:
@@ -232,7 +231,7 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """Faults of documents with the same kind and name, and, for event types, the same stream."""
+    """A fault for each document whose kind and name (for event types, also stream) another document has."""
     firsts: dict[tuple[str, ...], Document] = {}
     projects = [document for document in documents if document.kind == "project"]
     for document in projects[1:]:

@@ -24,7 +24,7 @@ def export_project(client: Client, folder: Path) -> list[Path]:
 
 
 class _Writer:
-    """Writes one folder per kind, and one file per document."""
+    """Writes the documents of a service: one folder per kind, one file per document."""
 
     def __init__(self, client: Client, folder: Path) -> None:
         self._client = client
@@ -33,7 +33,6 @@ class _Writer:
         self._taken: set[Path] = set()
 
     def written(self) -> list[Path]:
-        """Write all documents; returns the files."""
         for kind in KINDS:
             if not isinstance(kind, Following):  # schemas are members of the stream documents
                 for name in kind.names(self._client):
@@ -41,7 +40,6 @@ class _Writer:
         return self._files
 
     def _write(self, kind: ResourceKind, name: str) -> None:
-        """Write the document of a resource, with its files."""
         stored = kind.find(self._client, name)
         if stored is None:
             return
@@ -62,7 +60,7 @@ class _Writer:
         return {"workflow": name if mode == "auto" else {"name": name, "mode": mode}}
 
     def _keep(self, place: Path, file: str, content: bytes) -> str:
-        """Write a file under a unique name that every file system accepts; returns the name."""
+        """Write a file under a unique name that every file system accepts; returns this name."""
         place.mkdir(parents=True, exist_ok=True)
         plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in file).lstrip(".") or "_"
         path = first = place / plain

@@ -41,7 +41,7 @@ from workflows import ReadOptions, compile_workflow, read_model
 class LocalProject:
     """A project that runs in this process; ``plan`` has the active operators and their parts.
 
-    ``notices`` has, by operator, sentences about members of its document without effect.
+    ``notices`` has, by operator, sentences about members of the operator's document that have no effect.
     """
 
     plan: RunPlan
@@ -49,29 +49,27 @@ class LocalProject:
 
     @classmethod
     def of(cls, documents: Sequence[Document], folder: Path) -> LocalProject:
-        """Build the project of some documents; workflows are compiled."""
+        """Build the project that documents describe; compiles workflows."""
         return cls.of_wanted(wanted_of(documents, folder))
 
     @classmethod
     def of_wanted(cls, wanted: Sequence[Wanted]) -> LocalProject:
-        """Build the project of wanted resources."""
         return _Reading(wanted).project()
 
     @property
     def streams(self) -> Mapping[str, StreamDeclaration]:
-        """The streams that documents declare."""
+        """The declarations of the project's streams, by name."""
         return self.plan.declarations
 
     def check(self) -> None:
-        """Check that the plan can be run; raises ``ProjectRefused``, for example if patterns form a cycle."""
+        """Check that the plan can run; raises ``ProjectRefused``, for example if patterns form a cycle."""
         InlineRun(self.plan)
 
     def derived(self) -> list[str]:
-        """The names of the derived streams."""
         return [name for name, stream in self.streams.items() if stream.derived]
 
     def feeds(self) -> dict[str, str]:
-        """Active operators of all kinds by name, each with the derived stream that it feeds; empty: none."""
+        """Active operators of all kinds by name, each with the derived stream that it feeds; empty if it feeds none."""
         fed: dict[str, str] = {}
         for _, operator in self.plan.variant("").operators:
             kind = KINDS_BY_NAME[operator.kind]
@@ -81,7 +79,7 @@ class LocalProject:
         return fed
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """Notices by pattern about comparisons of text with a number or a boolean, which are null for some events."""
+        """Notices by pattern about comparisons of text with a number or boolean, which give null for some events."""
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
             batch, kinds_read = EventBatch.joined(batches), KindsRead()
@@ -92,7 +90,7 @@ class LocalProject:
         return by_pattern
 
     def exercises(self) -> list[str]:
-        """The exercises that compile the kernels of a run (``streams.compiling``)."""
+        """The names of the exercises that compile the kernels of a run (``streams.compiling``)."""
         return run_exercises(RoundPlan(variants=(self.plan.variant(""),)))
 
     def run(
@@ -102,15 +100,15 @@ class LocalProject:
         promises: Sequence[tuple[str, Punctuation]] = (),
         is_open: bool = False,
     ) -> Results:
-        """Run the operators over the events of each stream, in the order of arrival; returns results and deviations.
+        """Run the operators over the events of each stream, in order of arrival; returns results and deviations.
 
-        ``promises`` are pairs of a stream and a range of finished keys. ``is_open``: transactions continue after the
-        events; otherwise all end with them.
+        ``promises`` are pairs of a stream and a range of finished keys. If ``is_open``, transactions continue after the
+        events, otherwise all of them end there.
         """
         return self.fed(events, promises=promises).results(is_open=is_open)
 
     def fed(self, events: Mapping[str, EventBatch], *, promises: Sequence[tuple[str, Punctuation]] = ()) -> InlineRun:
-        """Feed events and promises to a new run, and return the run."""
+        """Start a run, and feed promises, then events to it; returns the run."""
         run = InlineRun(self.plan)
         for name, promise in promises:
             run.say(name, promise)
@@ -119,15 +117,13 @@ class LocalProject:
         return run
 
     def stream(self, name: str) -> StreamDeclaration:
-        """The declaration of a stream of the project."""
+        """The declaration of a stream; raises ``ProjectRefused`` if the project has no such stream."""
         if name not in self.streams:
             raise ProjectRefused.of([_undeclared("stream", name, self.streams)])
         return self.streams[name]
 
 
 class _Reading:
-    """Builds a local project from wanted resources."""
-
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         self._wanted = wanted
         self._declared = {
@@ -141,7 +137,6 @@ class _Reading:
         return reduce(Tables.with_version, [*map(table_of, self._of(ReferenceTables)), *calendars], Tables())
 
     def project(self) -> LocalProject:
-        """Build the local project."""
         sets = self._sets()
         patterns: dict[str, list[tuple[RoutedPattern, bool]]] = {name: [] for name in self._declared}
         operators = list(self._operators())
@@ -162,14 +157,13 @@ class _Reading:
         return LocalProject(plan=plan, notices=notices)
 
     def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
-        """Notices about members of an operator's document that have no effect."""
         kind = KINDS_BY_NAME[operator.kind]
         if not isinstance(kind, DocumentKind):
             return ()
         return kind.notices(operator, self._declared.__getitem__, lambda stream: bool(sets[stream].parts))
 
     def _operators(self) -> Iterator[Definition]:
-        """Operators of all kinds and their parts, as a service would register them."""
+        """Active operators of all kinds and their parts, as a service would register them."""
         resources = [(resource, cast("Operators", resource.kind).kind) for resource in self._of(Operators)]
         feeders = [(kind.name, resource.name, resource.feeds) for resource, kind in resources]
         for resource, kind in resources:
@@ -190,7 +184,6 @@ class _Reading:
         return self._declared[stream]
 
     def _sets(self) -> dict[str, ConstraintSet]:
-        """The effective constraint set of each stream."""
         models: dict[str, Derived] = {}
         for resource in self._of(Workflows):
             with _placed(resource):
@@ -222,7 +215,7 @@ class _Reading:
 
 @contextmanager
 def _placed(resource: Wanted) -> Iterator[None]:
-    """Refuse the document of a resource, at its place, for errors that the block raises."""
+    """Turn an error that the block raises into a refusal of the resource's document, with file and line."""
     try:
         yield
     except ProjectRefused:

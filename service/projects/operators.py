@@ -1,4 +1,4 @@
-"""Operators in a project: documents of all kinds, with one life cycle."""
+"""Operators in a project: the documents of all kinds of operators, which have one life cycle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT, _TEXT_FILE = "text", "text_file"
 
 
 class Operators(ResourceKind):
-    """The operators of one kind that are not retired."""
+    """The operators of one kind, except retired ones."""
 
     def __init__(self, kind: DocumentKind) -> None:
         self.kind = kind
@@ -29,7 +29,7 @@ class Operators(ResourceKind):
         self._defaults = {**kind.usual, **_SHARED}
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read an operator; its document is checked as far as this needs no streams."""
+        """Read an operator; checks everything in its document that does not depend on streams."""
         body = dict(self.kind.answered({**self._defaults, **document.body}))
         if _TEXT in self._members:
             body[_TEXT] = str(document.own_or_beside(_TEXT, indefinite(self.title), folder)).strip()
@@ -43,16 +43,15 @@ class Operators(ResourceKind):
         return Wanted(kind=self, name=document.name, form=body, document=document, extra=extra, feeds=feeds)
 
     def fed(self, name: str, form: Form) -> str:
-        """The derived stream that an operator feeds; empty: none."""
+        """The derived stream that an operator feeds; empty if it feeds none."""
         feed = self.kind.feed(Definition(kind=self.title, name=name, version=0, inputs=(), body=form))
         return "" if feed is None else feed.stream
 
     def names(self, client: Client) -> list[str]:
-        """The names of all operators that are not retired."""
         return [item["name"] for item in client.pages(self.path) if item["state"] != "retired"]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        """The form of an operator; a suspended one counts as active."""
+        """The form of an operator; a suspended operator counts as active."""
         members = {"stream": answer["stream"], **answer.get("body", answer)}
         form = {name: value for name, value in members.items() if name in self._members}
         if _TEXT in form:
@@ -61,7 +60,7 @@ class Operators(ResourceKind):
         return {**form, "severity": answer["severity"], "state": state}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register an operator unless the stored one is equal, then bring the operator to the wanted state."""
+        """Register an operator unless an equal one is stored, then bring it to the wanted state."""
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]
         tag = tag_of(stored)
@@ -82,7 +81,7 @@ class Operators(ResourceKind):
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason why an operator cannot be changed: its stream is fixed; empty if the stream stays the same."""
+        """The reason why an operator cannot be changed: its stream would change; empty if the stream is the same."""
         is_same = stored.get("stream") == wanted.get("stream")
         return "" if is_same else f"the stream of {indefinite(self.title)} cannot be changed; rename it"
 
@@ -95,10 +94,9 @@ class Operators(ResourceKind):
         return f"it keeps the {self.kind.holds} that it holds" if is_kept else "it begins from nothing"
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Document members that differ from the defaults."""
         return {member: value for member, value in stored.form.items() if self._defaults.get(member, ...) != value}
 
 
 def own_members(form: Form) -> Form:
-    """The members of an operator that only its own kind has."""
+    """The members of an operator's form that depend on its kind."""
     return {name: value for name, value in form.items() if name not in (*_SHARED, "now")}

@@ -43,14 +43,14 @@ KINDS: tuple[ResourceKind, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The resources that a project made or named when it was last applied, and other projects' resources."""
+    """The resources that a project created or named when it was last applied, and the resources of other projects."""
 
     project: str
     own: frozenset[Identity]
     others: dict[Identity, list[str]]
 
     def why_kept(self, resource: Identity) -> str:
-        """The reason why a resource that the project does not name is kept; empty if the project may delete it."""
+        """Why a resource that the project does not name is kept; empty if the project may delete it."""
         if resource not in self.own:
             owners = self.others.get(resource)
             return f"it belongs to the project {', '.join(owners)}" if owners else "it was made outside of this project"
@@ -63,7 +63,7 @@ class Ownership:
 class Change:
     """A difference between service and project.
 
-    If the project lacks the resource, ``action`` is ``gone`` (deleted) or ``kept``; ``why`` says why it is kept.
+    If the project does not name the resource, ``action`` is ``gone`` (to be deleted), or ``kept`` because of ``why``.
     """
 
     action: Action
@@ -75,23 +75,22 @@ class Change:
 
     @property
     def identity(self) -> Identity:
-        """Kind and name of the resource."""
         return self.kind.title, self.name
 
     @property
     def title(self) -> str:
-        """The resource, in words."""
+        """The kind and name of the resource, for people."""
         return f"{self.kind.title} {self.name}"
 
     @property
     def effect(self) -> str:
-        """The effect of the change on the operator's state, in words; empty: none."""
+        """The effect of the change on the operator's state, in words; empty if it has none."""
         if self.found is None or self.wanted is None:
             return ""
         return self.kind.effect({**self.found.form, "now": self.found.answer.get("state")}, self.wanted.form)
 
     def difference(self) -> list[str]:
-        """The lines that differ: removed ones with a minus, added ones with a plus, and the lines around them."""
+        """The changed lines of the resource's form: removed with a minus, added with a plus, and lines around them."""
         return difference(
             None if self.found is None else self.found.form, None if self.wanted is None else self.wanted.form
         )
@@ -99,7 +98,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All differences between service and project, in the order of changes; ``same``: the number of equal documents."""
+    """All differences between service and project, in the order of changes; ``same`` counts the equal documents."""
 
     changes: Sequence[Change]
     same: int
@@ -108,20 +107,19 @@ class Plan:
 
     @property
     def work(self) -> list[Change]:
-        """The changes to make."""
         return [change for change in self.changes if change.action != "kept"]
 
     @property
     def deleted_streams(self) -> list[str]:
-        """The streams that are deleted, with their events."""
+        """The names of streams that are deleted together with their events."""
         return [change.name for change in self.work if change.action == "gone" and isinstance(change.kind, Streams)]
 
 
 def plan_project(client: Client, documents: Sequence[Document], folder: Path, *, is_pruned: bool) -> Plan:
     """Compare a project with a service; changes nothing.
 
-    Raises ``ProjectRefused`` if a document is invalid or impossible. ``is_pruned``: delete resources that the project
-    made but no longer names.
+    Raises ``ProjectRefused`` if a document is invalid or impossible. With ``is_pruned``, the plan deletes resources
+    that the project created but no longer names.
     """
     wanted = wanted_of(documents, folder)
     changes: list[Change] = []
@@ -156,7 +154,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
 
 
 def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
-    """The resources of documents in the order of creation; problems are reported with their places."""
+    """The resources of documents in the order of creation; faults are reported with file and line."""
     problems: list[str] = []
     resources: list[Wanted] = []
     for kind in KINDS:
@@ -173,19 +171,19 @@ def wanted_of(documents: Sequence[Document], folder: Path) -> list[Wanted]:
 
 
 def with_implied(wanted: Sequence[Wanted]) -> list[Wanted]:
-    """Add resources without documents that the wanted resources need; returns all in the order of creation."""
+    """Add resources that the wanted resources need and no document describes; returns all in the order of creation."""
     implied = [resource for kind in KINDS for resource in kind.implied(wanted)]
     return sorted([*wanted, *implied], key=lambda resource: KINDS.index(resource.kind))
 
 
 def difference(before: Form | None, after: Form | None) -> list[str]:
-    """Compare two forms line by line: removed lines with a minus, added ones with a plus, and the lines around them."""
+    """Compare two forms by line: removed lines have a minus, added lines a plus; a few equal lines are included."""
     lines = unified_diff(_lines(before), _lines(after), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
 def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, is_pruned: bool) -> Iterator[Change]:
-    """Changes for a service's resources that the project does not name, in the order of deletion."""
+    """Changes for the service's resources that the project does not name, in the order of deletion."""
     for kind in reversed(KINDS):
         for name in kind.names(client):
             stored = None if (kind.title, name) in named else kind.find(client, name)
@@ -196,7 +194,7 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
 
 
 def _without_used_streams(client: Client, gone: Sequence[Change], named: frozenset[Identity]) -> Iterator[Change]:
-    """Keep streams that a resource outside the plan and the project uses: the service would refuse to delete them."""
+    """Keep streams that are used by resources outside plan and project, as the service would refuse to delete them."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []
@@ -207,14 +205,14 @@ def _without_used_streams(client: Client, gone: Sequence[Change], named: frozens
 
 
 def project_name(documents: Sequence[Document], folder: Path) -> str:
-    """The name of a project: from its document of the kind project, otherwise the folder's name."""
+    """The name of a project: from its document of the kind ``project``, otherwise the folder's name."""
     return next(
         (document.name for document in documents if document.kind == "project"), folder.resolve().name or "project"
     )
 
 
 def read_ownership(client: Client, project: str) -> Ownership:
-    """Read the service's records about projects, as seen by one project."""
+    """Read the service's records about projects, for the plan of ``project``."""
     own: frozenset[Identity] = frozenset()
     others: dict[Identity, list[str]] = {}
     for item in client.projects.list():
@@ -228,13 +226,13 @@ def read_ownership(client: Client, project: str) -> Ownership:
 
 
 def note_ownership(client: Client, project: str, resources: Iterable[Identity]) -> None:
-    """Store the resources of a project in the service, so that later plans know which resources are the project's."""
+    """Store the resources of a project in the service, so that later plans know which resources belong to it."""
     body = [{"kind": kind, "name": name} for kind, name in sorted(set(resources))]
     client.put(f"/projects/{part(project)}", {"resources": body})
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes multi-line text as blocks."""
+    """Writes texts of several lines as blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -245,7 +243,7 @@ _Dumper.add_representer(str, _text)
 
 
 def as_yaml(value: Form) -> str:
-    """Members as YAML for people."""
+    """Members as YAML that is easy to read."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     return text
 

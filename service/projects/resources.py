@@ -1,7 +1,7 @@
 """Kinds of resources in a project: how each is read from documents, compared with a service, and changed.
 
-Each kind converts a document, and a service's resource, to the same *form*: plain values that are equal if nothing has
-to be changed.
+Each kind converts a document, and a resource of the service, to the same *form*: plain values that are equal if nothing
+has to be changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Form: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A resource that a project wants; ``is_implied``: it has no document, but another resource needs it."""
+    """A resource that a project wants; ``is_implied``: another resource needs it, and no document describes it."""
 
     kind: ResourceKind
     name: str
@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResource:
-    """A resource of a service: its form, ``ETag`` and path in the API, and the service's whole answer."""
+    """A resource of a service: its form, its ``ETag``, its path ``at`` in the API, and the whole answer about it."""
 
     form: Form
     tag: str
@@ -72,7 +72,7 @@ class ResourceKind(ABC):
         """The resource that a document of this kind describes; raises if the document is invalid."""
 
     def implied(self, wanted: Sequence[Wanted]) -> Iterator[Wanted]:
-        """The resources of this kind that a project's other resources need and no document describes."""
+        """The resources of this kind that other wanted resources need and no document describes."""
         return iter(())
 
     def is_as(self, stored: Form, wanted: Wanted) -> bool:
@@ -80,15 +80,15 @@ class ResourceKind(ABC):
         return stored == wanted.form
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """Why a stored resource cannot be changed as wanted, in words; empty if it can."""
+        """Why a stored resource cannot be changed as wanted, in words; empty if possible."""
         return ""
 
     def effect(self, stored: Form, wanted: Form) -> str:
-        """The effect of a change on the state of an existing operator, in words; empty if it has none."""
+        """The effect of a change on an existing operator's state, in words; empty if it has none."""
         return ""
 
     def names(self, client: Client) -> list[str]:
-        """Names of a service's resources of this kind, in the order of the API's list."""
+        """Names of all resources of this kind in a service, in the order of the API's list."""
         return [item["name"] for item in client.pages(self.path)]
 
     def at(self, client: Client, name: str) -> str | None:
@@ -109,7 +109,7 @@ class ResourceKind(ABC):
         """The form of a resource, from the service's answer; None if the resource counts as not existing."""
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Create the resource, or change the stored resource unless another caller changed it after it was read."""
+        """Create the resource, or change the stored resource unless another caller has changed it since."""
         at = self.at(client, wanted.name)
         assert at is not None, "only receivers have no path before they exist"
         client.request("PUT", at, body=self.body_of(wanted), headers=condition(tag_of(stored)))
@@ -119,14 +119,14 @@ class ResourceKind(ABC):
         return wanted.form
 
     def remove(self, client: Client, stored: StoredResource) -> None:
-        """Delete a stored resource if it has not changed since it was read."""
+        """Delete a stored resource unless another caller has changed it since."""
         client.request("DELETE", stored.at, headers=condition(stored.tag))
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members of a document that describes a stored resource."""
+        """The members of a document that describes a stored resource; ``keep`` writes files beside the document."""
         return stored.form
 
 
 def tag_of(stored: StoredResource | None) -> str | None:
-    """The ``ETag`` that a change needs; None if the resource does not exist."""
+    """The ``ETag`` on which a change is conditional; None if the resource does not exist."""
     return None if stored is None else stored.tag

@@ -22,7 +22,7 @@ _XML, _YAML = "application/xml", "application/yaml"
 
 
 class Streams(ResourceKind):
-    """The declarations of a project's streams."""
+    """The streams of a project; the form of a stream is its declaration."""
 
     title = "stream"
     path = "/streams"
@@ -42,7 +42,7 @@ class Streams(ResourceKind):
                 yield Wanted(kind=self, name=resource.feeds, form=form, document=resource.document, is_implied=True)
 
     def is_as(self, stored: Form, wanted: Wanted) -> bool:
-        """Whether two declarations are equal; an undocumented derived stream may have any declaration."""
+        """Whether two declarations are equal; a derived stream without a document may have any declaration."""
         return stored == wanted.form or (wanted.is_implied and stored.get("derived", False))
 
     def names(self, client: Client) -> list[str]:
@@ -57,7 +57,7 @@ class Streams(ResourceKind):
         return _declared(answer)
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Declare the stream, or change its changeable members."""
+        """Declare the stream, or change those members that can be changed."""
         if stored is None:
             client.request("POST", "/streams", body={"name": wanted.name, **wanted.form}, headers=condition(None))
             return
@@ -65,14 +65,14 @@ class Streams(ResourceKind):
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """Why a stream cannot be changed as wanted: a fixed member would change; empty if it can."""
+        """Why a stream cannot be changed as wanted: a fixed member would change; empty if none would."""
         fixed = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
         members = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return members and f"{members} of a stream cannot be changed; delete the stream first, or declare another one"
 
 
 class EventTypes(ResourceKind):
-    """Schemas of event types; a name is ``stream/type``."""
+    """The schemas of event types; the name of a resource is ``stream/type``."""
 
     title = "event type"
     document_kind = "event-type"
@@ -108,7 +108,7 @@ class EventTypes(ResourceKind):
 
 
 class Workflows(ResourceKind):
-    """The workflows of a project: models, each with the chosen process and the mapping of its tasks."""
+    """The workflows of a project: models, each with the chosen process and the mapping of its tasks to event types."""
 
     title = "workflow"
     path = "/workflows"
@@ -135,7 +135,7 @@ class Workflows(ResourceKind):
 
 
 class Following(ResourceKind):
-    """The workflows that streams follow."""
+    """For each stream, the workflow that the stream follows."""
 
     title = "workflow of the stream"
     document_kind = "stream"
@@ -165,7 +165,7 @@ class Following(ResourceKind):
 
 
 class ConstraintSets(ResourceKind):
-    """Hand-written constraint sets."""
+    """The hand-written constraint sets of streams."""
 
     title = "constraint set"
     path = "/constraints"
@@ -199,7 +199,7 @@ class ConstraintSets(ResourceKind):
 
 
 def stream_uses(client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
-    """Resources, as kind and name, that keep a stream from being deleted."""
+    """The resources, as kind and name, that prevent a stream from being deleted."""
     answer = client.request("DELETE", stored.at, query={"dry_run": "true"}, headers=condition(stored.tag))
     of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
     uses: list[tuple[str, str]] = []
@@ -213,7 +213,7 @@ def stream_uses(client: Client, name: str, stored: StoredResource) -> list[tuple
 
 
 def _declared(members: dict[str, Any]) -> Form:
-    """The key of a declaration, and members that differ from the defaults."""
+    """The form of a declaration: its key, and the members that differ from the defaults."""
     plain = StreamDeclaration.from_json(members).to_json()
     defaults = StreamDeclaration(name="usual", key="subject").to_json()
     form = {

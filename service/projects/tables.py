@@ -1,4 +1,4 @@
-"""Reference tables, whose rows are files beside the documents, and calendars of a project."""
+"""Reference tables of a project, whose rows are files beside the documents, and calendars."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ReferenceTables(ResourceKind):
     path = "/tables"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a table; its rows are stored in the cache folder."""
+        """Read a table; stores its rows in the cache folder."""
         file, key = document.path("file", folder), document.body["key"]
         specification = TableWish(
             key=tuple([key] if isinstance(key, str) else key), types=document.body.get("columns", {})
@@ -58,7 +58,7 @@ class ReferenceTables(ResourceKind):
         )
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Export a table; its rows become a file."""
+        """Export a table; writes its rows to a file."""
         content = client.content(f"{stored.at}/rows")
         form = {member: stored.form[member] for member in ("key", "columns")}
         return {**form, "file": keep(f"{name}.parquet", content)}
@@ -71,7 +71,7 @@ class Calendars(ResourceKind):
     path = "/calendars"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a calendar; its hours are stored in the cache folder."""
+        """Read a calendar; stores its hours in the cache folder."""
         form = dict(document.body)
         if "ical_file" in form:
             form["ical"] = document.beside("ical_file", folder).decode(errors="replace")
@@ -88,7 +88,7 @@ class Calendars(ResourceKind):
         return form
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """Export a calendar; an iCalendar text becomes a file."""
+        """Export a calendar; writes an iCalendar text to a file."""
         form = dict(stored.form)
         if "ical" in form:
             form["ical_file"] = keep(f"{name}.ics", form.pop("ical").encode())

@@ -36,13 +36,13 @@ _MEMBERS = {
 
 
 class Webhooks(ResourceKind):
-    """The webhooks of a project, identified by name; a webhook without a name is identified by its id."""
+    """The webhooks of a project, identified by name, or by id if they have no name."""
 
     title = "webhook"
     path = "/webhooks"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a webhook; secrets are read from environment variables only when the webhook is written."""
+        """Read a webhook; its secrets are read from environment variables only when it is written to the service."""
         members = {name: document.body.get(name, default) for name, default in _WEBHOOK.items()}
         if members["digest"] is not None:
             members["digest"] = {"at_once": None, **members["digest"]}
@@ -55,7 +55,7 @@ class Webhooks(ResourceKind):
         return [item["name"] or item["id"] for item in client.pages(self.path)]
 
     def at(self, client: Client, name: str) -> str | None:
-        """The path in the API of the webhook or sink with a name or id; None if it does not exist."""
+        """The path of a webhook or sink in the API, by its name or id; None if it does not exist."""
         ids = (item["id"] for item in client.pages(self.path) if name in (item["name"], item["id"]))
         return next((f"{self.path}/{part(receiver_id)}" for receiver_id in ids), None)
 
@@ -64,7 +64,6 @@ class Webhooks(ResourceKind):
         return {**form, "headers": answer["header_names"]}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register a webhook or sink, or change the members that differ."""
         form = wanted.form
         if stored is None:
             shared = {name: form[name] for name in _WEBHOOK if name != "enabled" and form[name] is not None}
@@ -78,16 +77,16 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """The members of a new webhook or sink that only its kind has."""
+        """The members of a new receiver that only its kind has."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """The changed members of a webhook or sink that only its kind has."""
+        """The changed members of a receiver that only its kind has."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members of a webhook that differ from the defaults; header values become environment variables."""
+        """The members that differ from the defaults; values of headers become environment variables."""
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
@@ -96,13 +95,13 @@ class Webhooks(ResourceKind):
 
 
 class Sinks(Webhooks):
-    """Sinks other than webhooks, by name; members that only one kind has are in a member named like the kind."""
+    """The sinks of a project other than webhooks, by name; members of one kind are in a member named like the kind."""
 
     title = "sink"
     path = "/sinks"
 
     def read(self, document: Document, folder: Path) -> Wanted:
-        """Read a sink; its password is read from an environment variable only when the sink is written."""
+        """Read a sink; its password is read from an environment variable only when it is written to the service."""
         kinds = [kind for kind in _OWN if kind in document.body]
         if len(kinds) != 1:
             raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
@@ -127,11 +126,11 @@ class Sinks(Webhooks):
         return {**changes, **_secret_of(wanted)} if changes else {}  # a changed server must not get the old password
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """Why a sink cannot be changed as wanted: its kind would change; empty if it can."""
+        """Why a sink cannot be changed as wanted: its kind would change; empty if it would not."""
         return "" if any(kind in stored and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members of a sink that differ from the defaults; its password becomes a named environment variable."""
+        """The members that differ from the defaults; the password becomes an environment variable."""
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         kind_members = body[stored.answer["kind"]]
         has_secret = kind_members.get("user") is not None or "sasl.username" in kind_members.get("options", {})
@@ -144,13 +143,12 @@ def _headers(wanted: Wanted) -> dict[str, str]:
 
 
 def _secret_of(wanted: Wanted) -> dict[str, str]:
-    """The member ``secret``, if the document has one."""
     secret = _secret(wanted.document, "secret", wanted.extra["secret"])
     return {} if secret is None else {"secret": secret}
 
 
 def _secret(document: Document, member: str, value: Any) -> str | None:
-    """A secret: the text in the document, or the value of an environment variable."""
+    """A secret: a text in the document, or the value of the environment variable that the document names."""
     if not isinstance(value, Mapping):
         return None if value is None else str(value)
     try:
