@@ -1,1 +1,1 @@
-"""Registration of streams, patterns, constraint sets, workflows and other operators, as use cases without HTTP."""
+"""Registration of streams, patterns, constraint sets, workflows and other operators, independent of HTTP."""

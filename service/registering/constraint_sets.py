@@ -1,4 +1,4 @@
-"""The constraint sets of streams, as use cases without HTTP: hand-written, from a workflow, or both."""
+"""The constraint sets of streams: hand-written, from a workflow, or both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Parts:
 
 
 class ConstraintSets:
-    """The use cases of constraint sets."""
+    """Sets, changes and analyses the constraint sets of streams."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
@@ -38,11 +38,11 @@ class ConstraintSets:
         self._clock = clock
 
     def upload(self, stream: str | None, document: object, condition: Condition = ANY) -> ConstraintReport:
-        """Set the hand-written constraints of a stream; it continues to follow its workflow, if any.
+        """Set the hand-written constraints of a stream, which continues to follow its workflow, if any.
 
-        The document is JSON or YAML text, or the decoded value; without ``stream``, it names the stream. The stream's
-        end events are added to those of the document; its event types are added if the document makes unknown types
-        deviate. ``WorkflowInDocument``: the document contains a workflow.
+        The document is JSON or YAML text, or the decoded value; it names the stream if ``stream`` is None. The stream's
+        end events are added; its event types are added if unknown types deviate. A document that contains a workflow
+        raises ``WorkflowInDocument``.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)
         if parsed.constraint_set.process is not None:
@@ -67,7 +67,7 @@ class ConstraintSets:
         return self._changed(declaration, lambda registered: _following(registered, derived, mode), condition)
 
     def check_following(self, stream: str, derived: Derived, mode: FollowMode | None = None) -> None:
-        """Check that ``follow`` would succeed, and raise its error otherwise; changes nothing."""
+        """Raise the error that ``follow`` would raise, if any; changes nothing."""
         declaration = self._stores.registry.stream(stream)
         self._draft(declaration, _following(self._stores.registry.constraints.find(stream), derived, mode))
 
@@ -92,11 +92,10 @@ class ConstraintSets:
         return self._changed(self._stores.registry.stream(stream), parts, condition)
 
     def redrafted(self, declaration: StreamDeclaration, registered: RegisteredConstraints) -> ConstraintsDraft:
-        """The constraint set of a stream under a changed declaration, checked as by ``follow``."""
+        """The constraint set of a stream under a changed declaration, checked as in ``follow``."""
         return self._draft(declaration, self._with_workflow(_hand_written(registered), registered))
 
     def current(self, stream: str) -> ConstraintReport:
-        """The current constraint set of a stream."""
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)
         return self._report(record, is_new=False)
@@ -114,19 +113,19 @@ class ConstraintSets:
         raise UnknownConstraints(f"the constraint set of {stream!r} has no version {version}", stream=stream)
 
     def analysis(self, stream: str) -> tuple[RegisteredConstraints, SetInspection]:
-        """Analyse, without events, a stream's constraint set and its patterns that are small enough."""
+        """Analyse a stream's constraint set without events, with those of its patterns that are small enough."""
         declaration = self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.get(stream)
         queries = [query for query in self.guarded_queries(declaration) if is_explained(query)]
         return record, inspect_set(queries, parse_constraints(record.document).constraint_set)
 
     def derived(self, following: Following) -> Derived:
-        """The compiled workflow version that a stream follows, even if the workflow is deleted or has newer ones."""
+        """The compiled workflow version that a stream follows, even if the workflow was deleted or has newer ones."""
         record = self._stores.workflows.followed(following.workflow, following.version)
         return Derived.from_findings(self._stores.workflows.findings(record), record.name, record.version)
 
     def guarded_queries(self, declaration: StreamDeclaration) -> list[Query]:
-        """The queries of a stream's patterns to which its constraints apply: guarded, running, of the stream's key."""
+        """The queries of a stream's patterns to which its constraints apply: guarded, running, reading whole traces."""
         parsed = [
             parse_pattern(pattern.text)
             for pattern in self._stores.registry.patterns(declaration.name)
@@ -135,7 +134,7 @@ class ConstraintSets:
         return [build_query(pattern) for pattern in parsed if routed(pattern, declaration).has_whole_traces]
 
     def _with_workflow(self, parts: _Parts, registered: RegisteredConstraints | None) -> _Parts:
-        """Add the workflow that the stream follows, if any, to the parts of a constraint set."""
+        """Add the workflow that the stream follows, if any, to the parts of its constraint set."""
         if registered is None or registered.following is None:
             return parts
         return replace(parts, derived=self.derived(registered.following), mode=registered.following.mode)
@@ -155,7 +154,7 @@ class ConstraintSets:
         return self._report(record, is_new=is_new)
 
     def _draft(self, declaration: StreamDeclaration, parts: _Parts) -> ConstraintsDraft:
-        """The constraint set to be registered, built from its parts and checked as by ``upload`` and ``follow``."""
+        """The constraint set to be registered, built from its parts and checked as in ``upload`` and ``follow``."""
         constraint_set = effective_set(parts.own, declaration, parts.derived, parts.mode)
         self._check_types(constraint_set)
         check_set(constraint_set)
@@ -173,7 +172,7 @@ class ConstraintSets:
         )
 
     def _check_types(self, constraint_set: ConstraintSet) -> None:
-        """Refuse a set that names too many types; symbols (types with a condition) count as well."""
+        """Refuse a set that names too many types; symbols (types with a condition) count as types."""
         count, most = len(constraint_set.names), self._settings.limits.max_event_types
         if count > most:
             setting = f"{PREFIX}LIMITS__MAX_EVENT_TYPES"
@@ -196,7 +195,7 @@ class ConstraintSets:
 
 
 def _following(registered: RegisteredConstraints | None, derived: Derived, mode: FollowMode | None) -> _Parts:
-    """The parts of a stream's constraint set once the stream follows a workflow."""
+    """The parts of a stream's constraint set after the stream begins to follow a workflow."""
     parts = _Parts(own=ConstraintSet(), notices=(), derived=None) if registered is None else _hand_written(registered)
     return replace(parts, derived=derived, mode=parts.mode if mode is None else mode)
 
@@ -217,7 +216,7 @@ def _left_out_notice(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 def _one_stream(requested: str | None, document_stream: str | None) -> str:
-    """The stream of a document, named by the caller or in the document; ``StreamMissing`` if unclear."""
+    """The stream that the caller or the document names; ``StreamMissing`` if none does, or the two differ."""
     if requested is not None and document_stream not in (None, requested):
         raise StreamMissing(
             f"the document is for the stream {document_stream!r}, the query says {requested!r}; name one"

@@ -1,4 +1,4 @@
-"""The registration of derived streams: checks of the operators that feed them and listen to them."""
+"""Registration of derived streams: checks of the operators that feed them and of the operators that read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams import RETRACTED, ControlRecordError, Definition, StreamDeclaration
 
 
 def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
-    """The operators that feed a stream, then the operators that listen to the stream, without retired ones."""
+    """The operators that feed a stream, then the operators that read the stream; retired operators are left out."""
     operators = [operator for operator in registry.every_operator() if operator.state != "retired"]
     feeding = [operator for operator in operators if stream in {feeder.into for feeder in operator.feeders}]
     listening = [operator for operator in operators if stream in operator.listens_to]
@@ -25,7 +25,7 @@ def uses_of(registry: Registry, stream: str) -> list[StreamUse]:
 
 
 def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
-    """Remove those inner streams of a deleted operator that exist and are not in use."""
+    """Remove the inner streams of a deleted operator, except streams that are in use."""
     for stream in sorted(streams):
         with suppress(UnknownStream, StreamInUse):
             stores.registry.removal.remove(stream, ANY, is_cascading=False)
@@ -33,7 +33,7 @@ def remove_inner(stores: Stores, streams: Iterable[str]) -> None:
 
 
 class Derivations:
-    """Checks and declarations of derived streams, for patterns with INTO and other operators that feed them."""
+    """Checks and declares derived streams, for patterns with INTO and other operators that feed streams."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -41,8 +41,8 @@ class Derivations:
     def check(self, pattern: Pattern, stream: str) -> None:
         """Check that a pattern on a stream may feed the stream in its INTO clause; changes nothing.
 
-        ``StreamNotDerived``: the fed stream takes posted events. ``DerivationRefused``: the pattern's stream is derived
-        from the fed stream, or over too many others, or the fed stream declares event types without the pattern's type.
+        Raises ``StreamNotDerived`` if the fed stream takes posted events, and ``DerivationRefused`` if the pattern's
+        stream is derived from the fed stream or over too many others, or if the fed stream declares only other types.
         """
         if pattern.into is None:
             return
@@ -66,7 +66,7 @@ class Derivations:
             raise DerivationRefused(f"INTO {pattern.into.stream}: {error.message}") from error
 
     def check_operator(self, kind: str, name: str, feeders: Sequence[OperatorPart]) -> None:
-        """Check that an operator and its parts may feed their derived streams, as ``check`` does; changes nothing."""
+        """Check that an operator and its parts may feed their derived streams, as in ``check``; changes nothing."""
         feeds = self._feeds((kind, name))
         for feeder in feeders:
             target = self._registry.find_stream(feeder.into)
@@ -86,13 +86,13 @@ class Derivations:
             )
 
     def check_input(self, definition: Definition) -> None:
-        """Refuse an operator that needs events that are never retracted, if its stream may have retractions."""
+        """Refuse an operator that needs final events, if its stream may have retractions."""
         operators = [operator for operator in self._registry.every_operator() if operator.state != "retired"]
         feeders = [(part.kind, part.name, part.into) for operator in operators for part in operator.feeders]
         require_final(definition, feeders)
 
     def _check_listeners(self, kind: str, name: str, into: str) -> None:
-        """Refuse an operator that may retract events, if an operator that listens to its stream needs final events."""
+        """Refuse an operator that may retract events, if an operator that reads the fed stream needs final events."""
         for operator in self._registry.operators("").all():
             if operator.state != "retired":
                 try:
@@ -101,13 +101,13 @@ class Derivations:
                     raise DerivationRefused(error.message) from error
 
     def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
-        """Declare the derived streams of an operator and its parts; ``StreamExists`` if one now takes posted events."""
+        """Declare derived streams that do not exist yet; raises ``StreamExists`` if one now takes posted events."""
         for stream in dict.fromkeys(feeder.into for feeder in feeders):
             if self._registry.find_stream(stream) is None:
                 self._registry.declare_stream(StreamDeclaration(name=stream, derived=True))
 
     def unfed_types(self, pattern: Pattern, declaration: StreamDeclaration) -> list[str]:
-        """Warnings about types that a pattern on a derived stream names, although no operator makes events of them."""
+        """Warnings about types in a pattern on a derived stream, if no operator that feeds the stream makes them."""
         if not declaration.derived:
             return []
         producers = self._registry.producers(declaration.name)
@@ -123,7 +123,7 @@ class Derivations:
         ]
 
     def _feeds(self, identity: tuple[str, str]) -> Feeds:
-        """All feeds of derived streams, except the feeds of one operator, given as (kind, name), and its parts."""
+        """All feeds of derived streams, except the feeds of one operator, given as (kind, name), and of its parts."""
         operators = [
             operator for operator in self._registry.operators(identity[0]).all() if operator.name == identity[1]
         ]
@@ -139,6 +139,6 @@ def type_of(pattern: Pattern) -> str:
 
 
 def types_made(producers: Collection[RegisteredPattern]) -> list[str]:
-    """The types of the events that patterns with INTO make, and the types of the retractions of these events."""
+    """The types of the events that patterns with INTO make, and of the retractions of these events."""
     types = [type_of(parse_pattern(pattern.text)) for pattern in producers]
     return list(dict.fromkeys([*types, *(name + RETRACTED for name in types)]))

@@ -1,4 +1,4 @@
-"""Acknowledging and closing incidents: requests in the log, decided by the group's shard at their position (ADR 75)."""
+"""Acknowledges and closes incidents by requests in the log; the shard of the incident's group decides them (ADR 75)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Action: TypeAlias = Literal["acknowledge", "close"]
 
 
 class IncidentLibrary:
-    """The use cases of incidents."""
+    """Appends requests about incidents to the log."""
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
@@ -43,7 +43,7 @@ class IncidentLibrary:
         return incident
 
     def close_all(self, pattern: str) -> None:
-        """Request that the open incidents of a pattern are closed, because the pattern will be deleted."""
+        """Request that the open incidents of a pattern are closed; to be called before the pattern is deleted."""
         if incidents := self._stores.incidents.open_incidents(pattern):
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 

@@ -1,4 +1,4 @@
-"""The analysis of patterns and constraint sets before the first event, as values and as plain JSON.
+"""Analysis of patterns and constraint sets before the first event, as values and as plain JSON.
 
 The documents are part of the API and of ``forestall check --json``, so members are only added, never changed.
 """
@@ -48,7 +48,6 @@ class PatternInspection:
     states: tuple[StateForecast, ...] = ()
 
     def to_document(self) -> Document:
-        """The analysis as plain JSON."""
         return {
             "dead_alternatives": [dead_document(term) for term in self.check.dead],
             "failing_conditions": [condition_document(condition) for condition in self.conditions],
@@ -65,7 +64,6 @@ class SetInspection:
     analysis: Analysis
 
     def to_document(self) -> Document:
-        """The analysis as plain JSON."""
         return {
             "monitor": choice_document(self.choice),
             "patterns": [analysis_document(pattern) for pattern in self.analysis.patterns],
@@ -80,7 +78,7 @@ def is_explained(query: Query) -> bool:
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Analyse one pattern; unless ``is_ended``, only check whether its alternatives can match under the constraints."""
+    """Analyse one pattern; unless ``is_ended``, only check which alternatives can match under the constraints."""
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
         return PatternInspection(check=check)
@@ -94,7 +92,7 @@ def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bo
 
 
 def inspect_set(queries: Sequence[Query], constraint_set: ConstraintSet) -> SetInspection:
-    """Analyse a constraint set and the patterns whose partial matches it terminates."""
+    """Analyse a constraint set with the patterns whose partial matches it terminates."""
     return SetInspection(choice=choose(constraint_set, queries), analysis=analyse(constraint_set, queries))
 
 
@@ -173,7 +171,7 @@ def choice_document(choice: Choice) -> Document:
 
 
 def idle_document(idle: IdleParts) -> Document:
-    """The constraints from which no pattern profits, as plain JSON."""
+    """The constraints from which no pattern benefits, as plain JSON."""
     return {
         "constraints": [str(part) for part in idle.parts],
         "visited_states": idle.visited,
@@ -216,7 +214,7 @@ def process_document(process: Process) -> Document:
 
 
 def analysis_document(pattern: PatternAnalysis) -> Document:
-    """The part about one pattern in the analysis of a constraint set, as plain JSON."""
+    """One pattern's part of the analysis of a constraint set, as plain JSON."""
     return {
         "pattern": pattern.pattern,
         "can_match": pattern.can_match,

@@ -1,4 +1,4 @@
-"""The constraint set of a stream that follows a workflow: hand-written constraints and those of the workflow."""
+"""The constraint set of a stream that follows a workflow: hand-written constraints, and constraints of the workflow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """The results of compiling a version of a workflow; the constraints in ``cover`` imply all the others."""
+    """The results of compiling a version of a workflow; the constraints in ``cover`` imply all other constraints."""
 
     workflow: str
     version: int
@@ -37,7 +37,6 @@ class Derived:
 
     @classmethod
     def of(cls, compiled: CompiledWorkflow, name: str, version: int = 1) -> Derived:
-        """The results of a compilation, with a workflow's name and version."""
         return cls(
             workflow=name,
             version=version,
@@ -60,7 +59,7 @@ class Derived:
 
     @classmethod
     def from_findings(cls, findings: Mapping[str, Any], name: str, version: int) -> Derived:
-        """Read the results from the JSON that ``to_findings`` returned."""
+        """Read results from plain JSON in the form of ``to_findings``."""
         bare = _extraction(findings["extraction"])
         by_text = {str(constraint): constraint for constraint in bare.constraints}
         origins = findings["origins"].items()
@@ -74,7 +73,7 @@ class Derived:
         )
 
     def is_exact(self, mode: FollowMode) -> bool:
-        """Whether a mode uses the automaton; ``AutomatonTooLarge`` if the mode is ``exact`` and no automaton exists."""
+        """Whether a mode uses the automaton; raises ``AutomatonTooLarge`` for ``exact`` without an automaton."""
         if mode == "exact" and self.automaton is None:
             raise AutomatonTooLarge(
                 f"the workflow {self.workflow!r} cannot be followed exactly: {self.without_automaton}; "
@@ -84,13 +83,13 @@ class Derived:
         return mode != "tables" and self.automaton is not None
 
     def followed_as(self, mode: FollowMode) -> Following:
-        """The record to be stored for a stream that follows this version of the workflow."""
+        """The record that is stored for a stream that follows this version of the workflow."""
         from service.stores import Following  # noqa: PLC0415 - brings Redis
 
         return Following(workflow=self.workflow, version=self.version, mode=mode)
 
     def joined_to(self, own: ConstraintSet, mode: FollowMode) -> ConstraintSet:
-        """Hand-written constraints joined with the constraints of the workflow."""
+        """Hand-written constraints together with the constraints of the workflow."""
         settings = own.settings
         if settings.unknown_types == "deviate":
             own = replace(own, settings=replace(settings, types=settings.types | frozenset(self.extraction.events)))
@@ -107,7 +106,7 @@ class Derived:
 def effective_set(
     own: ConstraintSet, declaration: StreamDeclaration, derived: Derived | None, mode: FollowMode
 ) -> ConstraintSet:
-    """The effective constraints of a stream: hand-written ones, its end events, and those of its workflow."""
+    """The effective constraints of a stream: hand-written, from its declared end events, and from its workflow."""
     joined = joined_with(own, declaration)
     return joined if derived is None else derived.joined_to(joined, mode)
 
@@ -134,7 +133,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _automaton_form(automaton: ProcessAutomaton | None) -> Any:
-    """The member of a constraint document that contains the automaton; None without one."""
+    """An automaton in the form of a constraint document; None without an automaton."""
     if automaton is None:
         return None
     bare = following(

@@ -1,4 +1,4 @@
-"""A pattern on its stream: its key, the constraints that it relies on, and how the traces of the stream end."""
+"""A pattern on its stream: its key, the constraints on which it relies, and how the stream's traces end."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streams import StreamDeclaration
 
 @dataclass(frozen=True, kw_only=True)  # without slots: each value is computed once, when it is first needed
 class StreamRules:
-    """The declaration of a stream, and the document of its registered constraint set, or None if it has no set."""
+    """The declaration of a stream, and the document of its registered constraint set (None: no set)."""
 
     declaration: StreamDeclaration
     document: Mapping[str, Any] | None
 
     @cached_property
     def constraint_set(self) -> ConstraintSet:
-        """The registered constraint set; without one, a set with only the declared end events."""
+        """The registered constraint set; by default, a set with only the declared end events."""
         return self._ends_only if self.document is None else parse_constraints(self.document).constraint_set
 
     @property
@@ -32,14 +32,14 @@ class StreamRules:
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
         """The constraints on which a pattern may rely.
 
-        An unguarded pattern relies only on the declared end events; a pattern by a further key (``route``), on nothing.
+        An unguarded pattern relies on the declared end events only; a pattern by a further key (``route``), on nothing.
         """
         if route:
             return ConstraintSet()
         return self.constraint_set if is_guarded else self._ends_only
 
     def on_stream(self, pattern: Pattern, *, is_guarded: bool) -> OnStream:
-        """A pattern on this stream, under the stream's constraints; raises ``KeyMismatch``."""
+        """Combine a pattern with this stream and its constraints; raises ``KeyMismatch``."""
         return OnStream(rules=self, routed=routed(pattern, self.declaration), is_guarded=is_guarded)
 
 
@@ -53,7 +53,6 @@ class OnStream:
 
     @property
     def pattern(self) -> Pattern:
-        """The pattern that is matched on the stream."""
         return self.routed.pattern
 
     @property
@@ -69,17 +68,14 @@ class OnStream:
 
     @property
     def constraint_set(self) -> ConstraintSet:
-        """The constraints on which the pattern may rely."""
         return self.rules.relied_on(self.routed.route, is_guarded=self.is_guarded)
 
     @cached_property
     def check(self) -> QueryCheck:
-        """The check of the query against the constraints."""
         return check_query(self.query, self.constraint_set)
 
     @cached_property
     def ends(self) -> TraceEnds:
-        """The ways in which the pattern's traces can end."""
         return trace_ends_of(self.routed, self.rules.constraint_set, is_guarded=self.is_guarded)
 
 
@@ -104,7 +100,7 @@ def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None
 
 
 def _without_absences(query: Query) -> Query:
-    """The query without its NOTs, and so without states that only wait for a NOT."""
+    """The query without its NOTs, and without states that only wait for a NOT."""
     terms = tuple(replace(term, absences=()) for term in query.terms)
     states = tuple(state for state in query.states if len(state.bound) < len(query.terms[state.term].atoms))
     return replace(query, terms=terms, states=states)

@@ -1,4 +1,4 @@
-"""The use cases, without HTTP, of operators that are registered as documents; all kinds have one life cycle."""
+"""Registration of operators as documents; all kinds of operators have one life cycle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams import Clock, Definition, format_time
 class OperatorExplanation:
     """How an operator runs, in words: its algorithm, its state, and when it emits results.
 
-    ``statistics`` has the counts of all shards after their last micro-batches; None: no shard has reported the
+    ``statistics`` has the counts of all shards after their last micro-batches; None if no shard has reported the
     operator. ``waiting`` is the number of events that wait for the time of other inputs.
     """
 
@@ -30,7 +30,7 @@ class OperatorExplanation:
 
 
 class OperatorLibrary:
-    """The use cases of operators; ``can_spill``: all machines reach a folder to which shards can move state."""
+    """Registers and explains operators; ``can_spill``: all machines reach a folder to which shards can move state."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class OperatorLibrary:
         return operators.move(name, action, condition, self._clock.now_us(), stops=stops)
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:
-        """Explain how an operator runs, with its counts so far."""
+        """Explain how an operator runs, with its current counts."""
         record, document_kind = self._registry.operators(kind).get(name), self._kinds[kind]
         reports = [
             shard.streams[record.stream]
@@ -143,14 +143,13 @@ class OperatorLibrary:
         return record is not None and bool(parse_constraints(record.document).constraint_set.parts)
 
     def remove(self, kind: str, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator and the inner streams between its parts; its results are kept."""
+        """Delete an operator, and the inner streams between its parts; its results are kept."""
         operators = self._registry.operators(kind)
         inner_streams = {part.into for part in operators.get(name).parts}
         operators.remove(name, condition)
         remove_inner(self._stores, inner_streams)
 
     def _parts(self, kind: DocumentKind, definition: Definition) -> tuple[OperatorPart, ...]:
-        """The parts of an operator, which are operators themselves."""
         parts = []
         for part in kind.parts(definition, self._registry.stream):
             (source,) = part.inputs
@@ -164,7 +163,7 @@ class OperatorLibrary:
 
 
 def _since(record: RegisteredOperator) -> str:
-    """A sentence about when, and with which version, an operator's state began."""
+    """A sentence about the time and the version with which an operator's state began."""
     if record.state != "active":
         return f"It is {record.state}, and holds nothing."
     if not record.is_continued:

@@ -1,4 +1,4 @@
-"""Registration of streams, constraint sets and patterns, as use cases without HTTP."""
+"""Registration of streams, constraint sets and patterns, independent of HTTP."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _INSPECTIONS_KEPT = 16
 
 
 class Registration:
-    """The use cases of registration."""
+    """Declares streams, and registers and analyses patterns."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self._stores = stores
@@ -64,19 +64,19 @@ class Registration:
 
     @property
     def budget(self) -> WorkBudget:
-        """The work budget that a pattern gets if it is registered now."""
+        """The work budget of newly registered patterns."""
         return self._settings.pattern_work.budget
 
     def declare_stream(
         self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> bool:
-        """Declare a stream; returns whether it is new. ``StreamExists``: the stream exists with another declaration."""
+        """Declare a stream; returns whether it is new. ``StreamExists``: the stream has another declaration."""
         return self._stores.registry.declare_stream(declaration, condition, is_checked=is_checked)
 
     def change_stream(
         self, name: str, members: Mapping[str, Any], condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> StreamRecord:
-        """Change members of a declaration (``streams.CHANGEABLE``), or its schema checks, for later entries of the log.
+        """Change members of a declaration (``streams.CHANGEABLE``), or its schema checks, for later log entries.
 
         If the end events change, the constraint set of the stream gets its next version in the same step.
         """
@@ -96,7 +96,7 @@ class Registration:
         return self._stores.registry.change_stream(name, changed, now_us, condition, is_checked=is_checked)
 
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
-        """Remove a stream at this position of the log, and its hourly counts; its results are kept.
+        """Remove a stream at the current end of the log, with its hourly counts; its results are kept.
 
         Returns the stream's resources. Raises ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
         """
@@ -106,7 +106,7 @@ class Registration:
         return uses
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
-        """Read a pattern from its text or, without one, from its JSON form; the result always has a text."""
+        """Read a pattern from its text or, if this is None, from its JSON form; the result always has a text."""
         if text is not None:
             self._check_length(text)
             return parse_pattern(text)
@@ -116,7 +116,6 @@ class Registration:
         return pattern
 
     def pattern(self, name: str) -> tuple[PatternReport, PatternInspection]:
-        """A registered pattern, with its analysis under the stream's constraints."""
         record = self._stores.registry.pattern(name)
         on_stream = self._on_stream(record)
         key = record.text, str(record.is_guarded), tag_of(on_stream.rules)
@@ -133,7 +132,7 @@ class Registration:
     ) -> PatternReport:
         """Activate, pause, resume or retire a pattern for later log entries; ``stops``: pause before the backlog.
 
-        A draft that cannot match under the stream's constraints cannot be activated: ``UnsatisfiablePattern``.
+        Activating a draft that cannot match under the stream's constraints raises ``UnsatisfiablePattern``.
         """
         if action == "activate":
             record = self._stores.registry.pattern(name)
@@ -146,7 +145,7 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern with its inner streams; alerts that are already stored are kept."""
+        """Delete a pattern with its inner streams; stored alerts are kept."""
         suppression = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
         if "incident" in suppression:
             IncidentLibrary(self._stores, self._clock).close_all(name)
@@ -164,12 +163,11 @@ class Registration:
         return self._checked(rules.on_stream(pattern, is_guarded=is_guarded))
 
     def inspect(self, stream: str, pattern: Pattern, *, is_guarded: bool) -> PatternInspection:
-        """The analysis of a pattern, registered or not, under the constraints of a stream."""
+        """Analyse a pattern, registered or not, under the constraints of a stream."""
         rules = self._rules(self._stores.registry.stream(stream))
         return _inspected(rules.on_stream(pattern, is_guarded=is_guarded))
 
     def _checked(self, on_stream: OnStream) -> tuple[str, ...]:
-        """Check that a pattern can be matched; returns warnings, in words."""
         pattern, declaration = on_stream.pattern, on_stream.rules.declaration
         require_declared(pattern, declaration)
         require_lookups(self._stores, lookups_in(pattern))
@@ -187,10 +185,10 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
-        """Register a pattern on a stream, with the name and route in its text; an existing one gets its next version.
+        """Register a pattern on a stream, under the name in its text; if the pattern exists, as its next version.
 
-        A pattern that is not guarded may look for traces that break the stream's constraints: the constraints terminate
-        none of its partial matches early. Without ``severity`` a pattern keeps its severity; a new one gets ``medium``.
+        Constraints terminate no partial match of an unguarded pattern, so it may look for traces that break them.
+        Without ``severity`` a pattern keeps its severity; a new one gets ``medium``.
         """
         declaration = self._stores.registry.stream(stream)
         on_stream = self._rules(declaration).on_stream(pattern, is_guarded=bool(requested.body["is_guarded"]))
@@ -241,7 +239,7 @@ class Registration:
         return StreamRules(declaration=declaration, document=None if record is None else record.document)
 
     def _check_ends(self, declaration: StreamDeclaration, document: Mapping[str, Any] | None) -> None:
-        """Check that no pattern waits for an end of traces that can no longer come; raises ``StreamInUse``."""
+        """Raise ``StreamInUse`` if a pattern waits for an end of traces that could no longer come."""
         rules = StreamRules(declaration=declaration, document=document)
         for record in self._stores.registry.patterns(declaration.name):
             if record.state == "retired":
@@ -258,7 +256,7 @@ class Registration:
                 ) from error
 
     def constraint_set(self, declaration: StreamDeclaration, *, route: str, is_guarded: bool) -> ConstraintSet:
-        """The constraints on which a pattern may rely; traces of a further key have none, and do not end."""
+        """The constraints on which a pattern may rely; none if it is matched by a further key (``route``)."""
         return self._rules(declaration).relied_on(route, is_guarded=is_guarded)
 
 

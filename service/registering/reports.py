@@ -1,4 +1,4 @@
-"""Reports of registration: the stored records, and sentences on their meaning and on probable mistakes."""
+"""Reports of registration: stored records, with sentences on their meaning and on probable mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternReport:
-    """A registered pattern, with warnings about probable mistakes; ``is_new``: this call changed it."""
+    """A registered pattern, with warnings about probable mistakes; ``is_new``: whether the call changed the pattern."""
 
     pattern: RegisteredPattern
     is_new: bool
@@ -29,10 +29,7 @@ class PatternReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintReport:
-    """A registered constraint set, with warnings, for example about patterns it makes impossible.
-
-    ``is_new``: this call changed the set.
-    """
+    """A registered constraint set with warnings, such as impossible patterns; ``is_new``: the call changed the set."""
 
     record: RegisteredConstraints
     is_new: bool
@@ -41,7 +38,7 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """A document's constraint set with the stream's end events, and its event types if unknown types deviate."""
+    """A document's constraint set with the stream's end events; also with its event types, if unknown types deviate."""
     settings = constraint_set.settings
     if settings.unknown_types == "deviate":
         settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
@@ -58,7 +55,7 @@ def mismatches(constraint_set: ConstraintSet, declaration: StreamDeclaration) ->
 
 
 def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: StreamDeclaration) -> list[str]:
-    """Notices about end events of a ``source`` that end no traces, because the stream does not declare them."""
+    """Notices about end events that end no traces, as the stream does not declare them; ``source`` is their origin."""
     undeclared = sorted((constraint_set.end_events - constraint_set.trace_ends).difference(declaration.end_events))
     if not undeclared:
         return []
@@ -71,7 +68,7 @@ def undeclared_ends(source: str, constraint_set: ConstraintSet, declaration: Str
 
 
 def constraint_warnings(rules: StreamRules, patterns: Sequence[RegisteredPattern]) -> tuple[str, ...]:
-    """Warnings about a constraint set, and about registered patterns that it makes impossible or lets wait for ever."""
+    """Warnings about a constraint set, and about registered patterns that can no longer match or wait for ever."""
     warnings, endless = [warning.text for warning in check_set(rules.constraint_set)], []
     for pattern in patterns:
         on_stream = rules.on_stream(parse_pattern(pattern.text), is_guarded=pattern.is_guarded)
@@ -121,7 +118,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
     """Warnings about further keys in ``WHERE [..]`` whose names are read as names of attributes.
 
-    Only the key by which the pattern is matched may be given by its name.
+    Only the further key by which the pattern is matched may be given by its name.
     """
     declaration = on_stream.declaration
     further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]

@@ -1,4 +1,4 @@
-"""Unknown event types and attributes in patterns: not in the given events, the declared types, or the workflow."""
+"""Unknown event types and attributes in patterns: missing in the given events, the declared types, or the workflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_EXAMINED, _FIRST = 1_000, 65_536
 def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
     """Notices about types and attributes that no event has, and about comparisons of values of different kinds.
 
-    An attribute counts as present if any event of its step's types has a member of that name, at any depth.
+    An attribute counts as present if any event of its step's types has a member of its name, at any depth.
     """
     if not len(events):
         return
@@ -56,7 +56,7 @@ def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple
 
 
 def _types_of(events: EventBatch) -> list[str]:
-    """The types of the events. The first events are examined first, because they usually have all types."""
+    """The types that occur in events; examines the first events first, because these usually have all types."""
     for codes in (events.type_codes[:_FIRST], events.type_codes):
         is_present = np.bincount(codes, minlength=len(events.type_names)) > 0
         if is_present.all():
@@ -65,7 +65,7 @@ def _types_of(events: EventBatch) -> list[str]:
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a pattern that names undeclared types, also in NOT and UNTIL, if the stream declares types."""
+    """Refuse a pattern with a type that the stream does not declare, also in NOT and UNTIL, if it declares any."""
     if not declaration.event_types:
         return
     for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):
@@ -73,7 +73,7 @@ def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
 
 
 def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_types: Collection[str]) -> list[str]:
-    """Warnings about types of a pattern that are probably misspelt: not in the workflow, or similar to a known type.
+    """Warnings about probably misspelt types of a pattern: not in the workflow, or similar to a known type.
 
     ``further_types`` are known types besides those of the constraints, such as types with schemas.
     """
@@ -92,9 +92,9 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """How many names of a path lead to a list whose next name is not an index.
+    """The number of names of a path that lead to a list whose next name is not an index.
 
-    0 if the whole path leads to a value without crossing such a list; None if the path leads to no value.
+    Returns 0 if the whole path leads to a value without crossing such a list; None if the path leads to no value.
     """
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
@@ -116,14 +116,14 @@ def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
 
 
 class _Attributes:
-    """The attributes of events, by types; the events of a set of types are selected when they are first needed."""
+    """The attributes of events, by the types of the events."""
 
     def __init__(self, events: EventBatch) -> None:
         self._events = events
         self._data: dict[tuple[str, ...], pa.Array] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Whether the events of some types have each name of a path, at any depth; True if there are no such events."""
+        """Whether events of some types have each name of a path, at any depth; True if there are no such events."""
         data = self._of(types)
         if not len(data):
             return True
@@ -131,7 +131,7 @@ class _Attributes:
         return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """The beginning of a path that leads to a list, if the path names no element of this list; empty: none.
+        """The beginning of a path that leads to a list, if the next name of the path is not an index; otherwise empty.
 
         Only the first events of the types are examined.
         """
@@ -141,7 +141,7 @@ class _Attributes:
         return path[: lengths.pop()] if len(lengths) == 1 and 0 not in lengths else ()
 
     def names(self, types: tuple[str, ...]) -> set[str]:
-        """The attributes of the first events of some types."""
+        """The names of attributes in the first events of some types."""
         return {name for text in self._of(types)[:_MOST_EXAMINED].to_pylist() for name in orjson.loads(text)}
 
     def _of(self, types: tuple[str, ...]) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Reference tables and calendars, as use cases without HTTP: upload, change, look up, delete, list users.
+"""Reference tables and calendars: upload, change, look up, delete, list users.
 
 A calendar is stored as a table, and gets versions like a table.
 """
@@ -45,7 +45,7 @@ _MOST_CHANGES = 10_000  # changes of single rows, which every shard holds in mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpload:
-    """An uploaded file with the rows of a table."""
+    """An uploaded file with the rows of a table; ``wish`` has the requested key and types of columns."""
 
     name: str
     path: Path
@@ -56,7 +56,7 @@ class TableUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReport:
-    """A registered table, and the operators that use it; ``is_new``: this call changed the table."""
+    """A registered table, and the operators that use it; ``is_new``: whether the call changed the table."""
 
     record: RegisteredTable
     users: tuple[RegisteredOperator, ...]
@@ -64,7 +64,7 @@ class TableReport:
 
 
 class TableLibrary:
-    """The use cases of tables."""
+    """Registers, changes and reads tables."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock) -> None:
         self.store = stores.tables
@@ -75,8 +75,8 @@ class TableLibrary:
     def put(self, upload: TableUpload) -> TableReport:
         """Register the rows of a file; different rows under the same name are the table's next version.
 
-        ``TableRefused`` names line and column of rows that cannot be read. ``TableInUse``: a column that an operator
-        reads is missing or has another type. Also raises ``InvalidTableName`` and ``TooManyTables``.
+        Raises ``TableRefused`` with line and column of rows that cannot be read, ``TableInUse`` if a column that an
+        operator reads is missing or has another type, ``InvalidTableName`` or ``TooManyTables``.
         """
         if fault := name_fault("table", upload.name):
             raise InvalidTableName(fault)
@@ -86,7 +86,7 @@ class TableLibrary:
         return self.register(TableVersion.from_json({**version.to_json(), "name": upload.name}), upload.condition)
 
     def require_room(self, name: str) -> None:
-        """Check that one more table or calendar is allowed, if no table has this name; raises ``TooManyTables``."""
+        """Raise ``TooManyTables`` if ``name`` is new and the service has the maximum of tables and calendars."""
         if name not in (forms := self.forms()) and len(forms) >= self._limits.max_tables:
             raise TooManyTables(
                 f"the service has {len(forms)} tables and calendars, the most that it may have; delete one, or set "
@@ -97,7 +97,7 @@ class TableLibrary:
     def register(self, version: TableVersion, condition: Condition) -> TableReport:
         """Register a version whose content is in the cache folder; the same content changes nothing.
 
-        Raises ``TableInUse`` if a column that an operator reads is missing or has another type in the version.
+        Raises ``TableInUse`` if the version lacks a column that an operator reads, or gives it another type.
         """
         users = self._users_of(version.name)
         former = self.forms().get(version.name)
@@ -117,7 +117,7 @@ class TableLibrary:
     def change_row(
         self, name: str, key: Sequence[str], row: Mapping[str, Any] | None, condition: Condition = ANY
     ) -> TableReport:
-        """Set the row of a key, or remove it if ``row`` is None; ``key`` has one value per key column, in their order.
+        """Set the row of a key, or remove it if ``row`` is None; ``key`` has the values of the key columns in order.
 
         Raises ``TableRefused`` for a key of the wrong form, or a value that does not have the type of its column.
         """
@@ -133,7 +133,6 @@ class TableLibrary:
         return TableReport(record=changed, users=_distinct(users), is_new=True)
 
     def table(self, name: str) -> TableReport:
-        """A table, and the operators that use it."""
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
@@ -142,11 +141,10 @@ class TableLibrary:
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 
     def rows(self, name: str) -> pa.RecordBatch:
-        """The current rows of a table."""
         return self._opened(self.store.get(name)).rows(name)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a table that no operator looks up; raises ``TableInUse`` if one does."""
+        """Delete a table; raises ``TableInUse`` if an operator looks it up."""
         self.store.get(name)
         if users := _distinct(self._users_of(name)):
             raise TableInUse(
@@ -158,7 +156,7 @@ class TableLibrary:
         self.store.remove(name, condition)
 
     def _require_rows(self, users: Iterable[tuple[RegisteredOperator, Lookup]], tables: Tables) -> None:
-        """Check that a table is not too large for operators that run once per row; raises ``TooManyRows``."""
+        """Raise ``TooManyRows`` if a table is too large for an operator that runs once per row."""
         for user in _distinct((user, lookup) for user, lookup in users if lookup.keys is None):
             KINDS_BY_NAME[user.kind].require_rows(user.definition, tables)
 
@@ -175,7 +173,7 @@ class TableLibrary:
         return Tables(self.store.files).with_version(record.table, self.store.changes(record))
 
     def _users_of(self, name: str) -> list[tuple[RegisteredOperator, Lookup]]:
-        """The operators that look up a table, each with its lookup; retired operators are left out."""
+        """The operators that look up a table, each with its lookup, except retired ones."""
         return [
             (operator, lookup)
             for operator in self._registry.every_operator()
@@ -187,7 +185,7 @@ class TableLibrary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarReport:
-    """A registered calendar: its table, its declaration, and its versions in order, the current one last."""
+    """A registered calendar: its table, its declaration, and all its versions, the current one last."""
 
     name: str
     table: TableReport
@@ -196,13 +194,13 @@ class CalendarReport:
 
 
 class CalendarLibrary:
-    """The use cases of calendars."""
+    """Registers and reads calendars."""
 
     def __init__(self, tables: TableLibrary) -> None:
         self._tables = tables
 
     def put(self, name: str, document: Mapping[str, Any], condition: Condition = ANY) -> CalendarReport:
-        """Register a calendar; a declaration that gives different hours is the calendar's next version.
+        """Register a calendar; if its hours differ from the stored ones, as its next version.
 
         Raises ``InvalidTableName``, ``TooManyTables``, or ``CalendarRefused``, which names the wrong member.
         """
@@ -213,15 +211,13 @@ class CalendarLibrary:
         return self._report(self._tables.register(version, condition))
 
     def calendar(self, name: str) -> CalendarReport:
-        """A calendar by name; raises ``UnknownTable``."""
         return self._report(self._tables.table(PREFIX + name))
 
     def calendars(self) -> list[TableReport]:
-        """All calendars, by name."""
         return self._tables.tables(of_calendars=True)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a calendar that no operator uses; raises ``TableInUse`` if one does."""
+        """Delete a calendar; raises ``TableInUse`` if an operator uses it."""
         self._tables.delete(PREFIX + name, condition)
 
     def _report(self, table: TableReport) -> CalendarReport:
@@ -235,7 +231,7 @@ class CalendarLibrary:
 
 
 def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
-    """Check that the tables and columns that some lookups read exist."""
+    """Check that the tables and columns of lookups exist."""
     if lookups:
         forms = {record.name: record.table.form for record in stores.tables.all()}
         for lookup in lookups:
@@ -243,7 +239,7 @@ def require_lookups(stores: Stores, lookups: Collection[Lookup]) -> None:
 
 
 def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """The current tables that some lookups read, for a run in this process."""
+    """The current versions of the tables that lookups read, for a run in this process."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         record = stores.tables.get(name)
@@ -252,7 +248,7 @@ def tables_for(stores: Stores, lookups: Collection[Lookup]) -> Tables:
 
 
 def past_tables(stores: Stores, lookups: Collection[Lookup]) -> Tables:
-    """All versions of the tables that some lookups read, each with the time of its registration."""
+    """All versions of the tables that lookups read, each with the time of its registration."""
     tables = Tables(stores.tables.files)
     for name in sorted({lookup.table for lookup in lookups}):
         for record in stores.tables.versions(name):

@@ -1,4 +1,4 @@
-"""Workflows, as use cases without HTTP: upload, look up, compare, check traces, draw, let streams follow them."""
+"""Workflows: upload, look up, compare, check traces, draw, let streams follow them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ModelUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """A stream that follows a workflow; ``is_exact``: compared with the automaton, not only with the constraints."""
+    """A stream that follows a workflow; ``is_exact``: by the automaton, not only by the constraints."""
 
     stream: str
     version: int
@@ -74,7 +74,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowReport:
-    """A registered workflow and the streams that follow it, by name; ``is_new``: this call changed it."""
+    """A registered workflow and the streams that follow it, by name; ``is_new``: whether the call changed it."""
 
     record: RegisteredWorkflow
     is_new: bool = False
@@ -85,7 +85,7 @@ class WorkflowReport:
 class WorkflowDifference:
     """The constraints that hold in only one of two versions of a workflow.
 
-    ``has_same_language``: whether both versions have the same complete traces; None if this is unknown.
+    ``has_same_language``: whether both versions have the same complete traces; None if unknown.
     """
 
     first: Derived
@@ -97,14 +97,14 @@ class WorkflowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The event types to highlight in a drawing, perhaps with numbers, and the types that are ``expected`` next."""
+    """The event types to highlight in a drawing, optionally with their counts, and the types ``expected`` next."""
 
     highlighted: Mapping[str, int] | Collection[str] = ()
     expected: Collection[str] = ()
 
 
 class WorkflowLibrary:
-    """The use cases of workflows."""
+    """Registers, compares and draws workflows, and lets streams follow them."""
 
     def __init__(self, stores: Stores, settings: Settings, clock: Clock, constraint_sets: ConstraintSets) -> None:
         self._stores = stores
@@ -113,7 +113,7 @@ class WorkflowLibrary:
         self._constraint_sets = constraint_sets
 
     def upload(self, upload: ModelUpload) -> WorkflowReport:
-        """Register a model; another model under the same name is its next version, to which its followers switch.
+        """Register a model; if the name exists, as its next version, to which the workflow's followers switch.
 
         Everything is checked before anything changes. Repeating the upload completes an interrupted one.
         """
@@ -134,11 +134,10 @@ class WorkflowLibrary:
         return WorkflowReport(record=record, is_new=is_new, followers=self._followers(record.name))
 
     def workflow(self, name: str, version: int | None = None) -> WorkflowReport:
-        """A version of a workflow, by default the current one, with the streams that follow any of its versions."""
+        """A version of a workflow, by default the current one, with all streams that follow any version."""
         return WorkflowReport(record=self._stores.workflows.version(name, version), followers=self._followers(name))
 
     def workflows(self) -> list[WorkflowReport]:
-        """All workflows, by name."""
         followed = self._stores.registry.constraints.all()
         return [
             WorkflowReport(record=record, followers=_followers_of(record.name, followed))
@@ -155,7 +154,6 @@ class WorkflowLibrary:
         return self._derived(self._stores.workflows.version(name, version))
 
     def difference(self, name: str, first: int, second: int) -> WorkflowDifference:
-        """The difference between two versions of a workflow."""
         first_derived, second_derived = self.derived(name, first), self.derived(name, second)
         before, after = (
             frozenset(first_derived.extraction.constraints),
@@ -179,15 +177,15 @@ class WorkflowLibrary:
         return record, [check_trace(compiled, trace) for trace in traces]
 
     def picture(self, name: str, version: int | None = None, marks: Marks | None = None) -> str:
-        """A drawing of the workflow as SVG, with the elements of some event types highlighted."""
+        """Draw a version of a workflow as SVG, with the elements of some event types highlighted."""
         marks = marks or Marks()
         return draw(self._model(self._stores.workflows.version(name, version)), marks.highlighted, marks.expected)
 
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
         """The event types of a transaction, to highlight its path in a drawing, and the types that may come next.
 
-        Only events that the log still has count; ``UnknownTrace`` if it has none of the transaction. Without a stream,
-        the only follower of the workflow is used (else ``StreamMissing``); without a version, the current version.
+        Only events that are still in the log count; without any, ``UnknownTrace`` is raised. Without a stream, the only
+        follower of the workflow is used, or ``StreamMissing`` is raised; without a version, the current version.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -201,7 +199,7 @@ class WorkflowLibrary:
         return self._constraint_sets.follow(stream, self.derived(name), mode, condition)
 
     def following(self, stream: str) -> ConstraintReport:
-        """The constraint set of a stream that follows a workflow; raises ``NotFollowing`` if it follows none."""
+        """The constraint set of a stream that follows a workflow; raises ``NotFollowing`` if the stream does not."""
         self._stores.registry.stream(stream)
         record = self._stores.registry.constraints.find(stream)
         if record is None or record.following is None:
@@ -209,7 +207,7 @@ class WorkflowLibrary:
         return self._constraint_sets.current(stream)
 
     def delete(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a workflow that no stream follows; raises ``WorkflowFollowed`` if one does."""
+        """Delete a workflow; raises ``WorkflowFollowed`` if a stream follows it."""
         self._stores.workflows.get(name)
         if streams := [follower.stream for follower in self._followers(name)]:
             raise WorkflowFollowed(
@@ -232,7 +230,6 @@ class WorkflowLibrary:
             self._stores.registry.stream(upload.stream)
 
     def _compile(self, model: WorkflowModel) -> CompiledWorkflow:
-        """Compile a model within the limits of the settings."""
         limits = CompileLimits(
             max_states=self._limits.max_automaton_states,
             max_markings=self._limits.max_markings,
@@ -248,7 +245,7 @@ class WorkflowLibrary:
             ) from error
 
     def _modes_of_followers(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
-        """The streams that will follow the uploaded version, each with its mode; checks that all of them can."""
+        """The mode of each stream that will follow the uploaded version; checks that all of these streams can."""
         modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             modes[upload.stream] = upload.mode
@@ -269,7 +266,7 @@ class WorkflowLibrary:
         return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
 
     def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
-        """A stored workflow as a compiled one; its tree and net are None, as they are not stored."""
+        """A stored workflow as a compiled one; tree and net are not stored, and therefore None."""
         derived = self._derived(record)
         return CompiledWorkflow(
             model=self._model(record),
@@ -292,7 +289,7 @@ class WorkflowLibrary:
         return followers[0]
 
     def _events(self, stream: str, key: str) -> list[tuple[int, str]]:
-        """Times and types of a trace's events that the log still has, in the order of their times."""
+        """Times and types of a transaction's events that are still in the log, sorted by time."""
         log = self._stores.log
         hashed = key_hash(key)
         events: list[tuple[int, str]] = []
@@ -306,14 +303,14 @@ class WorkflowLibrary:
 
 
 def _options(process: str | None, mapping: Mapping[str, str | None]) -> ReadOptions:
-    """The options for reading a model; names in the mapping are compared after collapsing white space."""
+    """The options for reading a model; white space in the mapping's names is collapsed."""
     return ReadOptions(
         process=process, mapping={" ".join(task.split()): event_type for task, event_type in mapping.items()}
     )
 
 
 def _unversioned(upload: ModelUpload, compiled: CompiledWorkflow, now_us: int) -> RegisteredWorkflow:
-    """The record of an uploaded workflow; its version is assigned later."""
+    """The record of an uploaded workflow, before a version is assigned."""
     model, extraction = compiled.model, compiled.extraction
     noticed = frozenset(map(str, model.notices))
     summary = WorkflowSummary(

@@ -26,7 +26,7 @@ class FollowedModel:
 
 
 def follow_model(own: ConstraintSet | None, model: WorkflowModel, name: str, mode: FollowMode) -> FollowedModel:
-    """Join a hand-written set, or none, with the constraints of a model."""
+    """Join a hand-written constraint set, if any, with the constraints of a model."""
     compiled = compile_workflow(model)
     derived = Derived(
         workflow=name,
@@ -55,7 +55,6 @@ def _use(derived: Derived, *, is_exact: bool) -> WorkflowUse:
 
 
 def _explanation(use: WorkflowUse, derived: Derived, mode: FollowMode) -> str:
-    """Explain the mode in which a process is followed."""
     if use.mode == "exact":
         return f"followed exactly, by its automaton of {use.states} states"
     why = "as asked" if mode == "tables" else derived.without_automaton

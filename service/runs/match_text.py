@@ -1,4 +1,4 @@
-"""Matches as JSON text, in order, written from the same columns as alerts.
+"""Matches as sorted JSON text, written from the same columns as alerts.
 
 Tests compare the text with matches that are written one at a time, in the order of ``nfa.match_order``.
 """
@@ -34,7 +34,7 @@ _EVENTS_AT_ONCE = 32_768  # bound events per part, so that the part's columns fi
 
 
 def matches_text(lanes: Sequence[LaneOutput], with_returns: frozenset[str] = frozenset()) -> list[bytes]:
-    """Write the matches as comma-separated JSON objects, in consecutive parts.
+    """Write the matches of per-key matchers as comma-separated JSON objects; returns consecutive parts of this text.
 
     ``with_returns``: names of the patterns with RETURN; their matches have the member ``returns``.
     """
@@ -64,7 +64,7 @@ def _text(matches: MatchColumns, returns: Texts) -> memoryview:
 
 
 def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
-    """Concatenate the matches of batches and lanes, with the patterns that matched; keys become a dictionary array."""
+    """Concatenate the matches of several batches and per-key matchers; keys become a dictionary array."""
     numbers: dict[RunningPattern, int] = {}
     return MatchColumns(
         pattern=np.concatenate([_pattern_places(columns, numbers) for columns in parts]),
@@ -85,14 +85,13 @@ def joined_matches(parts: Sequence[MatchColumns]) -> MatchColumns:
 
 
 def _joined_rows(parts: Sequence[MatchColumns]) -> pa.Array | None:
-    """Concatenate the rows of FOR EACH ROW; None if no match has one."""
+    """Concatenate the rows of FOR EACH ROW; None if no match has a row."""
     if all(columns.rows is None for columns in parts):
         return None
     return pa.concat_arrays([texts_of([""] * len(part)) if part.rows is None else part.rows for part in parts])
 
 
 def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
-    """Take some of the joined matches, by row."""
     ends = matches.ends[rows]
     sizes = ends - np.where(rows > 0, matches.ends[rows - 1], 0)
     bound = ragged_places(ends - sizes, sizes)
@@ -114,7 +113,7 @@ def _chosen(matches: MatchColumns, rows: NDArray[np.intp]) -> MatchColumns:
 
 
 def _order(matches: MatchColumns) -> NDArray[np.intp]:
-    """Rows of joined matches in the order of ``match_order``."""
+    """The indices of joined matches in the order of ``match_order``."""
     ordering = ragged_order([matches.end_us, matches.start_us], _words(matches), matches.ends)
     rows, repeats = ordering.rows, ordering.repeats
     is_tied = repeats.copy()
@@ -130,9 +129,9 @@ def _order(matches: MatchColumns) -> NDArray[np.intp]:
 
 
 def _words(matches: MatchColumns) -> NDArray[np.int64]:
-    """Encode the bindings as numbers that sort like the bindings' text: by alias, then by event.
+    """Encode bindings as numbers that sort like the text of the bindings: by alias, then by event.
 
-    A further event of the same alias counts as an alias above all others, because a shorter list of events sorts first.
+    A second event of an alias counts as an alias above all others, because a shorter list of events sorts first.
     """
     bound = BoundTexts.of(matches, matches.patterns, matches.pattern).by_name()
     alias = np.where(bound.place == BOUND_SAME, len(bound.ranks), bound.ranks[bound.alias])
@@ -140,7 +139,7 @@ def _words(matches: MatchColumns) -> NDArray[np.int64]:
 
 
 def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.Array | None:
-    """Values of RETURN as the last member of each match's object; empty text for patterns without RETURN."""
+    """The values of RETURN as the last member of each match's object; an empty text for patterns without RETURN."""
     if not with_returns:
         return None
     texts: list[str] = []
@@ -155,18 +154,18 @@ def _returned(lanes: Sequence[LaneOutput], with_returns: frozenset[str]) -> pa.A
 
 
 def _pattern_places(columns: MatchColumns, numbers: dict[RunningPattern, int]) -> NDArray[np.int32]:
-    """Number of each match's pattern; ``numbers`` has the known patterns, and gets the new ones."""
+    """The index of each match's pattern; ``numbers`` has the index of each known pattern, and gets the new ones."""
     used, number = np.unique(columns.pattern, return_inverse=True)
     places = [numbers.setdefault(columns.patterns[code], len(numbers)) for code in used.tolist()]
     return np.array(places, np.int32)[number]
 
 
 def _stacked(parts: Sequence[tuple[NDArray[np.integer], int]]) -> NDArray[np.int64]:
-    """Concatenate the indices of parts, each shifted by the lengths of the parts before; each part has its length."""
+    """Concatenate the indices of parts, each shifted by the total length of the parts before it."""
     firsts = np.cumsum([0, *(length for _, length in parts)]).tolist()
     return np.concatenate([places + first for (places, _), first in zip(parts, firsts, strict=False)])
 
 
 def _ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """Dense rank of each text, in ascending order."""
+    """The dense rank of each text, in ascending order."""
     return numbers_of(pc.rank(texts, tiebreaker="dense")).astype(np.int64)

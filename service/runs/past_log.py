@@ -1,4 +1,4 @@
-"""Finished transactions of a past log, cut into traces."""
+"""Past logs, cut into traces of finished transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A log as traces: types in the order of time, and keys, which repeat if end events cut a transaction."""
+    """A log as traces: event types in order of time, and keys, which repeat if end events cut a transaction."""
 
     traces: Sequence[Sequence[str]]
     keys: Sequence[str]

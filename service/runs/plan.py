@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class RunPlan:
     """The streams, constraints, patterns and other operators of a run.
 
-    Streams between operators are derived if they are not declared. Each pattern has a flag: whether constraints
-    terminate its partial matches. Rows of tables are in the cache folder.
+    Undeclared streams between operators are derived. The flag of each pattern says whether constraints terminate its
+    partial matches. Rows of tables are in the cache folder.
     """
 
     declarations: Mapping[str, StreamDeclaration]
@@ -68,11 +68,11 @@ class RunPlan:
             yield operator.inputs[0].stream, OperatorOn(operator, "fresh")
 
     def variant(self, name: str) -> Variant:
-        """The rules of the run as a variant with a name, to be compared with other variants."""
+        """The rules of the run as a variant with a name, for a comparison with other variants."""
         return replace(self._variant, name=name)
 
     def routes(self, stream: str) -> dict[str, AttributePath]:
-        """The further keys that operators on a posted stream use, as paths by name."""
+        """The further keys that operators on a posted stream use: the path of each key, by name."""
         return self._variant.routes.get(stream, {})
 
     @cached_property
@@ -107,6 +107,6 @@ class RunPlan:
 
 
 def _has_rules(constraint_set: ConstraintSet) -> bool:
-    """Whether a set has constraints, a process to follow, or reports unknown types."""
+    """Whether a set has constraints, has a workflow to follow, or reports unknown types."""
     deviates = constraint_set.settings.unknown_types == "deviate"
     return bool(constraint_set.parts) or constraint_set.process is not None or deviates

@@ -32,7 +32,7 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """Sort result rows, each as kind and body, into lists; each list is ordered by stream, then as in ``ordered``."""
+    """Sort result rows, each as kind and body, into lists; a list is sorted by stream, then as by ``ordered``."""
     patterns = [
         routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns
     ]
@@ -69,13 +69,12 @@ def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> 
 
 
 def _incident(change: Mapping[str, Any]) -> dict[str, Any]:
-    """An incident, from its last change."""
     members = {name: value for name, value in change.items() if name not in ("type", "id", "incident")}
     return {"id": change["incident"], **members}
 
 
 def document_of(kind: ResultKind, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A result as lists show it, without its stream."""
+    """The members of a result that lists show, without its stream."""
     names = kind.shown or [name for name in body if name not in ("type", "id", "stream")]
     return {name: body[name] for name in names if name in body}
 
@@ -89,7 +88,7 @@ def row_text(body: Mapping[str, Any]) -> str:
 
 
 def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort results of a kind in the order in which runs list them."""
+    """Sort results of one kind in the order in which runs list them."""
 
     def place(body: Mapping[str, Any]) -> list[Any]:
         return [_comparable(name, body.get(name, {})) for name in kind.ordered_by]
@@ -98,12 +97,12 @@ def ordered(kind: ResultKind, bodies: Iterable[dict[str, Any]]) -> list[dict[str
 
 
 def numbers_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """The number of results in each list, from the numbers of rows by kind."""
+    """The number of results in each list, given the number of rows of each kind."""
     return {name: counts.get(kind, 0) for kind, name in _NAMES.items()}
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """A member's value in comparable form: a time as a number, bindings as sorted pairs."""
+    """The value of a member in a form that can be compared: a time as a number, bindings as sorted pairs."""
     if name in _TIMES:
         return parse_time(value)
     return sorted(value.items()) if isinstance(value, Mapping) else value

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RunRules:
     """Patterns of one stream, and the constraints that its transactions keep.
 
-    ``own``: the constraints without the declared end events. ``prune``: replaces the pruning of ``own``.
-    ``suppress``: the suppression of every pattern, as plain JSON. Each of these may be None.
+    ``own`` has the constraints without the declared end events; ``prune`` replaces the pruning of ``own``; ``suppress``
+    is the suppression of every pattern, as plain JSON. Each of them may be None.
     """
 
     patterns: Sequence[Pattern]
@@ -36,7 +36,7 @@ class RunRules:
 
     @cached_property
     def read(self) -> set[str] | None:
-        """Names of the attributes that patterns and keys read; None for all, if constraints have conditions."""
+        """The names of the attributes that patterns and keys read; None, for all, if constraints have conditions."""
         if self.own is not None and self.own.conditions:
             return None
         names = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}
@@ -47,7 +47,6 @@ class RunRules:
 
     @cached_property
     def plan(self) -> RunPlan:
-        """The plan of the run."""
         return stream_plan(
             self.declaration,
             self.constraint_set,
@@ -68,7 +67,6 @@ class RunRules:
         return replace(joined, settings=replace(joined.settings, prune=self.prune))
 
     def notices(self) -> Iterator[str]:
-        """Probable mistakes in patterns and constraints, in words."""
         whole = TraceEnds(has_trace_end=True, is_log_ordered=self.declaration.ties == "log")
         ends = {
             routed_pattern.pattern: self._ends_of(routed_pattern) if self.is_open or routed_pattern.route else whole
@@ -94,7 +92,7 @@ class RunRules:
         ]
 
     def _ends_of(self, routed_pattern: RoutedPattern) -> TraceEnds:
-        """The ways in which the pattern's traces can end that are still open after the last event."""
+        """The ways in which the pattern's traces can end that are still possible after the last event."""
         timing = routed_pattern.declaration
         if self.constraint_set is None or routed_pattern.route:
             has_end = not routed_pattern.route and (bool(timing.end_events) or timing.idle_timeout is not None)
@@ -105,7 +103,7 @@ class RunRules:
 
 
 def pattern_notices(patterns: Sequence[Pattern], ends_of: Callable[[Pattern], TraceEnds]) -> Iterator[str]:
-    """Probable mistakes in patterns, in words, by pattern."""
+    """Sentences about probable mistakes in patterns; a pattern that cannot be matched raises ``PatternRefused``."""
     for pattern in patterns:
         ends = ends_of(pattern)
         try:

@@ -1,4 +1,4 @@
-"""Runs rules over finite events in this process, in one shard that is fed like a shard of the log."""
+"""Runs of rules over finite events in this process, in one shard that is fed like a shard of the log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Counts: TypeAlias = Mapping[str, Mapping[str, int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """The measured bound of out-of-orderness of a stream."""
+    """The measured bound of out-of-orderness of a stream, with the numbers of its changes and of late events."""
 
     seconds: float
     changes: int
@@ -42,7 +42,7 @@ class MeasuredRun:
 class InlineRun:
     """A run in this process; patterns named in ``later`` run only after ``start``.
 
-    Raises ``ProjectRefused`` if patterns feed each other in a cycle, or feed an ordinary stream.
+    Raises ``ProjectRefused`` if patterns feed each other in a cycle, or feed a stream with posted events.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class InlineRun:
             raise ProjectRefused.of(refused)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern named in ``later``; it sees only the events that follow."""
+        """Start a pattern named in ``later``; it sees only events that are fed after this call."""
         self.settle()
         self._shards.say(*self._later.pop(pattern))
         self._require_accepted()
 
     def feed(self, stream: str, events: EventBatch) -> None:
-        """Feed events of a stream; streams may be fed in any order."""
+        """Feed events of a stream; the order in which streams are fed does not matter."""
         if not self._waits and not isinstance(self._plan.declarations[stream].lateness, AutoLateness):
             self._shards.feed(stream, events)
             for route, path in self._plan.routes(stream).items():
@@ -88,7 +88,7 @@ class InlineRun:
         self._rows += self._shards.feed_and_decide(stream, events, self._plan.routes(stream))
 
     def append(self, stream: str, events: EventBatch, route: str) -> None:
-        """Feed events that have a further key, named ``route``, as their key."""
+        """Feed events whose key is the further key ``route``."""
         self._shards.feed(stream, events, route)
 
     def settle(self) -> None:
@@ -96,7 +96,7 @@ class InlineRun:
         self._rows += self._shards.settle()
 
     def say(self, stream: str, record: ControlRecord) -> None:
-        """Feed a control record; a promise about a range of keys may be fed at any point of the run."""
+        """Feed a control record; a promise about a range of keys may be fed at any time."""
         self._shards.say(stream, record)
 
     @property
@@ -113,14 +113,14 @@ class InlineRun:
 
     @property
     def late(self) -> dict[str, dict[str, int]]:
-        """The number of late events by stream and by treatment; streams without late events are left out."""
+        """The numbers of late events by stream and treatment; streams without late events are left out."""
         counts = self._shards.states[0].measures()
         by_stream = {name: _late_by_action(counts.get(name, {})) for name in self._plan.declarations}
         return {name: numbers for name, numbers in by_stream.items() if numbers}
 
     @property
     def dead_letters(self) -> dict[str, dict[str, int]]:
-        """Numbers of dead letters by stream and code, after ``results``."""
+        """The numbers of dead letters by stream and code; to be read after ``results``."""
         by_stream: dict[str, dict[str, int]] = {}
         for (stream, code), number in sorted(self._letters.items()):
             by_stream.setdefault(stream, {})[code] = number
@@ -128,13 +128,13 @@ class InlineRun:
 
     @property
     def losses(self) -> dict[str, str]:
-        """A sentence for each stream with late events or dead letters, after ``results``."""
+        """A sentence for each stream with late events or dead letters; to be read after ``results``."""
         late, letters = self.late, self.dead_letters
         return {name: _loss(late.get(name, {}), letters.get(name, {})) for name in sorted({*late, *letters})}
 
     @property
     def waiting(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        """The measurements of each operator with ``wait: auto``, by operator and input."""
+        """The measurements of operators with ``wait: auto``, by operator and input."""
         states = {(stream, decider): state for stream, decider, state in self._shards.decider_states()}
         return waiting_of(self._plan, self._shards.states[0].measures(), states)
 
@@ -149,12 +149,12 @@ class InlineRun:
         }
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
-        """All rows of the run; ``is_open`` as in ``results``."""
+        """Finish the run; returns all its rows. ``is_open`` as in ``results``."""
         self._rows += self._shards.pause() if is_open else self._shards.finish()
         return rows_of(self._rows)
 
     def results(self, *, is_open: bool) -> Results:
-        """The results of the run; ``is_open``: transactions continue after the events, otherwise all end with them."""
+        """Finish the run and return its results; if ``is_open``, transactions continue after the last event."""
         rows = self.rows(is_open=is_open)
         letters = (orjson.loads(row.body) for row in rows if row.kind == DEAD_LETTER.name)
         self._letters = Counter((letter["stream"], letter["code"]) for letter in letters)
@@ -166,7 +166,7 @@ def measured_of(
 ) -> dict[str, MeasuredRun]:
     """The measured bound of each stream with ``lateness: auto``.
 
-    ``counts``: counters of each stream, over all shards. ``bounds_us``: the bound of each stream at the end.
+    ``counts`` are counters of each stream over all shards; ``bounds_us`` has the final bound of each stream.
     """
     return {
         name: MeasuredRun(
@@ -182,9 +182,9 @@ def measured_of(
 def waiting_of(
     plan: RunPlan, counts: _Counts, states: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """The measurements of each operator with ``wait: auto``, by operator and input.
+    """The measurements of operators with ``wait: auto``, by operator and input.
 
-    ``counts``: counters of each stream, over all shards. ``states``: states of the deciders, by stream and name.
+    ``counts`` are counters of each stream over all shards; ``states`` has deciders' states, by stream and name.
     """
     measurements = {}
     for kind, operator, counters in _documents(plan, counts):

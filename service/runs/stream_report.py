@@ -32,16 +32,15 @@ class WorkflowUse:
     states: int | None
 
     def to_document(self) -> dict[str, Any]:
-        """The use of the workflow as plain JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream: matches by lane, and the other results in order, each as kind and body.
+    """The results of a run of one stream: matches by per-key matcher, and other results as ``rows`` of kind and body.
 
-    ``overflow`` lists results beyond a limit, ``duplicates`` counts events with repeated ids, ``suppressed`` counts
-    suppressed matches and is None if no pattern suppresses any.
+    ``overflow`` has results beyond a limit; ``duplicates`` counts events with repeated ids; ``suppressed`` counts
+    suppressed matches, None if no pattern suppresses matches.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)
@@ -65,7 +64,6 @@ class StreamReport:
         return list(self.each_match())
 
     def each_match(self) -> Iterator[dict[str, Any]]:
-        """Iterate over ``matches``."""
         for part in self._matches_text():
             yield from orjson.loads(b"".join([b"[", part.removesuffix(b","), b"]"]))
 
@@ -73,12 +71,11 @@ class StreamReport:
         return matches_text(self.lanes, self.with_returns)
 
     def to_json(self) -> bytes:
-        """The JSON of ``forestall match --output json``, a contract; the changelog lists renamed members."""
+        """The JSON of ``forestall match --output json``, a public format; the changelog lists renamed members."""
         rest = orjson.dumps(self._rest()).removeprefix(b"{")
         return b"".join([b'{"matches":[', *self._matches_text(), b"],", rest])
 
     def _rest(self) -> dict[str, Any]:
-        """The document without its matches."""
         lists = {name: [document_of(kind, body) for body in self.bodies(name)] for name, kind in _KINDS.items()}
         return {
             **lists,

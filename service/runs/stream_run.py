@@ -1,4 +1,4 @@
-"""Runs patterns of one stream over events in this process; matches stay columns until they are written."""
+"""Runs patterns of one stream over events in this process; matches remain columns until they are written."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def stream_plan(
 ) -> RunPlan:
     """Plan a run of one stream; late events are matched or dropped.
 
-    Each pattern has a flag: whether constraints terminate its partial matches. ``budget``: the work of each pattern.
+    Each pattern has a flag: whether constraints terminate its partial matches. ``budget`` limits its work.
     """
     name = declaration.name
     late: Late = declaration.late if declaration.lateness is None or declaration.late == "process" else "drop"
@@ -65,8 +65,8 @@ def stream_plan(
 class StreamRun:
     """A run of the patterns of one stream; INTO has no effect. Raises ``ProjectRefused`` if a pattern is refused.
 
-    The report lists only the results of ``lists``, but counts all. ``follows_all``: also follow transactions without
-    bound events, under all keys, as if there were constraints. Patterns named in ``later`` run only after ``start``.
+    The report lists only the results of ``lists``, but counts all. With ``follows_all``, transactions without bound
+    events are followed, too, under all keys, as if there were constraints. Patterns in ``later`` run after ``start``.
     """
 
     def __init__(
@@ -88,15 +88,15 @@ class StreamRun:
         self._waiting = set(later)
 
     def start(self, pattern: str) -> None:
-        """Start a pattern named in ``later``; it sees only the events that follow."""
+        """Start a pattern named in ``later``; it sees only events that are fed after this call."""
         self._run.start(pattern)
         self._waiting.remove(pattern)
 
     def feed(self, events: EventBatch, progress: Callable[[int], None] | None = None, *, route: str = "") -> None:
-        """Match events in the order of arrival; ``progress`` gets the number of processed events after each batch.
+        """Match events in order of arrival; ``progress`` gets the number of processed events after each batch.
 
-        ``route`` names the further key that the events have. If it is empty, they have the correlation key, and the
-        patterns on further keys see them, too.
+        ``route`` names the further key of the events. Without ``route``, the events have the correlation key, and
+        patterns on further keys see them as well.
         """
         for first in range(0, len(events), BATCH_ROWS):
             batch = events.slice(first, BATCH_ROWS)
@@ -109,7 +109,6 @@ class StreamRun:
                 progress(first + len(batch))
 
     def pass_time(self, time_us: int) -> None:
-        """Advance event time."""
         self._run.say(self._stream, Tick(time_us=time_us, cause="events"))
         self._run.settle()
 
@@ -125,14 +124,14 @@ class StreamRun:
         }
 
     def matched(self) -> frozenset[str]:
-        """Names of patterns that have matched since the last call; the report leaves these matches out."""
+        """The names of patterns that matched since the last call; the report leaves these matches out."""
         lanes, self._lanes = self._lanes, []
         return frozenset(match.pattern for lane in lanes for match in lane.values_of_matches())
 
     def report(self, *, is_open: bool) -> StreamReport:
         """Finish the run and report; raises ``ProjectRefused`` if events could not be matched.
 
-        ``is_open``: transactions continue after the events; otherwise all end with them.
+        If ``is_open``, transactions continue after the events, otherwise all of them end there.
         """
         rows = self._run.rows(is_open=is_open)
         if refused := [orjson.loads(row.body)["reason"] for row in rows if row.kind == DEAD_LETTER.name]:
@@ -158,7 +157,7 @@ class StreamRun:
         )
 
     def _stats(self) -> MatcherStats:
-        """The counts of the run over all keys; each event is counted once."""
+        """The counts of the run over all keys; an event counts once, whatever the number of its keys."""
         measures = self._run.state.measures()
         names = [member.name for member in fields(MatcherStats)]
         total, *further = (
@@ -171,7 +170,7 @@ class StreamRun:
         return total
 
     def _results(self, output: Output, origin: Origin) -> Iterator[Result]:
-        """The results of an output except its matches, which stay columns."""
+        """The results of an output except its matches, which remain columns."""
         if not isinstance(output, PatternOutput):
             return
         matcher_output, results = output.found, output.results_of
@@ -194,7 +193,7 @@ class StreamRun:
 def _quieted(
     lanes: Sequence[LaneOutput], suppressions: Mapping[str, Suppression], stream: str
 ) -> tuple[tuple[LaneOutput, ...], int]:
-    """Remove suppressed matches, and count them (ADR 72); ``suppressions`` are by pattern."""
+    """Remove suppressed matches (ADR 72); returns the others, and the number of suppressed ones."""
     last = {name: LastAlerts(suppression.lasts_us) for name, suppression in suppressions.items()}
     keeps = [np.ones(len(lane.matches), np.bool_) for lane in lanes]
     filled = [(number, lane.columns_of_matches()) for number, lane in enumerate(lanes) if len(lane.matches)]
