@@ -1,6 +1,6 @@
 """The demo: the whole service on generated orders, compared with a run in this process without early termination.
 
-The demo uses a private Redis, Spark, the API over HTTP, and signed webhooks; it prints alerts that were delivered.
+The demo uses a private Redis, Spark, the API over HTTP, and signed webhooks; it prints the delivered alerts.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 class DemoResult:
     """Counts of the service, and of runs in this process with and without early termination.
 
-    ``endings``: the number of (trace, pattern) entries terminated early, by the constraints from which this follows.
-    ``peak_held``: the largest number of bound events. ``is_equal``: alerts, webhooks and expected matches agree.
+    ``endings`` counts early terminations by the constraints that imply them; ``peak_held`` is the largest number of
+    bound events. ``is_equal``: alerts, webhooks and expected matches agree.
     """
 
     events: int
@@ -74,9 +74,9 @@ class DemoResult:
 class Demo:
     """A run of the demo.
 
-    Callbacks: ``on_alert`` gets each alert that arrives by webhook; ``on_progress`` the number of events sent and their
-    total; ``say`` each line of messages; ``on_wait``, a few times a second, what the demo waits for; ``stay`` the
-    result, while the service and its console still run.
+    ``on_alert`` gets each alert that arrives by webhook; ``on_progress`` the numbers of sent and of all events; ``say``
+    each line of messages; ``on_wait``, a few times a second, what the demo waits for; ``stay`` the result, while the
+    service and its console still run.
     """
 
     orders: int
@@ -88,7 +88,7 @@ class Demo:
     constraint_set: ConstraintSet = field(default_factory=lambda: derive_constraints(order_fulfilment()))
 
     def run(self) -> DemoResult:
-        """Start the service, play the orders, wait for the last alert, compare, and stop everything."""
+        """Start the service, send the orders, wait for the last alert, compare the results, and stop the service."""
         events = self._events()
         with (
             TemporaryDirectory(prefix="forestall-demo-") as folder,
@@ -134,14 +134,14 @@ class Demo:
             self.on_progress(min(start + _BATCH, len(events)), len(events))
 
     def _run(self, events: list[Event], prune: Prune) -> StreamReport:
-        """Run the events in this process, without Spark and Redis."""
+        """Match the events in this process, without Spark and Redis."""
         patterns = [parse_pattern(text) for text in PATTERNS.values()]
         rules = replace(self.constraint_set, settings=replace(self.constraint_set.settings, prune=prune))
         declaration = StreamDeclaration(name=STREAM, end_events=tuple(sorted(rules.end_events)))
         return run_patterns(patterns, EventBatch.from_events(events), rules, declaration)
 
     def _drain(self, client: Client, received: Received, expected: int) -> None:
-        """Wait until every trace has ended and every alert has arrived; give up after three minutes without either."""
+        """Wait until every trace has ended and every alert has arrived, or for three minutes without progress."""
         latest, deadline = (-1, -1), 0.0
         while True:
             ended, alerts = progress = sum(_endings(client).values()), len(received.alerts)
@@ -180,7 +180,6 @@ def _identity(alert: Mapping[str, Any]) -> AlertIdentity:
 
 
 def _endings(client: Client) -> dict[str, int]:
-    """Count early terminations of (trace, pattern) entries by the constraints from which they follow."""
     counts: Counter[str] = Counter()
     for group in client.endings.page(limit=1)["counts"]:
         counts[group["chain"]] += group["count"]

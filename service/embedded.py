@@ -2,8 +2,8 @@
 
 The server listens on loopback only, and syncs every write to a file before it answers. (With a sync once a second,
 writes wait in the server's memory during a sync, so a server killed then would lose writes that it has answered.) The
-server outlives the process that started it: after a crash, the next ``start`` finds and uses it. It keeps its port over
-restarts, so that clients find it again.
+server outlives the process that started it: after a crash, the next ``start`` finds and uses it. A server that died is
+started on the same port, so that clients find it again.
 
 Two servers would destroy the append-only file. Therefore each server inherits a lock on its folder, which is held until
 its last process ends, and its port is recorded before it is launched. So the next starter finds every server, even if
@@ -38,7 +38,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ServerRecord:
-    """The stored record of a server: the port, written before the launch, and the process id, added after it."""
+    """The stored record of a server: its port, written before the launch, and its process id, written after it."""
 
     port: int
     pid: int = 0
@@ -61,9 +61,9 @@ def find_server() -> Path:
 
 
 class EmbeddedServer:
-    """The private server of a data folder; its files are in the folder ``redis``.
+    """The private server of a data folder; its files are in the subfolder ``redis``.
 
-    A server that does not answer within ``start_timeout_s`` has failed; loading a large file takes some of this time.
+    A server that does not answer within ``start_timeout_s`` has failed; loading a large file takes part of this time.
     """
 
     def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:
@@ -73,18 +73,17 @@ class EmbeddedServer:
 
     @property
     def record_file(self) -> Path:
-        """The file with the port and process id of the running server."""
         return self._folder / "server.json"
 
     def running_url(self) -> str | None:
-        """URL of this folder's server if it runs; raises if a process listens on its port but does not answer."""
+        """URL of this folder's server; None if it does not run. Raises if its port is open, but does not answer."""
         record = self._read_record()
         return _url(record.port) if record is not None and self._is_ours(record) else None
 
     def start(self) -> str:
         """Start the server unless it runs, and wait until it has loaded its data; returns its URL.
 
-        ``EmbeddedServerFailed`` names the log of a server that does not start.
+        Raises ``EmbeddedServerFailed``, which names the server's log.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +95,7 @@ class EmbeddedServer:
             ) from error
 
     def stop(self, *, even_found: bool = False) -> None:
-        """Stop the server that this object started or, with ``even_found``, any server of the folder; data stays."""
+        """Stop the server that this object started, or with ``even_found`` any server of the folder; keeps data."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()  # the server syncs its file and ends
@@ -112,23 +111,22 @@ class EmbeddedServer:
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status of the server that this object started; None if it runs, or another process started it."""
+        """Exit status of the server that this object started; None if it runs or another process started it."""
         return None if self._process is None else self._process.poll()
 
     @property
     def log_file(self) -> Path:
-        """The server's log file."""
         return self._folder / "server.log"
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Hold the lock by which only one process at a time starts a server."""
+        """Hold the lock that lets only one process at a time start a server."""
         with (self._folder / "start.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def _claim(self) -> IO[bytes] | None:
-        """Take the lock that a launched server inherits; None if a server of the folder still holds the lock."""
+        """Lock the file whose lock a launched server inherits; None if a server of the folder still holds this lock."""
         file = (self._folder / "server.lock").open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,7 +168,7 @@ class EmbeddedServer:
         return False
 
     def _running_or_launched(self) -> str:
-        """URL of the folder's server, which is launched unless one is alive."""
+        """URL of the folder's server, which is launched if none is alive."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             record = self._read_record()
@@ -251,7 +249,7 @@ def _is_listening(port: int) -> bool:
 
 
 def port_fault(host: str, port: int) -> str | None:
-    """The system's reason why a port cannot be listened on; None if it can."""
+    """The operating system's reason why a port cannot be listened on; None if the port is free."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

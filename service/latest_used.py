@@ -11,7 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class LatestUsed(OrderedDict[_Key, _Value]):
-    """A table of the ``kept`` keys that were stored last. Threads that share a table need a lock."""
+    """A table of the ``kept`` keys that were stored most recently. Threads that share a table need a lock."""
 
     def __init__(self, kept: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Migrations of the store: steps that a starting process makes, each by one process at a time.
 
-A release that changes the form of stored data appends a ``Migration`` to ``MIGRATIONS``; the store's format is one more
-than their number. If a process is killed during a step, the next process repeats the step from its beginning, so a step
-must be safe to repeat after it was made in part or completely.
+A release that changes the format of stored data appends a ``Migration`` to ``MIGRATIONS``; the store's format is one
+more than the number of migrations. If a process is killed during a step, the next process repeats the step from its
+beginning, so a step must be safe to repeat after it was made in part or completely.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A step from a format to the next; ``apply`` calls the given function at least every half minute."""
+    """A step from one format to the next; ``apply`` gets a function that it must call at least every half minute."""
 
     name: str
     apply: Callable[[Client, Callable[[], None]], None]
@@ -58,8 +58,8 @@ def bring_up_to_date(
 ) -> None:
     """Make the steps that the store still needs, or wait up to ``patience_s`` while another process makes them.
 
-    ``migrations`` are all steps since the first format. A store of a newer release is not changed (``StoreNewer``).
-    ``StoreUnavailable`` is raised, too, if the other process takes longer.
+    ``migrations`` are all steps since the first format. A store of a newer release is not changed (``StoreNewer``). If
+    the other process takes longer, ``StoreUnavailable`` is raised.
     """
     deadline = now() + patience_s
     while pending(client, migrations) or StoreFormat(client).read() is None:
@@ -73,7 +73,7 @@ def bring_up_to_date(
 
 
 def _take_steps(client: Client, migrations: Sequence[Migration]) -> bool:
-    """Make the remaining steps under the lock; False if another process holds it."""
+    """Make the remaining steps under the lock; returns False if another process holds the lock."""
     log = structlog.get_logger(__name__)
     with StoreFormat(client).locked() as lock:
         if lock is None:

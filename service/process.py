@@ -1,4 +1,4 @@
-"""The frame of the service's processes: start, signals, exit status."""
+"""The main function of the service's processes: settings, signals, exit status."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """The end of a process, raised on SIGTERM and SIGINT while the process's work does not handle signals itself.
+    """The exception that ends a process on SIGTERM or SIGINT, as long as its work does not handle signals itself.
 
-    Spark's bridge to Java and uvicorn clean up only after a ``KeyboardInterrupt``.
+    It is a ``KeyboardInterrupt``, because Spark's bridge to Java and uvicorn clean up only after this.
     """
 
 
@@ -68,7 +68,7 @@ def run_process(name: str, work: Callable[[Settings], None]) -> int:
 
 
 def life_sign(folder: Path | None, name: str) -> Callable[[], None]:
-    """A function that touches the process's file in ``folder``; the file of a process that hangs grows old."""
+    """A function that touches the process's file in ``folder``; an old file shows that the process hangs."""
     if folder is None:
         return lambda: None
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Delay SIGTERM and SIGINT until the block ends; raised in the block, they could leave a started process behind."""
+    """Delay SIGTERM and SIGINT until the block ends; raised inside, they could leave a started process running."""
     held: list[int] = []
     handlers = {
         number: signal.signal(number, lambda signal_number, _: held.append(signal_number)) for number in _SIGNALS
@@ -116,12 +116,12 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Start a daemon thread that sends SIGTERM to this process once ``parent``, which started it, has ended."""
+    """Start a daemon thread that sends SIGTERM to this process once its parent process has ended."""
     threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
 
 
 def _watch(parent: int) -> None:
-    """Send SIGTERM to this process once ``parent`` or, in a forked process, the fork server has ended."""
+    """Send SIGTERM to this process once its parent or, in a forked process, the fork server has ended."""
     starter, pause = parent_process(), threading.Event()
     forker = parent if starter is None else os.getppid()
     while os.getppid() == forker and (starter is None or starter.is_alive()):

@@ -1,4 +1,4 @@
-"""The readiness of a running service, as a client sees it, and waiting for it."""
+"""The readiness of a running service as seen by a client, and waiting for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_S = 0.2
 
 
 def missing_part(client: Client) -> str | None:
-    """The missing parts of a service, in words; None if it is ready. Makes a single attempt."""
+    """The missing parts of a service, in words; None if the service is ready. Makes a single attempt."""
     try:
         client.with_patience(0.0).ready.get()
     except ApiError as error:
@@ -23,10 +23,10 @@ def missing_part(client: Client) -> str | None:
 
 
 def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], patience_s: float) -> str | None:
-    """Wait until no part is missing; returns the parts that are still missing, or None.
+    """Wait until no part is missing; returns None, or the parts that are still missing.
 
-    ``say`` is called a few times a second with the missing parts. The wait ends after ``patience_s``; with each
-    compiled kernel, this time starts again.
+    ``say`` is called a few times a second with the missing parts. The wait ends after ``patience_s``, counted anew from
+    each compiled kernel.
     """
     last_reason, deadline = "", time.monotonic() + patience_s
     while (reason := missing()) is not None and time.monotonic() < deadline:

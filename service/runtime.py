@@ -50,7 +50,7 @@ from shards import ALERT, DEAD_LETTER, RESULT_KINDS, ResultKind
 
 
 class Stores:
-    """All stores of the service, on one Redis client; the URL may hold a password. Creating them sends no command.
+    """All stores of the service, on one Redis client; creating them sends no command. ``url`` may hold a password.
 
     ``results`` maps names of result kinds to their lists; alerts have their own log.
     """
@@ -109,10 +109,10 @@ class Stores:
 def open_stores(
     settings: Settings, *, as_it_is: bool = False, result_kinds: Mapping[str, ResultKind] = RESULT_KINDS
 ) -> Iterator[Stores]:
-    """Open the stores that the settings name; migrate stored data first, unless ``as_it_is``.
+    """Open the stores that the settings name; first migrate the stored data, unless ``as_it_is``.
 
-    Without a Redis URL, the data folder's private server is used; if it does not run, it is started, and stopped at the
-    end. An external server that does not answer raises no error here.
+    Without a Redis URL, the data folder's private server is used; if the server does not run, it is started, and
+    stopped at the end. An external server that does not answer raises no error here.
     """
     with ExitStack() as ends:
         if settings.redis_url is None:

@@ -1,4 +1,4 @@
-"""Sends events of this process to streams of a running service."""
+"""Sends events from this process to streams of a running service."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def send_events(
 ) -> dict[str, Any]:
     """Append events to a stream exactly once, even if the call is repeated; the answer lists the rejected events.
 
-    ``idempotency_key`` identifies this call's events. An event is identified by its source and id; without ``sources``,
-    all events share one source. ``key`` is the place of the stream's correlation key.
+    ``idempotency_key`` identifies the call with its events. An event is identified by its source and id; without
+    ``sources``, all events have one common source. ``key`` is the place of the stream's correlation key in an event.
     """
     places = sources or [REPLAY_SOURCE] * len(events)
     body = [keyed_cloudevent(event, source, key) for event, source in zip(events, places, strict=True)]

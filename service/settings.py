@@ -33,7 +33,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    """The default number of shards: two per core that Spark uses by default; more would delay each other's results."""
+    """The default number of shards: two per core of Spark's default; with more, shards would delay each other."""
     return min(MAX_SHARDS, max(2, os.cpu_count() or 1))
 
 
@@ -97,7 +97,6 @@ class WebhookSettings(Group):
 
     @property
     def targets(self) -> TargetRules:
-        """The permitted targets of webhooks."""
         return TargetRules.of(self.allowed_targets, allow_private=self.allow_private_targets)
 
 
@@ -226,7 +225,6 @@ class PatternWorkSettings(Group):
 
     @property
     def budget(self) -> WorkBudget:
-        """These settings as a work budget."""
         return WorkBudget(**self.model_dump())
 
 
@@ -360,7 +358,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Sources by precedence: arguments, then the environment, then files."""
+        """The sources of settings by precedence: arguments, then the environment, then files."""
         del dotenv_settings, file_secret_settings  # ``service.settings_files`` reads files instead
         return init_settings, env_settings, InitSettingsSource(settings_cls, file_values(settings_cls))
 
@@ -401,7 +399,7 @@ class Settings(BaseSettings):
 
     @property
     def is_continuous(self) -> bool:
-        """Whether long-running tasks advance the shards."""
+        """Whether long-running tasks advance the shards, instead of micro-batches."""
         return self.runtime == "continuous"
 
     @property
@@ -454,7 +452,7 @@ class Settings(BaseSettings):
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment; ``SettingsInvalid`` lists every invalid one by its variable."""
+    """Read the settings from the environment; ``SettingsInvalid`` lists every invalid variable."""
     try:
         return Settings()
     except ValidationError as error:
@@ -463,7 +461,7 @@ def load_settings() -> Settings:
 
 
 def given_variables() -> list[str]:
-    """The environment variables with the prefix of settings, sorted by name."""
+    """The names of environment variables with the prefix of settings, sorted."""
     return sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX))
 
 
@@ -487,7 +485,7 @@ def _names_a_server(url: str) -> bool:
 
 
 def _message(fault: ErrorDetails) -> str:
-    """The message about an invalid variable; an unknown name gets the nearest setting of its group as a suggestion."""
+    """The message about an invalid variable; for an unknown name, it suggests the most similar setting of its group."""
     if fault["type"] != "extra_forbidden":
         return fault["msg"].removeprefix("Value error, ")
     group, name = (str(part) for part in fault["loc"])

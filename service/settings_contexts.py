@@ -27,7 +27,7 @@ class Context:
     api_key_file: str = ""
 
     def api_key(self) -> str | None:
-        """Read the API key from its file."""
+        """Read the API key from its file; None if no file is named."""
         if not self.api_key_file:
             return None
         try:
@@ -69,13 +69,13 @@ class Contexts:
 
 
 def contexts_file() -> Path:
-    """The file of the contexts, below ``XDG_CONFIG_HOME``, by default ``~/.config``."""
+    """The path of the file of contexts, below ``XDG_CONFIG_HOME`` or, by default, ``~/.config``."""
     # house: allow environment: the user's configuration folder is no setting of the service
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / _FILE
 
 
 def load_contexts() -> Contexts:
-    """Load the user's contexts; none if the file does not exist."""
+    """Load the user's contexts; empty if the file does not exist."""
     path = contexts_file()
     try:
         content = path.read_bytes()

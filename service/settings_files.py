@@ -1,4 +1,4 @@
-"""Settings from files: one TOML file with the names of settings, and files that hold a single secret."""
+"""Settings from files: one TOML file with settings by name, and files that hold a single secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE_VARIABLES = frozenset({CONFIG, *(f"{PREFIX}{name.upper()}_FILE" for name in
 
 
 def use_config(path: Path) -> None:
-    """Let this process, and processes that it starts, also read settings from a file."""
+    """Let this process, and the processes that it starts, also read settings from a file."""
     os.environ[CONFIG] = str(path.resolve())
 
 
@@ -63,7 +63,7 @@ def _text(path: str, variable: str) -> str:
 
 
 def _unknown_names(values: Mapping[str, Any], model: type[BaseModel], above: str) -> Iterator[str]:
-    """A sentence for each name that is no setting."""
+    """A sentence for each name that is not a setting."""
     for name, value in values.items():
         field = model.model_fields.get(name)
         if field is None:

@@ -1,4 +1,4 @@
-"""Additions of ``forestall demo --stay`` to the demo, so that each page of the console has content.
+"""Additions to the demo for ``forestall demo --stay``, so that each page of the console has content.
 
 An aggregate answers questions, the stream follows the demo's process as a model, and some orders stay incomplete.
 """
@@ -50,7 +50,7 @@ _SEED: Final = 43
 
 
 def add_aggregate(client: Client, stream: str) -> None:
-    """Register the aggregate that answers questions; called before events are sent."""
+    """Register the aggregate that answers questions; to be called before events are sent."""
     client.request("POST", "/aggregates", body={**_AGGREGATE, "of": stream})
 
 

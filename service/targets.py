@@ -1,6 +1,6 @@
-"""Permitted targets of webhooks: which URLs are valid, and which network addresses may be connected to.
+"""Permitted targets of webhooks: which URLs are valid, and to which network addresses connections may be opened.
 
-A host is resolved once per connection, and all its addresses must be permitted. The connection uses one of the checked
+A host is resolved once per connection, and all its addresses must be permitted. The connection uses one of these
 addresses (``service.delivery.outbound``), so a name that resolves differently a moment later gains nothing.
 """
 
@@ -36,7 +36,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRules:
-    """Targets permitted besides public ones: networks, and host names (``*.name``: all below) with any address."""
+    """Targets permitted besides public ones: networks, and host names with any address (``*.name``: all below it)."""
 
     allow_private: bool = False
     hosts: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class TargetRules:
 
     @classmethod
     def of(cls, listed: str, *, allow_private: bool) -> Self:
-        """Read hosts and networks, separated by commas; ``ValueError`` names an item that is neither."""
+        """Read hosts and networks separated by commas; raises ``ValueError`` for an item that is neither."""
         hosts: list[str] = []
         networks: list[Network] = []
         for item in filter(None, (part.strip() for part in listed.split(","))):
@@ -66,7 +66,7 @@ class TargetRules:
         )
 
     def permits(self, text: str) -> bool:
-        """Whether connections to a network address are permitted."""
+        """Whether connections to a network address, given as text, are permitted."""
         try:
             address = ipaddress.ip_address(text)
         except ValueError:  # an IPv6 address with a zone, for example
@@ -76,7 +76,7 @@ class TargetRules:
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """Resolve the addresses of a host on this machine."""
+    """The network addresses of a host, as this machine resolves it."""
     address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in address_infos))
 
@@ -88,7 +88,7 @@ def check_target(url: str, rules: TargetRules, resolver: Resolver = resolve) -> 
 
 
 def parse_target(url: str) -> httpx.URL:
-    """Parse a webhook's address as its client does; refuses credentials, and unusual numbers as host."""
+    """Parse a webhook's address as the sending client does; refuses credentials, and unusual numbers as host."""
     target = _split(url)
     if target is None or target.scheme not in _PORTS or not target.host or len(url) > _LONGEST_URL:
         raise _refused(
@@ -105,7 +105,7 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host: at least one, all permitted; for a trusted host, the host itself."""
+    """The addresses of a host, or the host if trusted; ``WebhookRefused`` if one is not permitted, or none exists."""
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
         return [host]
@@ -140,7 +140,7 @@ def is_public(address: Address) -> bool:
 
 
 def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address embedded in a mapped, 6to4 or NAT64 address."""
+    """The IPv4 address embedded in a mapped, 6to4 or NAT64 address; None for other addresses."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _SIX_TO_FOUR:

@@ -31,7 +31,6 @@ class AsyncClient(Connection, AsyncResources):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._http.aclose()
 
     async def request(

@@ -1,4 +1,4 @@
-"""Calls, retries, pages and server-sent events as values that both clients carry out."""
+"""Requests, retries, pages and server-sent events without input and output, shared by both clients."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Call:
         return Call(method=self.method, path=self.path, query=self.query, body=self.body, headers=headers)
 
     def options(self, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Arguments of the call for httpx; ``headers`` are the client's own."""
+        """The call as arguments for httpx; ``headers`` are those that the client sends with every call."""
         is_rooted = self.path.startswith("/v1/") or self.path in _ROOTED
         path = self.path if is_rooted else f"/v1{self.path}"
         options: dict[str, Any] = {"method": self.method, "url": path, "headers": {**headers, **self.headers}}
@@ -120,8 +120,8 @@ class Patience:
     """How long a client repeats a call.
 
     Attributes:
-        unanswered_s: Seconds while the service does not answer, or a part of it is unavailable.
-        overload_s: Seconds while the service is overloaded; each attempt waits for ``Retry-After``.
+        unanswered_s: Seconds for calls to a service, or a part of one, that does not answer.
+        overload_s: Seconds for calls to an overloaded service; each attempt waits for ``Retry-After``.
     """
 
     unanswered_s: float
@@ -129,7 +129,7 @@ class Patience:
 
 
 class Retries:
-    """The attempts of one call: decides whether an outcome is final, and the pause before the next attempt."""
+    """The attempts of one call: decides after each attempt whether its outcome is final, and how long to pause."""
 
     def __init__(self, patience: Patience, url: str) -> None:
         self._patience, self._url = patience, url
@@ -137,7 +137,7 @@ class Retries:
         self._backoff_s = _FIRST_BACKOFF_S
 
     def after_failure(self, error: httpx.TransportError) -> float:
-        """The pause after an attempt without an answer.
+        """The pause in seconds after an attempt without an answer.
 
         Raises:
             ServiceUnreachable: The patience is over, or no attempt can succeed.
@@ -149,9 +149,10 @@ class Retries:
         return pause_s
 
     def after_answer(self, answer: httpx.Response) -> float | None:
-        """The pause after an answer, or None for success. The body of an error has been read.
+        """The pause in seconds after an answer, None for success; the body of an error must have been read.
 
         Raises:
+            ApiError: The patience is over, or the service would refuse every attempt.
             UnexpectedAnswer: The answer redirects to another address.
         """
         if answer.is_success:
@@ -174,7 +175,7 @@ class Retries:
         return pause_s
 
     def _next_backoff_s(self) -> float:
-        """A pause with jitter; the following one is about twice as long."""
+        """A pause with jitter; doubles the next pause up to a limit."""
         backoff_s = self._backoff_s
         self._backoff_s = min(_LONGEST_BACKOFF_S, backoff_s * 2)
         return backoff_s * random.uniform(0.5, 1.0)
@@ -184,7 +185,7 @@ class Retries:
 
 
 class Paging:
-    """The consecutive pages of a list, up to a number of items."""
+    """The consecutive pages of a list, up to ``most`` items in all."""
 
     def __init__(
         self,
@@ -198,14 +199,14 @@ class Paging:
         self._on_gap, self._on_more = on_gap, on_more
 
     def call(self) -> Call | None:
-        """The request of the next page; None if no further page is wanted."""
+        """The request for the next page; None if no further page is needed."""
         if self._left == 0:
             return None
         limit = self._query.get("limit") or LARGEST_PAGE
         return Call(method="GET", path=self._path, query={**self._query, "limit": min(self._left or limit, limit)})
 
     def items(self, page: Mapping[str, Any]) -> list[Any]:
-        """The wanted items of a page."""
+        """The items of a page, without those beyond the maximum; moves the cursor to the next page."""
         if (trimmed := page.get("trimmed_until")) and self._on_gap is not None:
             self._on_gap(trimmed)
         items: list[Any] = page["items"]
@@ -231,7 +232,7 @@ class Following:
         self.pause_s = _RECONNECT_S
 
     def call(self) -> Call:
-        """The request of the next connection."""
+        """The request for the next connection."""
         resuming = {} if self._after is None else {"Last-Event-ID": self._after}
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store", **resuming}
         return Call(method="GET", path=self._path, query=self._query, headers=headers)
@@ -247,7 +248,7 @@ class Following:
             raise UnexpectedAnswer(f"GET {answer.url} answers with {form or 'nothing'} and not with server-sent events")
 
     def take(self, event: ServerSentEvent) -> LiveEvent[Any] | None:
-        """Convert an event for the caller; None if it only moves the cursor or reports a gap."""
+        """Convert an event for the caller; None for an event that only moves the cursor or reports a gap."""
         self._after = event.id or self._after
         if event.retry is not None:
             self.pause_s = min(event.retry / 1_000, _LONGEST_PAUSE_S)
@@ -267,7 +268,7 @@ def _warn_of_gap(trimmed_until: str) -> None:
 def condition(etag: str | None) -> dict[str, str]:
     """The header that makes a change conditional on the ``etag`` with which the resource was read.
 
-    None: the resource must not exist. An empty tag sets no condition.
+    If ``etag`` is None, the resource must not exist. An empty ``etag`` sets no condition.
     """
     return {"If-None-Match": "*"} if etag is None else {"If-Match": etag} if etag else {}
 
@@ -278,10 +279,10 @@ def part(name: str) -> str:
 
 
 def decoded(answer: httpx.Response) -> Any:
-    """The content of a successful answer: JSON, a text, bytes, or None if it is empty.
+    """The content of a successful answer: JSON, a text, bytes, or None for an empty body.
 
     Raises:
-        UnexpectedAnswer: The answer is not the JSON that it claims to be.
+        UnexpectedAnswer: The answer is not valid JSON, although its content type is JSON.
     """
     form = answer.headers.get("Content-Type", "").partition(";")[0]
     if not answer.content:
@@ -323,7 +324,7 @@ def refusal(answer: httpx.Response, url: str) -> ApiError:
 
 
 def _retry_after_s(answer: httpx.Response) -> int | None:
-    """Seconds of ``Retry-After``, within bounds; None if missing or a date."""
+    """The seconds of ``Retry-After``, within limits; None if the header is missing or a date."""
     text = answer.headers.get("Retry-After", "")
     return min(_LONGEST_PAUSE_S, max(1, int(text))) if text.isascii() and text.isdigit() else None
 
@@ -376,5 +377,4 @@ class Connection:
 
 
 def _authorization(key: str | None) -> dict[str, str]:
-    """The header with an API key."""
     return {"Authorization": f"Bearer {key}"} if key else {}

@@ -29,7 +29,7 @@ class ClientError(ForestallError, code="client"):
 
 
 class ServiceUnreachable(ClientError, code="service-unreachable", fault="external", is_retryable=True):
-    """The service did not answer within the client's patience; ``is_listening``: it accepted the connection."""
+    """The service did not answer within the client's patience; ``is_listening``: whether it accepted the connection."""
 
 
 class UnexpectedAnswer(ClientError, code="unexpected-answer", fault="external"):

@@ -1,7 +1,7 @@
 """The API's operations as methods of a client, from a table that is generated from the API's description.
 
-``resources.pyi`` declares the same methods with types. One implementation serves both clients: a method returns what
-the client's ``send``, ``find``, ``pages`` or ``live`` returns.
+``resources.pyi`` declares the same methods with types. One implementation serves both clients: a method returns
+whatever the client's ``send``, ``find``, ``pages`` or ``live`` returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WALKING = {"pages": ("after", "most", "on_gap", "on_more"), "live": ("after", "
 
 @cache
 def operation_table() -> Mapping[str, Mapping[str, Any]]:
-    """The operations of each resource, by name."""
+    """The table of operations: for each resource, its operations by name."""
     table: dict[str, dict[str, Any]] = orjson.loads(Path(__file__).with_name("operations.json").read_bytes())
     return table
 
@@ -36,7 +36,7 @@ class Resources:
         return self.request("GET", path, query=query)
 
     def post(self, path: str, body: Any = None, **query: Any) -> Any:
-        """POST to a path: JSON, unless the body is bytes or text; returns the content of the answer."""
+        """POST to a path; returns the content of the answer. The body is sent as JSON unless it is bytes or text."""
         return self.request("POST", path, body=body, query=query)
 
     def put(self, path: str, body: Any = None, **query: Any) -> Any:
@@ -104,7 +104,7 @@ class Operation:
         return self._client.send(Call(method=entry["method"], path=path, query=query, body=body, headers=headers))
 
     def _arguments(self, values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-        """All arguments by name.
+        """All arguments by name, given by position or by name.
 
         Raises:
             TypeError: An argument is missing, unknown, or given twice.

@@ -17,7 +17,7 @@ from service.client.resources import Resources
 
 
 class Client(Connection, Resources):
-    """Calls a running service, and repeats calls within a patience.
+    """Calls a running service, and repeats calls that get no answer or meet an overload.
 
     The resources of the API are attributes, their operations methods: ``client.patterns.get("late_payment")``. A call
     that gets no answer, 503 or 507 is repeated with growing pauses for ``patience_s``. A call that gets 429 is repeated
@@ -37,7 +37,6 @@ class Client(Connection, Resources):
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
         self._http.close()
 
     def request(
@@ -49,7 +48,7 @@ class Client(Connection, Resources):
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The content of the answer to a request: JSON, a text, bytes, or None if it is empty.
+        """Send a request; returns the content of the answer: JSON, a text, bytes, or None for an empty body.
 
         ``path`` is below ``/v1``. Bytes or text are sent unchanged as the body, any other value as JSON.
 
@@ -60,7 +59,7 @@ class Client(Connection, Resources):
         return self.send(Call(method=method, path=path, query=query or {}, body=body, headers=headers or {}))
 
     def send(self, call: Call) -> Any:
-        """Send a call; returns the content of the answer, as ``request``."""
+        """Send a call; returns the content of the answer, as ``request`` does."""
         return decoded(self._answer(call))
 
     def content(self, path: str) -> bytes:
@@ -85,7 +84,7 @@ class Client(Connection, Resources):
         on_more: Callable[[str], None] | None = None,
         **query: Any,
     ) -> Iterator[Any]:
-        """Iterate over the items of a paged list, at most ``most``; the parameter ``after`` is a cursor to start after.
+        """Iterate over the items of a paged list, at most ``most`` of them; ``after`` is the cursor before the first.
 
         If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item. If more
         items follow, ``on_more`` is called with the cursor after the last item.

@@ -1,4 +1,4 @@
-"""Verifies the signature of a webhook's request and reads its message, for receivers."""
+"""For receivers of webhooks: verifies the signature of a request and reads its message."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str | Sequen
     """Verify the signature of a webhook's request and return its message.
 
     ``body`` is the body exactly as received, ``headers`` its header fields, in any case. ``secret`` is the webhook's
-    secret; during a rotation, give several, of which one has to fit.
+    secret; during a rotation, several may be given, and one of them has to fit.
 
     Raises:
         WebhookNotVerified: The request is not from the service, was changed, or is more than five minutes old.

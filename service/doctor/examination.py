@@ -1,4 +1,4 @@
-"""All checks, in the order in which a user should fix their findings."""
+"""Runs all checks, in the order in which a user should fix the problems."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
 
 
 def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
-    """Check that spans can be sent if tracing is configured; whether a collector accepts them is not checked."""
+    """Check that spans can be sent if tracing is configured, but not that a collector accepts them."""
     if settings.endpoint is None:
         return
     try:
@@ -84,7 +84,7 @@ def look_at_tracing(settings: TracingSettings) -> Iterator[Finding]:
 
 
 def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
-    """Check the configured Redis, or the private one: its state if it runs, otherwise whether it could be started."""
+    """Check the configured Redis, or the private server: its state if it runs, otherwise that it can be started."""
     if settings.redis_url is not None:
         yield from _look_at_url(settings.redis_url.get_secret_value(), clock, settings)
         return
@@ -105,7 +105,7 @@ def look_at_redis(settings: Settings, clock: Clock) -> Iterator[Finding]:
 
 
 def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) -> Finding:
-    """Check whether this release can read the store, and what it would migrate at its start."""
+    """Check that this release can read the store; names the migrations that the next start would run."""
     try:
         steps = pending(client, migrations)
     except StoreNewer as error:
@@ -119,7 +119,7 @@ def look_at_store(client: Client, migrations: Sequence[Migration] = MIGRATIONS) 
 
 
 def look_at_spark() -> Finding:
-    """Start Spark on this machine and call one of its Python processes."""
+    """Check that Spark starts on this machine, and returns correct rows from one of its Python processes."""
     with tempfile.TemporaryDirectory(prefix="forestall-doctor-") as folder:
         try:
             session = build_session(SessionOptions(data_folder=Path(folder), master="local[1]"))
@@ -146,7 +146,7 @@ def _look_at_url(url: str, clock: Clock, settings: Settings) -> Iterator[Finding
 
 
 def _look_at_port(settings: Settings) -> Iterator[Finding]:
-    """Check the API's port: it is free, or a running service answers, which is then checked as well."""
+    """Check that the API's port is free, or that a ready service answers there."""
     host, port = settings.api_host, settings.api_port
     if port == 0 or port_fault(host, port) is None:
         yield ok("port", f"port {port} on {host} is free; no service runs there")
@@ -172,7 +172,7 @@ def _look_at_port(settings: Settings) -> Iterator[Finding]:
 
 
 def _ask(host: str, port: int) -> dict[str, Any] | None:
-    """The answer of ``/v1/ready``; None if another program listens."""
+    """The answer of ``/v1/ready``; None unless this service answers."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - such a server is queried here
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/v1/ready"
     try:
@@ -195,7 +195,7 @@ def _look_at_master(settings: Settings) -> Finding:
 
 
 def _look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
-    """Check that the newest saved state of each shard is where the settings keep states."""
+    """Check that the newest saved state of each shard is at the place in the settings."""
     if not client.exists(LAYOUT_KEY):
         yield ok("states", "there is no event log yet")
         return

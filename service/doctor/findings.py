@@ -15,7 +15,7 @@ _ORDER: tuple[Verdict, ...] = ("ok", "warning", "problem")
 class Finding:
     """The result of a check; ``advice`` is empty if nothing is wrong.
 
-    ``problem``: the service does not work, or loses data; ``warning``: it may, under some conditions.
+    A ``problem`` breaks the service or loses data; a ``warning`` may do so under some conditions.
     """
 
     subject: str
@@ -40,5 +40,5 @@ def problem(subject: str, observation: str, advice: str) -> Finding:
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """The most severe verdict; ``ok`` if there is none."""
+    """The most severe verdict of findings; ``ok`` if there are no findings."""
     return max((finding.verdict for finding in findings), key=_ORDER.index, default="ok")

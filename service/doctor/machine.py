@@ -30,7 +30,7 @@ _FLEETING = ("tmpfs", "ramfs")
 
 
 def look_at_java() -> Finding:
-    """Check that Java is found for Spark."""
+    """Check that Spark's launcher would find a Java that Spark supports."""
     # house: allow environment: Spark's launcher tries this variable first
     home = os.environ.get("JAVA_HOME")
     try:
@@ -51,7 +51,7 @@ def look_at_python() -> Finding:
 
 
 def look_at_packages() -> Iterator[Finding]:
-    """Check that the project supports the version of each installed package."""
+    """Check that the project supports the installed version of each package it requires."""
     requirements = [Requirement(text) for text in requires(_DISTRIBUTION) or ()]
     applicable = [
         requirement
@@ -68,7 +68,7 @@ def look_at_packages() -> Iterator[Finding]:
 
 
 def look_at_package(requirement: Requirement) -> Finding | None:
-    """The fault of one package; None if there is none."""
+    """The finding for a package that is missing or has an unsupported version; None if nothing is wrong."""
     advice = f"run make setup, or: pip install '{requirement.name}{requirement.specifier}'"
     try:
         installed_version = version(requirement.name)
@@ -82,7 +82,7 @@ def look_at_package(requirement: Requirement) -> Finding | None:
 
 
 def look_at_kernels() -> Finding:
-    """Check the folder of compiled kernels: its size, and how many of the needed kernels exist."""
+    """Check that the folder of compiled kernels can be written; reports its size and how many kernels are missing."""
     advice = "name a folder that this user may write: NUMBA_CACHE_DIR"
     try:
         folder = kernels_folder()
@@ -102,7 +102,7 @@ def look_at_kernels() -> Finding:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files of a folder; 0 if it does not exist."""
+    """The total size in bytes of the files in a folder; 0 if the folder does not exist."""
     try:
         return sum(file.stat().st_size for file in folder.iterdir())
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
 
 
 def file_system_of(place: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """The kind of file system at a place; None if the system does not report it."""
+    """The type of the file system that holds a path; None if the operating system does not report it."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

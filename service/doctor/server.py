@@ -1,4 +1,4 @@
-"""Checks of a Redis server, above all whether it keeps acknowledged data."""
+"""Checks of a Redis server, mainly that acknowledged data is not lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def look_at_server(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def at_risk(facts: ServerFacts) -> Iterator[Finding]:
-    """Findings about acknowledged data that the server may lose, if any."""
+    """Findings about settings and failures of the server by which acknowledged data may be lost."""
     subject = "redis persistence"
     if not facts.is_append_only:
         yield problem(
@@ -68,7 +68,7 @@ def at_risk(facts: ServerFacts) -> Iterator[Finding]:
 
 
 def look_at_clock(client: Client, clock: Clock) -> Finding:
-    """Check how far the clocks of machine and server differ, as both are used for decisions."""
+    """Check how far the clocks of this machine and of Redis differ, because the service uses both."""
     before_us, first_us, second_us = clock.now_us(), server_time_us(client), server_time_us(client)
     after_us = clock.now_us()
     if after_us < before_us or second_us < first_us:

@@ -1,1 +1,1 @@
-"""Observability: logs, metrics, spans, the state of the service."""
+"""Observability: logs, metrics, spans, and the state of the service."""

@@ -13,18 +13,16 @@ _METHODS = frozenset(method.value for method in HTTPMethod)  # any other word of
 
 
 class HttpTimes:
-    """A histogram of times by method, route (with its parameters by name) and status."""
+    """A histogram of response times by method, route (with the names of its parameters) and status."""
 
     def __init__(self) -> None:
         name, meaning = "forestall_http_request_seconds", "Until the answer to a request begins."
         self._times = Histogram(name, meaning, ("method", "route", "status"), buckets=_BOUNDS_S, registry=None)
 
     def note(self, method: str, route: str, status: int, took_s: float) -> None:
-        """Count a request."""
         self._times.labels(method if method in _METHODS else "other", route, str(status)).observe(took_s)
 
     def metrics(self) -> Iterator[Metric]:
-        """The histogram in the form of Prometheus."""
         for metric in self._times.collect():
             metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric

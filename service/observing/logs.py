@@ -1,4 +1,4 @@
-"""Logs of the service: one JSON object per line on standard error, from structlog and the standard library alike."""
+"""Logs of the service: JSON objects, one per line, on standard error, from structlog and the standard library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structlog.types import Processor
 
 
 def configure_logs(level: str = "INFO", out: TextIO | None = None) -> None:
-    """Set up the logs of this process, by default on standard error; called once, in ``main``."""
+    """Set up the logs of this process, by default on standard error; to be called once, in ``main``."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -17,9 +17,9 @@ _SECOND_US = 1_000_000
 class MeasuredLateness:
     """The bound of out-of-orderness of a stream with ``lateness: auto``; if shards differ, their smallest bound.
 
-    ``seen`` has the observations since the last decision, None before the first events: the number of ``events``, the
-    ``largest_us`` of their lags, and the number of events ``beyond`` the largest bound. The record of a decision has
-    the same members, and the ``bound`` in microseconds.
+    ``seen`` summarizes the observations since the last decision (None: no events yet): the number of ``events``, the
+    ``largest_us`` of their lags, and the number of events ``beyond`` the largest permitted bound. The record of a
+    decision has these members and the ``bound`` in microseconds. ``total`` is the number of all decisions.
     """
 
     bound_us: int
@@ -29,7 +29,7 @@ class MeasuredLateness:
 
 
 def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> MeasuredLateness | None:
-    """The measured bound of a stream; None if the stream declares a fixed bound, or none."""
+    """The measured bound of a stream; None if the stream declares a fixed bound, or no lateness."""
     if not isinstance(declaration.lateness, AutoLateness):
         return None
     decider = stores.deciders.get(declaration.name, LATENESS)
@@ -48,6 +48,6 @@ def measured_lateness(stores: Stores, declaration: StreamDeclaration) -> Measure
 
 
 def as_in_force(stores: Stores, declaration: StreamDeclaration) -> StreamDeclaration:
-    """A declaration with the current bound in place of ``auto``, for matching events again."""
+    """A declaration with the current bound in place of ``auto``, to match past events again."""
     measured = measured_lateness(stores, declaration)
     return declaration if measured is None else replace(declaration, lateness=measured.bound_us / _SECOND_US)

@@ -1,6 +1,6 @@
 """Metrics for Prometheus, read from the stores when they are requested.
 
-Therefore every process that serves metrics gives the same figures, and a restart loses none; only response times are
+Therefore every process that serves metrics gives the same values, and a restart loses none; only response times are
 measured per process. Unknown values are left out.
 """
 
@@ -37,7 +37,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[Metric] = ()) -> bytes:
-    """All metrics in the text form of Prometheus, ``more`` beside those of the stores."""
+    """All metrics in the text format of Prometheus: those of the stores, then ``more``."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
         _ReadMetrics([*_of_pipeline(pipeline_overview(stores, clock), limits, clock), *_of_stores(stores), *more])
@@ -46,7 +46,7 @@ def render_metrics(stores: Stores, limits: Limits, clock: Clock, more: Iterable[
 
 
 class _ReadMetrics(Collector):
-    """A collector of metrics that were read beforehand, so that a store's error reaches the caller."""
+    """A collector of metrics read in advance, so that an error of a store reaches the caller."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -166,7 +166,7 @@ def _of_stores(stores: Stores) -> Iterator[Metric]:
 
 
 def _counted(counts: Iterable[Mapping[str, Any]], name: str, meaning: str, labels: tuple[str, ...]) -> Metric:
-    """A counter metric from a store's counts, summed over the fields that are not labels."""
+    """A counter metric from the counts of a store, summed over all fields that are not labels."""
     sums: Counter[tuple[str, ...]] = Counter()
     for count in counts:
         sums[tuple(count[label] for label in labels)] += count["count"]

@@ -1,4 +1,4 @@
-"""The state of the pipeline and the patterns: reports, counters, the backlog, and what is missing."""
+"""The state of the pipeline and its patterns: reports, counters, the backlog, and missing parts of the service."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # n
 class StreamOverview:
     """The state of a stream over all shards that reported it; values that no shard reported are None.
 
-    ``watermark_us`` is the slowest shard's watermark, ``lag_s`` its distance from the wall clock, ``held`` the number
-    of bound events, ``without_key`` the number of events without a usable key for the operator that reads them.
-    ``operators`` has the counts of operators, named ``<kind>_<what is counted>``.
+    ``watermark_us`` is the watermark of the slowest shard, ``lag_s`` its distance from the wall clock. ``held`` is the
+    number of bound events, ``without_key`` the number of events without a usable key for the operator that reads them.
+    ``operators`` has counters of operators, by ``<kind>_<name of the counter>``.
     """
 
     name: str
@@ -43,10 +43,10 @@ class StreamOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOverview:
-    """The state of the pipeline; values that are unknown, or that nothing has reported yet, are None.
+    """The state of the pipeline; values that are unknown, or that no process has reported yet, are None.
 
-    ``alive_us`` is the last heartbeat since the start, ``rate`` the volume matched per second, ``last_batch`` the
-    form of ``pipeline.BatchProgress``; ``seconds`` has the time of all micro-batches by part.
+    ``alive_us`` is the time of the last heartbeat, ``rate`` the volume matched per second, ``last_batch`` has the form
+    of ``pipeline.BatchProgress``, and ``seconds`` the total time of all micro-batches by part.
     """
 
     running_since_us: int | None
@@ -63,7 +63,7 @@ class PipelineOverview:
 
 
 def pipeline_overview(stores: Stores, clock: Clock) -> PipelineOverview:
-    """The present state of the pipeline."""
+    """The current state of the pipeline."""
     status = stores.pipeline_status
     totals = status.totals()
     reports = status.shards()
@@ -115,14 +115,14 @@ def _stream(name: str, reports: Sequence[ShardReport], now_us: int) -> StreamOve
 
 
 def _total(values: Sequence[int | None]) -> int | None:
-    """The sum of the values that shards reported; None if no shard reported a value."""
+    """The sum of the values that shards reported; None if no shard reported one."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternCounts:
-    """The numbers of a pattern's results over all its versions; results that are no longer kept are counted.
+    """The numbers of a pattern's results over all its versions, including results that are no longer kept.
 
     ``would_be_lost`` counts alerts that pruning would have lost, in the mode ``shadow``.
     """
@@ -142,7 +142,7 @@ def _count_of(stores: Stores, kind: str, filters: Mapping[str, str]) -> int:
 
 
 def pattern_counts(stores: Stores, name: str) -> PatternCounts:
-    """Count the results of a pattern over all its versions."""
+    """Count the results of all versions of a pattern."""
     pattern = stores.registry.pattern(name)
     filters = {"stream": pattern.stream, "pattern": name}
     place = pattern.stream, name
@@ -160,14 +160,14 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog that a paused operator skips: its events, and the position after which it begins in each shard."""
+    """The backlog that a paused operator skips: the number of its events, and in each shard the position before it."""
 
     events: int
     after: Mapping[int, str]
 
 
 def skipped_by(stores: Stores) -> SkippedBacklog:
-    """The backlog that an operator skips if it is paused now."""
+    """The backlog that an operator would skip if it were paused now."""
     after = {report.shard: report.position for report in stores.pipeline_status.shards()}
     return SkippedBacklog(events=stores.backlog.read().waiting.events, after=after)
 
@@ -190,7 +190,7 @@ def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int
 
 
 def require_stopped(settings: Settings, stores: Stores, clock: Clock, refusal: type[ServiceError]) -> None:
-    """Check that the pipeline neither runs nor ran a moment ago; raises an error of the class ``refusal`` otherwise."""
+    """Raise an error of the class ``refusal`` if the pipeline is running or has run within ``heartbeat_stale_s``."""
     last_us = stores.heartbeat.last_us()
     silent_s = None if last_us is None else max(0.0, (clock.now_us() - last_us) / _SECOND_US)
     if silent_s is not None and silent_s <= settings.heartbeat_stale_s:

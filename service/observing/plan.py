@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
-    """The present plan: the shards of each task, and the operators that share an engine (one kind, key and stream)."""
+    """The current plan: the shards of each task, and the costs by engine (all operators of one kind on one stream)."""
     shards = _shards(stores)
     tasks: dict[str, list[int]] = {}
     for shard in shards:
@@ -53,7 +53,7 @@ def _shards(stores: Stores) -> list[Document]:
 
 
 def _lag_s(position: str, end: str) -> float:
-    """The age of an entry relative to the newest one, in seconds; positions begin with milliseconds."""
+    """How much older one entry of the log is than the newest, in seconds; positions begin with milliseconds."""
     reached, newest = (int(entry.partition("-")[0]) for entry in (position, end))
     return max(0, newest - reached) / _MS if reached else 0.0
 

@@ -21,7 +21,7 @@ _MOST = 1e300  # greater numbers could have infinite differences
 
 
 def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
-    """An SVG picture of the values of each group over time, from the kept derived events of an operator."""
+    """An SVG plot of the values of each group over time, from the derived events of an operator that are still kept."""
     record = stores.registry.operators(kind.name).get(name)
     by, values = kind.plotted(record.definition)
     events = sorted(_kept_events(stores, record), key=lambda event: parse_time(event["time"]))
@@ -29,7 +29,7 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """The times and values of one attribute, by group (as text); the group with most values comes first."""
+    """The times and values of one attribute, by group as text; the group with the most values is first."""
     by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:
         number = event["data"].get(value)

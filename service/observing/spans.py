@@ -1,6 +1,6 @@
-"""Spans of OpenTelemetry: the only module that uses its SDK; ``tracing`` imports it if tracing is configured.
+"""Spans of OpenTelemetry. Only this module uses its SDK, and ``tracing`` imports it only if tracing is configured.
 
-Spans wait in a bounded queue, from which a thread sends them. If the collector does not accept them, they are dropped;
+Spans wait in a bounded queue, from which a thread sends them. Spans that the collector does not accept are dropped;
 no other code waits for the collector.
 """
 
@@ -32,22 +32,19 @@ _CLOSE_S = 5.0
 
 
 class OpenSpan:
-    """A begun span; it is sent only once it has ended. ``traceparent`` is the parent of its children in any process."""
+    """A span that has begun, and is sent once it has ended; spans in any process use its ``traceparent`` as parent."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
         self.traceparent = _written(span.get_span_context())
 
     def note(self, attributes: Mapping[str, Attribute]) -> None:
-        """Add attributes to the span."""
         self._span.set_attributes(attributes)
 
     def fail(self, reason: str) -> None:
-        """Set the span's status to error."""
         self._span.set_status(trace.Status(trace.StatusCode.ERROR, reason))
 
     def end(self) -> None:
-        """End the span now."""
         self._span.end()
 
 
@@ -55,7 +52,7 @@ class Spans:
     """The spans of a process, sent to ``endpoint`` by OTLP over HTTP.
 
     ``sample_ratio`` is the share of new traces that are sampled. A trace continued from a caller keeps the caller's
-    decision. ``provider`` is for libraries that make spans of their own.
+    decision. ``provider`` is for libraries that create spans themselves.
     """
 
     def __init__(self, endpoint: str, sample_ratio: float, process: str) -> None:
@@ -69,7 +66,7 @@ class Spans:
         self._tracer = self.provider.get_tracer("forestall")
 
     def current(self) -> str | None:
-        """The ``traceparent`` of the span around the caller; None without a span, or if it is not sampled."""
+        """The ``traceparent`` of the current span; None if there is no span, or if it is not sampled."""
         span_context = trace.get_current_span().get_span_context()
         return _written(span_context) if span_context.is_valid and span_context.trace_flags.sampled else None
 
@@ -83,9 +80,10 @@ class Spans:
         start_us: int | None = None,
         links: Sequence[str] = (),
     ) -> OpenSpan:
-        """Begin a span under a parent's ``traceparent``, with links to other spans; span names should be few.
+        """Begin a span under the span ``parent``, with ``links`` to other spans, all given as ``traceparent``.
 
-        The kind is ``client`` for calls to another service. ``start_us`` is in microseconds UTC; None: now.
+        The kind is ``client`` for calls to another service. ``start_us`` is in microseconds UTC; None: now. Use few
+        different names.
         """
         start_ns = None if start_us is None else min(start_us * 1_000, time.time_ns())  # clocks may differ
         span = self._tracer.start_span(
@@ -99,7 +97,7 @@ class Spans:
         return OpenSpan(span)
 
     def close(self) -> None:
-        """Send the waiting spans, for some seconds at most; the rest is dropped."""
+        """Send the waiting spans for at most a few seconds, then drop the rest."""
         closing = threading.Thread(target=self.provider.shutdown, name="spans-closing", daemon=True)
         closing.start()
         closing.join(_CLOSE_S)

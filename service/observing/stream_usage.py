@@ -1,4 +1,4 @@
-"""The producers and consumers of a stream, and the reason why its events wait."""
+"""The operators that feed or read a stream, and the reason why its events wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The operators that feed or read a stream, the reason if its derived events wait, and any measured lateness."""
+    """The operators that feed or read a stream, why its events wait (None: they do not), and any measured lateness."""
 
     uses: Sequence[StreamUse]
     waits_for: str | None = None
@@ -22,7 +22,7 @@ class StreamUsage:
 
 
 def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
-    """The present use of a stream."""
+    """The current use of a stream."""
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
         return StreamUsage(uses=uses, lateness=measured_lateness(stores, declaration))
@@ -58,7 +58,7 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
 
 
 def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """For each source and shard: whether the watermark is known, the watermark, the source's name, and the shard."""
+    """For each source and shard: whether its watermark is known, the watermark, the source's name, and the shard."""
     for label in {f"{producer.stream}@{producer.key}" if producer.key else producer.stream for producer in producers}:
         for report in reports:
             stream_report = report.streams.get(label)

@@ -1,4 +1,4 @@
-"""Opens the spans of a process; without tracing, nothing of OpenTelemetry's SDK is imported."""
+"""Opens the spans of a process; without tracing, OpenTelemetry's SDK is not imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_spans(settings: TracingSettings, process: str) -> Spans | None:
-    """Open the spans of a process, which the caller closes; None if no endpoint is set.
+    """Open the spans of a process; None if no endpoint is set. The caller closes them.
 
     Raises ``TracerMissing`` if OpenTelemetry is not installed.
     """
@@ -25,7 +25,7 @@ def open_spans(settings: TracingSettings, process: str) -> Spans | None:
 
 @contextmanager
 def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
-    """As ``open_spans``, while the block runs; at its end the waiting spans are sent, for some seconds at most."""
+    """Open the spans of a process, as ``open_spans`` does, while the block runs; its end closes them."""
     spans = open_spans(settings, process)
     try:
         yield spans
@@ -35,7 +35,7 @@ def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
 
 
 def require_tracer(settings: TracingSettings) -> None:
-    """Check that spans can be made, if an endpoint is set; raises ``TracerMissing`` without OpenTelemetry."""
+    """Raise ``TracerMissing`` if an endpoint is set and OpenTelemetry is not installed."""
     if settings.endpoint is not None:
         _tracer()
 

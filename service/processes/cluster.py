@@ -1,4 +1,4 @@
-"""The options of Spark's jobs, and the places of their data, from the settings."""
+"""Options of Spark and of its jobs from the settings, and the folders of their data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDLESS_ATTEMPTS = 1_000_000  # a continuous task is started again however ofte
 
 
 def session_options(settings: Settings) -> SessionOptions:
-    """The options for starting Spark; refused if a cluster's machines cannot reach Redis or the folders they need."""
+    """The options for starting Spark; raises ``SettingsInvalid`` if a cluster could not reach Redis or its folders."""
     master, spark = settings.spark_master, settings.spark
     if not is_local(master):
         _check_cluster(settings)
@@ -39,7 +39,7 @@ def session_options(settings: Settings) -> SessionOptions:
 
 
 def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> JobOptions:
-    """The pipeline's inputs and folders under a layout of the log; at most ``tasks`` tasks read at the same time."""
+    """The inputs and folders of the pipeline for a layout of the log; at most ``tasks`` tasks read at the same time."""
     return JobOptions(
         log=EventLogOptions(
             redis_url=url,
@@ -60,7 +60,7 @@ def job_options(settings: Settings, layout: Layout, url: str, tasks: int) -> Job
 
 
 def forget_former(settings: Settings, layout: Layout, url: str) -> None:
-    """Remove checkpoints and states of former layouts of the log, as far as possible."""
+    """Remove checkpoints and states of former layouts of the log; folders that cannot be removed remain."""
     for generation, shards in zip(layout.former_generations, layout.former, strict=True):
         before = Layout(shards=shards, identity=layout.identity, generation=generation)
         options = job_options(settings, before, url, tasks=1)
@@ -71,12 +71,12 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 
 def snapshot_bytes(settings: Settings) -> int:
-    """The bytes of entries after which a shard's state is saved; fewer on a cluster, where shards change machines."""
+    """The bytes of entries after which a shard's state is saved; fewer on a cluster, as its shards change machines."""
     return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
 
 
 def handover_folder(settings: Settings, log_identity: str) -> Path:
-    """The folder for handovers: states that a process leaves for the next process on the same machine."""
+    """The folder of handovers: states that a process leaves for the next process on the same machine."""
     if is_local(settings.spark_master):
         return settings.data_dir.resolve() / "handover" / log_identity
     return session_options(settings).cluster.handover(log_identity)

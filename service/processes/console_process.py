@@ -1,4 +1,4 @@
-"""The console as a process beside the API, whose client it is."""
+"""The process of the web console, a client of the API."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from service.settings import Settings
 
 
 def main() -> int:
-    """Serve the console until SIGTERM or SIGINT; the exit status is that of ``run_process``."""
+    """Serve the console until SIGTERM or SIGINT; returns the exit status of ``run_process``."""
     return run_process("console", serve_console)
 
 
 def serve_console(settings: Settings) -> None:
-    """Serve the console of the service that the settings name, until the process is stopped."""
+    """Serve the console for the service in the settings until the process is stopped."""
     url = settings.url or f"http://{settings.api_host}:{settings.api_port}"
     hosts = [host.strip() for host in settings.console_hosts.split(",") if host.strip()]
     console = import_module("console.serving")  # a client of the API, above this package

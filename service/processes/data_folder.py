@@ -11,7 +11,7 @@ from service.settings import PREFIX
 
 
 def take_folder(folder: Path) -> IO[str]:
-    """Lock a data folder until the returned file is closed; ``DataFolderUnusable`` if another service uses it."""
+    """Lock a data folder until the returned file is closed; raises ``DataFolderUnusable`` if the folder is in use."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "serve.lock").open("a+")

@@ -1,4 +1,4 @@
-"""A process of the service, from its fork to its end."""
+"""The code of a forked process of the service."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OUTPUTS = 1, 2
 
 
 def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> None:
-    """Run the ``main`` of a module in this process, with its own environment, and with its output in a log file.
+    """Run the ``main`` of a module in this forked process, with its own environment and with its output in a log file.
 
-    ``ps`` shows the process with the name of its log, because its command line is the fork server's.
+    ``ps`` shows the process by the name of its log, because its command line is the fork server's.
     """
     with suppress(OSError):
         _NAME.write_text(f"forestall-{log_file.stem}", encoding="ascii")
@@ -36,4 +36,4 @@ def _share_server() -> None:
 
 
 def _nothing_to_start() -> None:
-    """Do nothing: the server runs as long as this process (``end_with_parent``)."""
+    """Do nothing: the fork server runs as long as this process (``end_with_parent``)."""

@@ -1,6 +1,6 @@
-"""The pipeline as a process: ``python -m service.processes.pipeline_process``.
+"""The process of the pipeline: ``python -m service.processes.pipeline_process``.
 
-The process ends with status 1 when the query fails; started again, it continues from its checkpoint.
+It ends with status 1 when the query fails; started again, it continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EXECUTORS_EVERY_S = 5.0
 
 
 def main() -> int:
-    """Run the pipeline; the exit status is that of ``run_process``."""
+    """Run the pipeline; returns the exit status of ``run_process``."""
     return run_process("pipeline", _run)
 
 
@@ -113,7 +113,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """A function to be called often, which reports the executors of a cluster at most every few seconds."""
+    """A function to be called often, which stores the state of a cluster's executors at most every few seconds."""
     due = [0.0]
 
     def look() -> None:
@@ -128,13 +128,13 @@ def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) 
 
 
 def warn_of_risks(stores: Stores) -> None:
-    """Log warnings if the Redis server may lose acknowledged data."""
+    """Log a warning for each risk that the Redis server loses acknowledged data."""
     for finding in at_risk(server_facts(stores.client)):
         structlog.get_logger(__name__).warning("redis-at-risk", found=finding.found, advice=finding.advice)
 
 
 def _clear_heartbeat(stores: Stores) -> None:
-    """Delete the heartbeat; if Redis does not answer, it becomes stale by itself."""
+    """Delete the heartbeat; if Redis does not answer, it soon counts as stale."""
     with suppress(StoreUnavailable):
         stores.heartbeat.clear()
 

@@ -1,7 +1,7 @@
-"""The pipeline's reports about itself: its heartbeat, and its current task while it has no heartbeat.
+"""The pipeline's reports about itself: its heartbeat, or its current task while it has no heartbeat.
 
-Spark waits for its Java and Python processes without a limit. So a phase may have a limit: if it makes no progress for
-so long, the whole process ends, and the supervisor starts it again.
+Spark waits for its Java and Python processes without a limit. Therefore a phase may have a limit: if it makes no
+progress for this time, the whole process ends, and the supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STUCK_S = 600.0
 class StartReport:
     """Reports the pipeline's current task while it starts, and while a micro-batch takes long.
 
-    ``life``: called while the pipeline starts, and with each heartbeat.
+    ``life`` is called while the pipeline starts, and with each heartbeat.
     """
 
     heartbeat: Heartbeat
@@ -44,13 +44,13 @@ class StartReport:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, phase: str, limit_s: float | None = None) -> None:
-        """Report that a phase begins, such as "starting Spark"; without progress for ``limit_s``, the process ends."""
+        """Report a new phase, such as "starting Spark"; the process ends after ``limit_s`` without progress."""
         with self._lock:
             self._phase, self._limit_s, self._progress = phase, limit_s, time.monotonic()
             self._say()
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Report that kernels are being compiled; replaces the phase until they are."""
+        """Report the progress of compiling kernels, in place of the phase, until compiling is complete."""
         with self._lock:
             self._compiling = None if progress.is_complete else progress
             self._progress = time.monotonic()
@@ -66,7 +66,7 @@ class StartReport:
             self.heartbeat.recovered()
 
     def repeat(self, over: threading.Event) -> None:
-        """Repeat the report about once a second, until an event is set."""
+        """Repeat the report about once a second until ``over`` is set."""
         while not over.wait(_REPORTED_EVERY_S):
             with self._lock:
                 self._say()

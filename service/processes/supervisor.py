@@ -1,6 +1,6 @@
-"""The whole service under one command: its own Redis if none is set, the API, the pipeline, the deliverer, backtests.
+"""Runs the whole service: its own Redis if no other is set, the API, the pipeline, the deliverer, backtests.
 
-A process that dies, the private Redis server included, is started again, with growing pauses while it keeps dying or
+A process that dies, including the private Redis server, is started again; the pauses grow while it keeps dying or
 cannot be started. Processes do not talk to each other; they share state through Redis only, so that each may be killed
 at any moment.
 
@@ -57,9 +57,9 @@ _FULL_BYTES = 1_000_000  # less free space counts as a full disk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """The end of a process, with its ``status`` (None: unknown), or the ``reason`` why it could not be started.
+    """The end of a process, or a failed start with its ``reason``; ``status`` is the exit status, None if unknown.
 
-    ``pause_s``: the pause before the next start.
+    ``pause_s`` is the pause before the next start.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Death:
 
     @property
     def sentence(self) -> str:
-        """The process, its next start, and the last line of its log, for people."""
+        """A message for people: the process, its next start, and the last line of its log."""
         status = "" if self.status is None else f" (status {self.status})"
         end = f"cannot be started ({self.reason})" if self.reason else f"ended{status}"
         return f"{self.name} {end}, it starts again in {self.pause_s:g} s; {self._full_disk}{self._last_line}"
@@ -115,7 +115,7 @@ class _Child:
     is_up: bool = True
 
     def failed(self, name: str, now: float, *, status: int | None = None, reason: str = "") -> Death:
-        """Delay the next start; returns the death to be reported."""
+        """Delay the next start after an end or a failed start; returns the death to be reported."""
         was_steady = not reason and now - self.started_at > _STEADY_S
         self.pause_s = _FIRST_PAUSE_S if was_steady else min(2 * self.pause_s, _LONGEST_PAUSE_S)
         self.due_at = now + self.pause_s
@@ -125,10 +125,10 @@ class _Child:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts, watches and stops the processes: the modules of ``children``, by name.
+    """Starts, watches and stops processes; ``children`` has the module of each process by name.
 
-    The processes read the same environment, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` is a monotonic
-    clock in seconds.
+    All processes get the environment of this process, with ``overrides`` such as ``FORESTALL_API_PORT``. ``now`` is a
+    monotonic clock in seconds.
     """
 
     settings: Settings
@@ -145,25 +145,24 @@ class Supervisor:
 
     @property
     def log_folder(self) -> Path:
-        """The folder of the processes' logs."""
         return self.settings.data_dir / "logs"
 
     @property
     def redis_url(self) -> str:
-        """URL of the Redis server in use, once started."""
+        """URL of the Redis server; empty before the start."""
         return self._redis_url
 
     def pid(self, name: str) -> int | None:
-        """Process id of a running child; None if it does not run."""
+        """The id of a child process; None if it does not run."""
         process = self._running[name].process
         return process.pid if process is not None and process.exitcode is None else None
 
     def starts(self, name: str) -> int:
-        """The number of times that a child was started."""
+        """How often a child process has been started."""
         return self._running[name].starts
 
     def start(self) -> None:
-        """Start everything; returns before the processes are ready. ``DataFolderUnusable`` if the folder is in use."""
+        """Start all processes without waiting until they are ready; raises ``DataFolderUnusable``."""
         self._lock = take_folder(self.settings.data_dir)
         try:
             self.log_folder.mkdir(exist_ok=True)
@@ -181,7 +180,7 @@ class Supervisor:
         self.tend()
 
     def tend(self) -> None:
-        """Start the processes that are due and not running; to be called often."""
+        """Start each process that does not run and whose pause is over; to be called often."""
         now = self.now()
         if self._server is not None and self._server_child is not None and now >= self._server_child.due_at:
             self._tend_server(self._server, self._server_child, now)
@@ -193,7 +192,6 @@ class Supervisor:
         self._rotate(now)
 
     def _rotate(self, now: float) -> None:
-        """Rotate log files that are too large, at intervals."""
         if now < self._rotates_at:
             return
         self._rotates_at = now + _ROTATED_EVERY_S
@@ -202,7 +200,7 @@ class Supervisor:
             rotate(child.log_file, self.settings.log_file_bytes)
 
     def _tend_server(self, server: EmbeddedServer, child: _Child, now: float) -> None:
-        """Start the private server again once its pause is over."""
+        """Check the private server, and start it again once its pause is over."""
         try:
             if child.is_up and server.running_url() is None:
                 child.is_up = False
@@ -217,7 +215,7 @@ class Supervisor:
             self.on_death(child.failed(_SERVER, now, reason=error.message))
 
     def run(self, stop: Event, *, each_round: Callable[[], None] = lambda: None, interval_s: float = 0.2) -> None:
-        """Start and watch the processes until ``stop`` is set, then stop everything."""
+        """Start and watch the processes until ``stop`` is set, then stop all of them."""
         try:
             while not stop.wait(interval_s):
                 self.tend()
@@ -226,7 +224,7 @@ class Supervisor:
             self.stop()
 
     def stop(self) -> None:
-        """Ask every process to finish and end, kill the rest after ``stop_timeout_s``, and stop Redis last."""
+        """Terminate all processes, kill those that still run after ``stop_timeout_s``, and stop Redis last."""
         processes = {name: child.process for name, child in self._running.items() if child.process is not None}
         for process in processes.values():
             if process.exitcode is None:
@@ -265,11 +263,11 @@ class Supervisor:
 
 
 def rotate(log_file: Path, most_bytes: int) -> bool:
-    """Rotate a log file that is too large; the last two are kept as ``NAME.log.1`` and ``NAME.log.2``.
+    """Rotate a log file that is too large; keeps two former files, ``NAME.log.1`` and ``NAME.log.2``.
 
     The writing process keeps the file open for appending, so the file is copied and then truncated; lines written in
-    between are lost. If the copy fails for lack of space, the file is truncated all the same. Returns whether it was
-    rotated.
+    between are lost. If the copy fails for lack of space, the file is truncated all the same. Returns whether the file
+    was truncated.
     """
     with suppress(OSError):
         if log_file.stat().st_size <= most_bytes:

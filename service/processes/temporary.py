@@ -1,4 +1,4 @@
-"""A temporary service in its own folder, for the demo and for tests of the whole service."""
+"""Runs a temporary service in its own folder, for the demo and for tests of the whole service."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _OVERLOAD_PATIENCE_S = 1_800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporaryService:
-    """A service that runs until the block ends; its client has the API key, and retries over restarts.
+    """A service that runs until the block ends; its client has the API key, and retries while the service restarts.
 
-    ``console`` is the address of the web console; empty: it does not run.
+    ``console`` is the address of the web console; empty if the console does not run.
     """
 
     url: str
@@ -45,11 +45,11 @@ def running(
     wait: Callable[[str], None] = lambda _: None,
     has_console: bool = False,
 ) -> Iterator[TemporaryService]:
-    """Run the whole service in ``folder`` on a free port; ready when the block begins, stopped at its end.
+    """Run the whole service in ``folder`` on a free port; it is ready when the block begins, and is stopped at its end.
 
-    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with messages, ``wait``
-    with the missing parts. ``more``: further settings, as variables without their prefix. ``ServiceNotReady`` shows the
-    last lines of the logs.
+    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` gets messages, ``wait`` the missing
+    parts; ``more`` has further settings, as variables without their prefix. A service that does not become ready raises
+    ``ServiceNotReady`` with the last lines of the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -83,7 +83,7 @@ def running(
 
 
 def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], None] = lambda _: None) -> None:
-    """Wait until every part is ready; ``ServiceNotReady`` if it takes too long, or a process ends again and again."""
+    """Wait until every part is ready; raises ``ServiceNotReady`` if it takes too long or a process keeps dying."""
     keeps_dying = watch(supervisor)
 
     def look(missing: str) -> None:
@@ -96,7 +96,7 @@ def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], 
 
 
 def watch(supervisor: Supervisor) -> Callable[[], str]:
-    """A function that reports, in words, processes that have ended repeatedly since this call; empty if none has."""
+    """A function that describes processes which keep dying since this call; it returns an empty text if none does."""
     before = {name: supervisor.starts(name) for name in supervisor.children}
 
     def keeps_dying() -> str:

@@ -1,12 +1,11 @@
-"""The timekeeper: advances the event time of streams in every shard, by records in the log.
+"""The timekeeper: advances the event time of streams in every shard by ``tick`` records in the log.
 
-A shard knows the times of its own events only. The timekeeper appends ``tick`` records with the newest time of the
-whole stream, so that time passes in shards without events, too; and if a stream is quiet, with the time that has
-passed on the wall clock since. As all ticks are in the log, a replay gives the same results. Repeated or late ticks
-change nothing, so several timekeepers may run.
+A shard knows only the times of its own events. A tick has the newest time of the whole stream, so that time passes in
+shards without events, too; for a quiet stream, it adds the time that has passed on the wall clock since. As all ticks
+are in the log, a replay gives the same results. Repeated or late ticks change nothing, so several timekeepers may run.
 
 A stream without any event has no time, unless it declares ``quiet_after``: other streams do not determine its time.
-The time of a derived stream follows from that of the streams that feed it, so the sink appends its ticks.
+The time of a derived stream follows from the streams that feed it, so its ticks are appended by the sink.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _UNKNOWN = StreamTimes(newest_us=None, appended_us=None, ticked_us=None)
 
 
 class Timekeeper:
-    """Appends ticks for streams that feed derived ones, have patterns on further keys, or declare ``lateness``,
-    ``idle_timeout`` or ``quiet_after``.
+    """Appends ticks for streams that declare ``lateness``, ``idle_timeout`` or ``quiet_after``, feed a derived stream,
+    or have patterns on further keys.
     """
 
     def __init__(self, stores: Stores) -> None:
@@ -42,7 +41,7 @@ class Timekeeper:
         self._log = structlog.get_logger(__name__)
 
     def run(self, stop: threading.Event) -> None:
-        """Append due ticks once a second, until stopped; none while Redis does not answer."""
+        """Append due ticks once a second until ``stop`` is set; no ticks while Redis does not answer."""
         while not stop.wait(PERIOD_S):
             try:
                 self.look()
@@ -50,7 +49,7 @@ class Timekeeper:
                 self._log.warning("time-not-told", code=error.code, error=error.message)
 
     def look(self) -> Mapping[str, Tick]:
-        """Append the ticks that are due now; returns them by stream."""
+        """Append the ticks that are due now; returns the appended ticks by stream."""
         sinces, streams = self._stores.stream_times.sinces(), self._stores.registry.streams()
         roots = self._roots(streams)
         feeding = frozenset().union(*roots.values())
@@ -78,7 +77,7 @@ class Timekeeper:
         return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """For each derived stream that is fed, the posted streams from which its events ultimately come."""
+        """For each derived stream with feeds, the posted streams from which its events ultimately come."""
         if not any(stream.derived for stream in streams):
             return {}
         feeders = self._stores.registry.feeders()
@@ -92,7 +91,7 @@ class Timekeeper:
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:
-    """Whether all shards need the time of a stream; ``is_shared``: a derived stream or a further key reads it."""
+    """Whether all shards need a stream's time; ``is_shared``: a derived stream or a further key depends on it."""
     if stream.derived:
         return False
     return is_shared or any(value is not None for value in (stream.lateness, stream.idle_timeout, stream.quiet_after))
@@ -105,8 +104,8 @@ def due_tick(
 
     Until the first event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event
     is not known; ``times.appended_us`` is then the time at which the stream was first seen empty, by the clock of
-    ``now_us``. ``derived`` has the times of the streams that are derived from this stream through the log; None: its
-    events feed nothing.
+    ``now_us``. ``derived`` has the times of the streams that are derived from this stream through the log; None: no
+    stream is derived from it.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):
