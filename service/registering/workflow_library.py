@@ -295,7 +295,7 @@ class WorkflowLibrary:
         events: list[tuple[int, str]] = []
         after = f"{self._stores.registry.since_ms(stream)}-0"
         for entry in (entry for home in log.layout.read().homes(hashed) for entry in log.read_range(home, after=after)):
-            if entry.kind is RecordKind.EVENTS and entry.stream == stream:
+            if entry.kind is RecordKind.EVENTS and entry.stream == stream and not entry.route:
                 batch = EventBatch.from_bytes(entry.body)
                 if (batch.key_hashes == hashed).any():
                     events += [(event.time_us, event.type) for event in batch.to_events() if event.key == key]

@@ -339,6 +339,25 @@ def test_a_picture_may_show_what_a_transaction_did(library, registration, stores
     assert "Receive" in library.picture("order", marks=marks)
 
 
+def test_events_that_another_key_of_the_stream_repeats_are_not_in_the_picture(
+    library, registration, stores, settings, clock
+):
+    library.upload(upload_of())
+    shop = StreamDeclaration(name="shop", key="data.order", keys={"customer": "data.customer"}, end_events=("Close",))
+    registration.declare_stream(shop)
+    library.follow("shop", "order")
+    register_pattern(registration, "shop", "PATTERN p EVENT SEQ(Receive a, Check b) WHERE [customer] WITHIN 4 s")
+    events = [("1", "Receive", "k", "k"), ("2", "Check", "other", "k")]
+    posted = [
+        {"id": name, "type": event_type, "time": int(name), "data": {"order": order, "customer": customer}}
+        for name, event_type, order, customer in events
+    ]
+    assert Intake(stores.log, stores.registry, settings.limits, clock).ingest("shop", posted).accepted == 2
+    routes = {entry.route for home in range(3) for entry in stores.log.read_range(home) if entry.stream == "shop"}
+    assert "customer" in routes
+    assert library.marks_of_trace("order", "k", stream="shop").highlighted == {"Receive": 1}
+
+
 def test_records_of_streams_from_before_workflows_are_wholly_written_by_hand(library, registration, stores, clock):
     registration.constraint_sets.upload("orders", ["exclusive(Check, Note)"])
     record = stores.registry.constraints.get("orders")
