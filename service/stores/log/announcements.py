@@ -31,7 +31,7 @@ class Announcements:
         self._ask = register(client, "log/ask")
 
     def append(self, stream: str, record: ControlRecord, key: str | None = None) -> int:
-        """Append a record to every shard or to the shard of a key, all or nothing; returns the number of shards."""
+        """Append a record to every shard or only to that of ``key``, all or nothing; returns the number of shards."""
         token = f"{PREFIX}announcement:{uuid.uuid4().hex}"
         body = encode_control(record)
         _, reached = self._call_script(
@@ -40,10 +40,10 @@ class Announcements:
         return reached
 
     def ask(self, stream: str, questions: Sequence[Ask], life_s: float, key: str | None = None) -> int:
-        """Ask every shard or the shard of a key some questions; returns the number of shards that will answer.
+        """Send questions to every shard or only to that of ``key``; returns the number of shards that will answer.
 
         Continuous tasks answer between two steps; if none run, the questions are appended to the log. Unanswered
-        questions are dropped after ``life_s``.
+        questions are dropped after ``life_s`` seconds.
         """
         arguments: Mapping[str, ScriptInput] = {
             "life_ms": round(1_000 * life_s),
@@ -55,7 +55,7 @@ class Announcements:
     def _call_script(
         self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script with every shard or the shard of a key; returns the reply, and the number of shards."""
+        """Call a script with every shard or only that of ``key``; returns its reply, and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:
@@ -91,7 +91,7 @@ class QuestionStore:
         pipe.execute()
 
     def take(self, question: str, wait_s: float) -> list[Mapping[str, Any]]:
-        """Take the answers to all questions of the process that asked ``question``; waits for the first answer."""
+        """Take all answers to the process that asked ``question``; waits for the first, up to ``wait_s`` seconds."""
         reply = cast(
             "tuple[bytes, list[bytes]] | None",
             self._client.blmpop(wait_s, 1, answers_key(question), direction="LEFT", count=_PAGE),

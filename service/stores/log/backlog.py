@@ -1,13 +1,13 @@
-"""The counters of the log: what was appended, what is matched, and the drain rate.
+"""The counters of the log: the appended volume, the matched volume, and the drain rate.
 
-The backlog consists of appended and not yet matched events, counted in events and in bytes of their log entries. It is
-bounded: beyond a limit the log refuses events (``LogFull``) until the pipeline has caught up a little.
+The backlog consists of the events that are appended and not matched yet, counted in events and in bytes of their log
+entries. The backlog is bounded: beyond a limit the log refuses events (``LogFull``) until the pipeline has caught up a
+little.
 
 The script that appends events counts them per shard, writes the running totals into each entry, and refuses events
 beyond the limits (``event_log``). The sink stores the position up to which a shard is matched (``pipeline_status``);
 the totals in the entry at that position are the matched volume. So the counters are right however often a micro-batch
-is written. A shard that is matched to its end has matched everything that was appended, so the counters also become
-right in a log that is older than the counters.
+is written. In a log older than the counters, they become right when a shard is matched to its end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TARGET_SHARE = 0.95  # share of the limit; at this level, most repeated request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """An amount of the log: entries, events (once for each key that routes them), and bytes of bodies."""
+    """A volume of the log: counts of entries and of events (once per key that routes them), and bytes of bodies."""
 
     entries: int = 0
     events: int = 0
@@ -70,7 +70,7 @@ class DrainMark:
 
 
 class BacklogStore:
-    """The counters of the log."""
+    """Reads the counters of the log."""
 
     def __init__(self, client: Client) -> None:
         self._read = register(client, "log/read_backlog")
@@ -82,7 +82,7 @@ class BacklogStore:
         return Backlog(appended=_volume(appended), matched=_volume(matched))
 
     def drain_rate(self) -> Volume | None:
-        """Events and bytes matched per second recently; None where the rate is unknown."""
+        """The volume matched per second in the last minute; None if unknown."""
         (seconds, micros), texts = self._read_marks(marks=MARKS_KEY)
         marks = []
         for text in texts:
@@ -91,9 +91,9 @@ class BacklogStore:
         return drain_rate(marks, int(seconds) * 1_000_000 + int(micros))
 
     def refusal(self, unit: str, total: int, waiting: int, limit: int) -> LogFull:
-        """The error for events or bytes (``unit``) that would exceed a limit of the backlog.
+        """The error for a request that would exceed a limit of the backlog.
 
-        ``total`` is the backlog including them, ``waiting`` the backlog without them.
+        ``unit``: ``events`` or ``bytes``; ``total`` and ``waiting``: the backlog with and without the request.
         """
         rate = self.drain_rate()
         pause_s = retry_after_s(total, limit, None if rate is None else getattr(rate, unit))
@@ -115,7 +115,7 @@ def _volume(values: Sequence[bytes | int | None]) -> Volume:
 
 
 def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
-    """The volume matched per second in the last minute, by marks (newest first); None if there are fewer than two."""
+    """The volume matched per second in the last minute, by ``marks`` (newest first); None for fewer than two marks."""
     recent = [mark for mark in marks if now_us - mark.time_us <= _FRESH_US]
     if len(recent) < 2 or recent[0].time_us <= recent[-1].time_us:
         return None
@@ -129,7 +129,7 @@ def drain_rate(marks: Sequence[DrainMark], now_us: int) -> Volume | None:
 
 
 def retry_after_s(total: int, limit: int, rate: int | None) -> int:
-    """Seconds, 1 to 60, until backlog and request together are likely to fit; 10 if the rate is unknown."""
+    """Seconds (1 to 60) until the backlog with the request, ``total``, will probably fit; 10 if the rate is unknown."""
     if rate is None:
         return _UNKNOWN_RETRY_S
     excess = max(0.0, total - _TARGET_SHARE * limit)

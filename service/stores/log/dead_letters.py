@@ -79,7 +79,7 @@ class DeadLetterStore(RecentStore):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter of the intake, to be appended together with its batch, and the counter that it raises."""
+    """A dead letter of the intake, to be appended with its batch, and the name of the counter that it raises."""
 
     record: bytes
     counter: bytes

@@ -40,7 +40,7 @@ class DeciderRecord:
     since: str = ""
 
     def after(self, state: Mapping[str, Any], positions: Mapping[str, str], decision: Decision | None) -> DeciderRecord:
-        """The record after more observations, with the new positions of the observed shards."""
+        """The record after more observations; ``positions``: the new position of each observed shard."""
         new = () if decision is None else (decision,)
         return DeciderRecord(
             state=state,
@@ -51,7 +51,7 @@ class DeciderRecord:
 
 
 def decider_fields(stream: str, fields: Sequence[str]) -> list[str]:
-    """The hash fields that belong to a stream."""
+    """The fields, out of the given hash fields, that belong to deciders of a stream."""
     return [name for name in fields if name.partition(" ")[0] == stream]
 
 
@@ -70,13 +70,13 @@ class DeciderStore:
         return replace(DeciderRecord() if stored is None else _read(stored, stream, name), since=since)
 
     def unread(self, stream: str, name: str) -> DeciderRecord:
-        """An empty record that replaces an unreadable one."""
+        """An empty record, with which ``put`` replaces an unreadable one."""
         since = since_of(self._client, stream)
         stored = cast("bytes | None", self._client.hget(DECIDERS_KEY, _field(stream, name)))
         return DeciderRecord(stored=stored or b"", since=since)
 
     def totals(self, name: str) -> dict[str, int]:
-        """The number of decisions of all deciders with a name, by stream."""
+        """The number of decisions of each decider with a name, by stream."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(DECIDERS_KEY))
         pairs = [(field.decode().partition(" "), stored) for field, stored in fields.items()]
         return {
@@ -88,7 +88,7 @@ class DeciderStore:
     def put(
         self, stream: str, name: str, before: DeciderRecord, after: DeciderRecord, record: ControlRecord | None
     ) -> bool:
-        """Store a decider and append its decision to every shard; False if record or stream has changed."""
+        """Store a decider, and append its decision to every shard; False if record or stream has changed meanwhile."""
         body = encode(
             state=after.state,
             positions=after.positions,

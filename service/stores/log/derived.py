@@ -1,9 +1,9 @@
 """Appending derived events to the log: marks prevent duplicates, promises advance the time of derived streams.
 
-A *mark* belongs to a derived stream and a source shard. It records how much of which micro-batch is in the log: the
-position after which the shard's range begins, and the number of its events that were appended. The script that appends
-moves the mark. A *promise* is the time before which a shard adds nothing more to a derived stream; null where the
-shard cannot promise anything yet.
+A *mark* says, for a derived stream and a source shard, which part of the latest micro-batch is in the log: the position
+after which the shard's range begins, and the number of events from this range that were appended. The script that
+appends the events moves the mark. A *promise* is the time before which a shard adds nothing more to a derived stream;
+None while the shard cannot promise anything.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DerivedPart:
-    """The events of a derived stream that a shard found in its range of a micro-batch, which begins after ``after``.
+    """Events of a derived stream from one shard in one micro-batch: from the entries after ``after`` up to ``until``.
 
-    ``positions`` has for each event the position of its entry in the shard's log; empty: all events belong to the
-    present declaration of the stream.
+    ``positions`` has for each event the position of its source entry in the shard's log; empty: all events belong to
+    the present declaration of the stream.
     """
 
     shard: int
@@ -47,7 +47,7 @@ class DerivedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The numbers of appended events, and of derived streams whose time has advanced."""
+    """The number of appended events, and the number of derived streams whose time has advanced."""
 
     events: int
     ticks: int
@@ -63,7 +63,7 @@ class _StreamState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chunk:
-    """Events of a derived stream that are appended together, with the moves of marks by shard.
+    """Events of a derived stream that are appended together, with the old and new mark of each shard.
 
     ``size`` includes events that are left out. ``is_last``: this is the stream's last chunk of the micro-batch.
     """
@@ -80,7 +80,7 @@ class _Chunk:
 
 
 class DerivedEventStore:
-    """Appends derived events once, and ticks that advance the time of their streams."""
+    """Appends each derived event once, and ticks that advance the time of derived streams."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -94,12 +94,12 @@ class DerivedEventStore:
         promises: Mapping[str, Mapping[int, int | None]] = MappingProxyType({}),
         ends: Mapping[int, str] = MappingProxyType({}),
     ) -> Written:
-        """Append the events that are not in the log yet, then store promises; both by derived stream.
+        """Append the events of derived streams that are not in the log yet, then store the promises to derived streams.
 
-        Events that an earlier attempt appended are skipped. So are events of entries that are known to be matched,
-        because a new checkpoint reads the log again in other ranges. Events that were derived before the stream was
-        declared are left out, because they belong to a former stream of the same name. Each part holds all events that
-        its shard found in the micro-batch.
+        Events that an earlier attempt appended are skipped. Events of entries that are known to be matched are skipped
+        too, because a new checkpoint reads the log again in other ranges. Events that were derived before the stream
+        was declared are left out, because they belong to a former stream of the same name. Each part holds all events
+        that its shard found in the micro-batch.
 
         A promise is in microseconds by shard, None where the shard promises nothing yet. ``ends`` has the position up
         to which each shard had read its log: a shard that had not reached the present declaration of the stream
@@ -201,7 +201,7 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
-    """The next events of a stream, by shard, with the moves of the marks, which also count events left out."""
+    """The next events of a stream, with the old and new mark of each shard; marks also count events left out."""
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
@@ -221,14 +221,13 @@ def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], event
 
 
 def _promises(by_shard: Mapping[int, int | None], ends: Mapping[int, str]) -> list[tuple[int, str, str]]:
-    """The promises of shards, in the form for the script."""
     return [
         (shard, "" if time_us is None else str(time_us), ends.get(shard, "")) for shard, time_us in by_shard.items()
     ]
 
 
 def _done(mark: str, part: DerivedPart) -> int:
-    """The number of a part's events that are in the log, by its mark: all, if the mark is of a later micro-batch."""
+    """How many of a part's events the log has, according to the mark; all, if the mark is of a later micro-batch."""
     if not mark:
         return 0
     position, number = mark.split()
@@ -242,6 +241,6 @@ def _field(stream: str, shard: int) -> str:
 
 
 def _promised(text: str, since: str) -> int | None:
-    """A shard's promise to the stream declared at ``since``; older releases did not store the time of declaration."""
+    """A stored promise to the stream declared at ``since``, else None; promises of older releases lack this time."""
     time_us, _, life = text.partition("@")
     return int(time_us) if time_us and life in ("", since) else None

@@ -1,4 +1,4 @@
-"""Pages of a derived stream's events, read from the list of derived events, because the log lacks some."""
+"""Pages of a derived stream's events, read from the list of all derived events, because the log lacks some events."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEvents:
-    """The listed events of a derived stream, oldest first, each with its place; ``is_whole``: none is missing."""
+    """Places and listed events of a derived stream, oldest first; ``is_whole``: no event is missing."""
 
     records: Sequence[tuple[str, dict[str, Any]]]
     is_whole: bool
 
 
 class DerivedEventPages:
-    """Pages of derived streams. For a page, at most some thousand derived events, of any stream, are read."""
+    """Pages of derived streams; a page reads at most 5,000 events of the list that all derived streams share."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._listed = RecentList(client, list_key(DERIVED), kept=0)
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """The events after a cursor, or the newest events if ``after`` is None; the cursor ``0`` precedes all."""
+        """The events after a cursor, or the newest events if ``after`` is None; cursor ``0`` is before all events."""
         if after is None:
             return self._newest(event_filter, limit)
         if after not in (_BEGINNING, _FIRST):
@@ -56,7 +56,7 @@ class DerivedEventPages:
         return Page(items=items, cursors=cursors, after=place, next=place if has_more else None, trimmed_us=trimmed_us)
 
     def of_stream(self, stream: str, since_ms: int) -> ListedEvents:
-        """The listed events of a stream declared at ``since_ms`` by Redis' clock; the whole list is read."""
+        """The listed events of a stream declared at ``since_ms`` (Redis' clock); the whole list is read."""
         event_filter = EventFilter(stream=stream, since_ms=since_ms)
         records = [
             (place, record)
@@ -89,7 +89,7 @@ class DerivedEventPages:
 
 
 def pages_of_any(client: Client, layout: LayoutStore, is_derived: Callable[[str], bool]) -> EventPages:
-    """The pages of any stream, whether its events are posted or derived."""
+    """A function that reads pages of any stream, posted or derived."""
     posted, derived = LogEventPages(client, layout), DerivedEventPages(client)
 
     def pages(event_filter: EventFilter, after: str | None, limit: int) -> Page:

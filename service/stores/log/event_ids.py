@@ -31,6 +31,6 @@ def packed(digests: Sequence[bytes | None]) -> bytes:
 
 
 def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[int]:
-    """The rows whose ``packed`` digests have the numbers that the script returned, in ascending order."""
+    """The rows, ascending, whose digests the script knows; ``numbers``: indexes of these digests, not counting None."""
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})

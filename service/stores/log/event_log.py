@@ -1,4 +1,4 @@
-"""The event log: entries are appended and read. ``docs/log-format.md`` describes its form."""
+"""The event log: appends and reads entries, whose form ``docs/log-format.md`` describes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Submission:
     """A posted batch on its way into the log.
 
     Attributes:
-        answer: Plain JSON, which is also the answer to a repetition of the batch.
+        answer: The answer to the request, plain JSON; a repetition of the batch gets the same answer.
         idempotency_key: The client's name for the batch; None makes every call a new batch.
-        keys: The stream's further keys: paths of attributes by name.
-        fingerprint: Digest of the batch, which shows whether a repetition is the same batch.
+        keys: Attribute paths of the stream's further keys, by the name of the key.
+        fingerprint: Digest of the batch, by which a repetition is recognised.
         token: Unique to this call; prevents a second append when Redis' reply is lost.
-        step: The feed's step, if the batch comes from a feed; replaces key and token.
-        ids: For each event of the batch the digest of its identity, all different, or None for an event without one;
+        step: The feed's step, if the batch comes from a feed; replaces ``idempotency_key`` and ``token``.
+        ids: For each event the digest of its identity, without repetitions, or None for an event without an identity;
             empty if the stream does not drop repeated events.
         dropped: The number of events left out because the batch or the log has them already.
     """
@@ -61,7 +61,7 @@ class Submission:
     dropped: int = 0
 
     def without(self, numbers: Sequence[int]) -> Submission:
-        """The submission without some events, given by the numbers of their digests (None is not counted)."""
+        """The submission without some events; ``numbers``: indexes of their digests, counted without None."""
         known_events = set(known_rows(self.ids, numbers))
         rows = [row for row in range(len(self.batch)) if row not in known_events]
         dropped = self.dropped + len(known_events)
@@ -76,10 +76,10 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The result of a submission: its last part's position in each shard, or the ``earlier`` answer to the same batch.
+    """The result of a submission: the position of its last entry in each shard, or the ``earlier`` answer.
 
-    ``fingerprint`` is the digest of the batch that was first appended under the key; ``dropped`` counts the events that
-    this call left out.
+    ``fingerprint`` is the digest of the batch first appended under the idempotency key; ``dropped`` is the number of
+    events that this call left out.
     """
 
     positions: Mapping[int, str]
@@ -90,7 +90,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The events of a batch for a shard, by one key; ``seen`` are their ids and times if the request is traced."""
+    """A batch's events for one shard by one key; ``seen``: their ids and times, alternating, in a traced request."""
 
     shard: int
     route: str
@@ -100,7 +100,7 @@ class _Part:
 
 
 class EventLog:
-    """The shards of the log; a given number of shards applies to a new log only."""
+    """The shards of the event log. Their number, ``shards``, applies to a new log only."""
 
     def __init__(
         self, client: Client, shards: int, limits: Limits = _USUAL_LIMITS, tracing: TracingSettings = _USUAL_TRACING
@@ -114,11 +114,10 @@ class EventLog:
         self._routes: dict[str, tuple[str, ...]] = {}  # may be outdated: the script checks them
 
     def shards(self) -> int:
-        """The number of shards that this process read last; ``layout`` has the present number."""
+        """The number of shards when this process last read the layout."""
         return self.layout.known().shards
 
     def keys(self) -> list[str]:
-        """The Redis key of every shard, in order."""
         return [log_key(shard) for shard in range(self.shards())]
 
     def routed(self) -> frozenset[str]:
@@ -135,12 +134,12 @@ class EventLog:
         """Append a batch and its dead letters, all or nothing, once per idempotency key or step of a feed.
 
         Events are appended to the shard of their correlation key, and again, for each route in use, to the shard of the
-        route's key. Events whose ids the stream knows are left out; the script that appends the others decides this, so
-        of two requests with the same event only one appends it.
+        route's key. Events whose ids the stream knows are left out. The script itself decides this, so of two
+        simultaneous requests with the same event only one appends the event.
 
         Raises ``FeedMisplaced`` if the feed's mark is not where the step begins, ``LogFull`` if the backlog would
         exceed a limit (never for a batch that was appended before), ``LogResharding``, ``UnknownStream``, or
-        ``RegistryContended`` if the routes in use keep changing. Then nothing was appended.
+        ``RegistryContended`` if the routes in use keep changing. After an error nothing was appended.
         """
         for _ in range(_ATTEMPTS):
             parts, reply = self._send(submission)
@@ -219,7 +218,7 @@ class EventLog:
         )
 
     def _context_argument(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
-        """The context of the request and its events, in the form for the script; empty for most requests."""
+        """The trace context and events of a traced request, in the form for the script; empty for other requests."""
         if submission.context is None or not parts:
             return b""
         return packed_context(submission.context, [(part.shard, part.seen) for part in parts], self._tracing)
@@ -277,7 +276,7 @@ def log_entry(position: bytes, fields: Mapping[bytes, bytes]) -> LogEntry:
 
 
 def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list[_Part]:
-    """The parts of each shard: first by correlation key, then by the keys of the routes."""
+    """The parts of a submission, one for each shard with events: first by correlation key, then by each route."""
     if undeclared := sorted(set(routes) - set(submission.keys)):
         raise RecordFormatError(
             f"patterns of the stream {submission.stream!r} use the further keys {', '.join(undeclared)}, which its "
@@ -298,7 +297,6 @@ def _parts(submission: Submission, routes: tuple[str, ...], shards: int) -> list
 
 
 def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
-    """The receipt of a batch that was appended before."""
     if submission.step is not None:
         _require_taken(submission.step, body)
         return Receipt(positions={}, earlier=submission.answer, fingerprint=submission.fingerprint)
@@ -307,7 +305,7 @@ def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, body: bytes) -> None:
-    """Check that a feed's step was appended before, and sent again because Redis' reply was lost."""
+    """Check that the log contains a feed's step already, which was sent again because Redis' reply was lost."""
     if body != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

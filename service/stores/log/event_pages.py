@@ -1,9 +1,9 @@
 """Pages of a stream's events, read from the log: all shards together, in the order of their positions.
 
-Entries with events have rising positions over all shards (``append_events.lua``), so a cursor is one position with its
-shard, whatever the number of shards. A page ends at the position that was the newest when reading began; later entries
-follow every cursor. A cursor stays valid for ever, also when the log is divided into more shards. Cursors of earlier
-releases have a place for each shard.
+The positions of entries with events rise over all shards together (``append_events.lua``), so a cursor is one position
+with its shard, whatever the number of shards. A page ends at the position that was the newest when reading began;
+entries appended later have higher positions than the page's cursors. A cursor stays valid for ever, even when the log
+is divided into more shards. Cursors of earlier releases have a place for each shard.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Lists and listeners only use this type, so a stream whose events are not in the 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place in a shard: the id of the last entry that was read, and the number of its rows read (None: all)."""
+    """A position in a shard: the id of the last entry read, and how many of the entry's rows were read (None: all)."""
 
     order: tuple[int, int] = _FIRST
     rows: int | None = None
@@ -88,7 +88,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """A place in the whole log: after an entry, or some of its rows; entries are ordered by position, then by shard."""
+    """A position in the whole log, after an entry or some of its rows; entries are ordered by position, then shard."""
 
     place: _Place
     shard: int
@@ -103,7 +103,7 @@ class _Cursor:
         return cls(_Place((milliseconds, number), None if rows == _WHOLE else rows), shard)
 
     def place_of(self, shard: int) -> _Place:
-        """The place in a shard."""
+        """The position in one shard that corresponds to this cursor."""
         if shard == self.shard:
             return self.place
         milliseconds, number = self.place.order
@@ -114,8 +114,6 @@ class _Cursor:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry of a shard, as it was read."""
-
     order: tuple[int, int]
     shard: int
     fields: Mapping[bytes, bytes]
@@ -156,12 +154,11 @@ class _Page:
     cursors: list[str] = field(default_factory=list)
 
     def reach(self, shard: int, place: _Place) -> None:
-        """Note the last place that was read in a shard."""
         self.places[shard] = place
         self.cursor = str(_Cursor(place, shard))
 
     def take(self, entry: _Entry, event_filter: EventFilter, limit: int) -> None:
-        """Add events of an entry to the page, up to its limit."""
+        """Add an entry's selected events to the page, until it has ``limit`` events."""
         place, batch = self.places[entry.shard], entry.events(event_filter)
         if batch is not None:
             rows = _rows(batch, event_filter, (place.rows or 0) if place.order == entry.order else 0)
@@ -185,7 +182,7 @@ class LogEventPages:
         self._kept = register(client, "log/read_kept")
 
     def __call__(self, event_filter: EventFilter, after: str | None, limit: int) -> Page:
-        """The events after a cursor, or the newest events if ``after`` is None; the cursor ``0`` precedes all.
+        """The events after a cursor, or the newest events if ``after`` is None; the cursor ``0`` precedes all events.
 
         At most some thousand entries of the log, and some megabytes, are read for a page, so it may have fewer events
         than ``limit`` although more follow.
@@ -244,21 +241,21 @@ class LogEventPages:
         return Page(items=newest, cursors=[cursor] * len(newest), after=cursor)
 
     def _shards(self, event_filter: EventFilter, shards: Sequence[int]) -> list[int]:
-        """The shards that may hold events of the filter's key."""
+        """The shards, out of the given ones, that may hold events of the filter's key."""
         if event_filter.key is None:
             return list(shards)
         homes = set(self._layout.known().homes(key_hash(event_filter.key)))
         return [shard for shard in shards if shard in homes]
 
     def _first_pages(self, page: _Page, shards: Sequence[int], count: int) -> list[_Read]:
-        """The next entries of each shard, read together."""
+        """The next ``count`` entries of each shard, read in one round trip."""
         pipe = self._client.pipeline(transaction=False)
         for shard in shards:
             pipe.xrange(log_key(shard), min=page.places[shard].next_id, count=count)
         return cast("list[_Read]", pipe.execute())
 
     def _after(self, shard: int, entries: _Read, count: int) -> Iterator[_Entry]:
-        """The entries of a shard in order: ``entries``, which are already read, then those that follow."""
+        """The entries of a shard in order: first ``entries``, which are already read, then the following entries."""
         while entries:
             for position, fields in entries:
                 yield _Entry(position_order(position.decode()), shard, fields)
@@ -266,7 +263,6 @@ class LogEventPages:
             entries = cast("_Read", self._client.xrange(log_key(shard), min=after, count=count))
 
     def _before(self, shard: int, end: _Place, since_ms: int, count: int) -> Iterator[_Entry]:
-        """The entries of a shard, newest first."""
         until, oldest = f"{end.order[0]}-{end.order[1]}", str(since_ms)
         while entries := cast("_Read", self._client.xrevrange(log_key(shard), max=until, min=oldest, count=count)):
             for position, fields in entries:
@@ -275,7 +271,7 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The places of a cursor; shards that a cursor of an earlier release lacks are read from their beginning."""
+    """The position in each shard; shards that a cursor of an earlier release lacks are read from their beginning."""
     if _LOG_CURSOR.fullmatch(after):
         cursor = _Cursor.read(after)
         return [cursor.place_of(shard) for shard in range(shards)]
@@ -292,7 +288,7 @@ def _at_least(place: _Place, since_ms: int) -> _Place:
 
 
 def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
-    """The time of the oldest kept entry, if entries after the places have been removed; else None."""
+    """If entries after the places were removed: the time from which on all entries are kept; else None."""
     positions = [
         position_order((first or last).decode())
         for place, (first, last, is_trimmed) in zip(places, shard_ranges, strict=True)

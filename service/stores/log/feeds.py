@@ -16,7 +16,7 @@ FEED_STREAMS_KEY = PREFIX + "feed-streams"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedMark:
-    """A feed's next row: the micro-batch, the row in it, both counted from 0, and the id of the checkpoint."""
+    """The row that a feed reads next: index of the micro-batch, index of the row in it, and id of the checkpoint."""
 
     checkpoint: str
     batch: int = 0
@@ -28,7 +28,6 @@ class FeedMark:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> FeedMark:
-        """Read the stored form."""
         return cls(**decode(body, "a feed's mark"))
 
 
@@ -42,7 +41,6 @@ class FeedStep:
 
     @property
     def key(self) -> str:
-        """Redis key of the mark."""
         return mark_key(self.feed)
 
 
@@ -63,6 +61,6 @@ class FeedStore:
         return None if body is None else FeedMark.from_bytes(cast(bytes, body))
 
     def begin(self, feed: str, mark: FeedMark, stream: str) -> None:
-        """Set the first mark of a feed of a stream; an existing mark is kept."""
+        """Set the first mark of a feed into a stream; an existing mark is kept."""
         self._client.hset(FEED_STREAMS_KEY, feed, encode(stream=stream))
         self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

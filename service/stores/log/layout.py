@@ -1,8 +1,8 @@
 """The layout of the log: the number of its shards, and how it is changed.
 
-A caller that appends divides events among the shards that it knows. Every script that appends takes the number of these
-shards, and does nothing if the number has changed, or while the log is being resharded; then the caller reads the
-layout again. So no entry is appended to a wrong shard, however old the layout in a process's memory.
+A process that appends divides events among the shards that it knows, and passes their number to the script. The script
+does nothing if the number has changed, or while the log is being resharded; then the process reads the layout again. So
+no entry is appended to a wrong shard, however old the layout in a process's memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _MOVED, _RESHARDING = b"moved", b"resharding"
 class Layout:
     """The layout of a log; ``identity`` distinguishes the log from all others.
 
-    ``generation`` is 0 for the original shards, otherwise the number of shards after the last resharding.
+    ``generation`` is 0 for the original shards, otherwise the number of shards after the last resharding. ``former``
+    has the earlier numbers of shards, oldest first.
     """
 
     shards: int
@@ -45,12 +46,12 @@ class Layout:
         return (0, *self.former[1:]) if self.former else ()
 
     def homes(self, hashed_key: int) -> list[int]:
-        """The shards that hold events of a key, each once: its shards under former layouts first."""
+        """The shards that may hold events of a key, without repetition: its shards under former layouts first."""
         return list(dict.fromkeys(hashed_key % shards for shards in (*self.former, self.shards)))
 
 
 class LayoutStore:
-    """The layout of a log, cached until a script reports a change; ``token`` lets the holder of the log append."""
+    """The layout of the log, cached until a script reports a change. ``token``: allows the log's holder to append."""
 
     def __init__(self, client: Client, shards: int) -> None:
         self.token = ""
@@ -85,7 +86,7 @@ class LayoutStore:
         return self._cached
 
     def fitted(self, append: Callable[[int], Any]) -> Any:
-        """Call a script that appends with the present number of shards, and return its reply.
+        """Call ``append``, which runs a script, with the present number of shards, and return the script's reply.
 
         Raises ``LogResharding`` while the log is being resharded; then nothing was appended.
         """
@@ -99,7 +100,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
-        """Call a script that appends to every shard, with its other keys and arguments, as ``fitted`` does."""
+        """Call a script that appends to every shard, as ``fitted`` does; ``arguments``: further keys and arguments."""
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
@@ -118,7 +119,7 @@ class LayoutStore:
             raise _resharding()
 
     def hold(self) -> str:
-        """Prevent appending until ``release`` or ``switch`` with the returned token; ends any other hold."""
+        """Prevent appends until ``release`` or ``switch`` is called with the returned token; ends any other hold."""
         token = uuid.uuid4().hex
         self._client.hset(LAYOUT_KEY, "resharding", token)
         self.token = token
@@ -133,8 +134,8 @@ class LayoutStore:
     def switch(self, token: str, rows: Sequence[OutputRow]) -> Layout:
         """Switch the log to another number of shards, and release it.
 
-        ``token`` is the result of ``hold``; ``LogResharding`` if another process holds the log. ``rows`` has a row of
-        the kind ``stats`` for each new shard, which continues after the row's position.
+        ``token`` is the result of ``hold``; ``LogResharding`` if another process holds the log. ``rows`` has for each
+        new shard a row of the kind ``stats``; the shard continues after the row's position.
         """
         before, shards = self.known().shards, len(rows)
         is_switched = self._switch(
@@ -153,7 +154,7 @@ class LayoutStore:
 
 
 def arguments_of(control: ControlRecord | None) -> dict[str, str | bytes]:
-    """The arguments ``kind`` and ``body`` of a script that appends a control record, if any."""
+    """The arguments ``kind`` and ``body`` of a script that appends a control record; both are empty for None."""
     if control is None:
         return {"kind": "", "body": ""}
     return {"kind": control.KIND.value, "body": encode_control(control)}

@@ -1,8 +1,9 @@
 """The pipeline's reports: the matched events of each shard, the progress of the latest micro-batch, and totals.
 
-A shard's report comes with the rows of its micro-batch, before Spark commits it, and is counted together with the
-counters of the log in one script; a micro-batch that is written again after a crash is recognised by its positions and
-changes nothing. The duration of a micro-batch is reported after its commit, and lost if the process dies in between.
+A shard's report is written with the rows of its micro-batch, before Spark commits the micro-batch; one script stores
+the report and updates the counters of the log. A micro-batch that is written again after a crash is recognised by its
+positions and changes nothing. The duration of a micro-batch is reported after its commit, and lost if the process dies
+in between.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ class ShardReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCost:
-    """The measured cost of the operators of a kind at one key of a stream, in a shard.
+    """The measured cost of the operators of a kind that listen to a stream by the same key, in one shard.
 
-    The measurements cover ``seconds``, in which older steps count less.
+    The counts and ``cpu_ns`` cover ``seconds``, of which older parts have less weight. ``operators``: results by
+    operator.
     """
 
     shard: int
@@ -98,9 +100,9 @@ class PipelineStatus:
         self._keep = register(client, "log/keep_progress")
 
     def note(self, rows: Sequence[OutputRow]) -> list[bool]:
-        """Count the matched events of a micro-batch, and store the reports of its shards, rows of the kind ``stats``.
+        """Count the matched events of a micro-batch, and store the shards' reports; ``rows`` are of the kind ``stats``.
 
-        Returns whether each row was counted; rows whose position the shard had reached before are not.
+        Returns whether each row was counted; a row is not counted if its shard had reached the row's position before.
         """
         if not rows:
             return []
@@ -129,7 +131,7 @@ class PipelineStatus:
         return None if time_us is None else int(time_us)
 
     def keep_executors(self, report: ExecutorReport) -> None:
-        """Store the report of executors, which expires unless repeated within a minute."""
+        """Store the report of executors, which expires after a minute."""
         self._client.set(EXECUTORS_KEY, encode(running=report.running, missing=report.missing), ex=_EXECUTORS_S)
 
     def executors(self) -> ExecutorReport | None:
@@ -180,7 +182,7 @@ class PipelineStatus:
         ]
 
     def ends(self, shards: int) -> list[str]:
-        """The position of the newest entry of each shard's log."""
+        """The position of the newest entry of each shard's log; ``0-0`` for an empty shard."""
         pipe = self._client.pipeline(transaction=False)
         for shard in range(shards):
             pipe.xrevrange(log_key(shard), count=1)

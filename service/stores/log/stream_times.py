@@ -29,7 +29,7 @@ class StreamTimes:
 
     @classmethod
     def read(cls, values: Sequence[bytes | int | None]) -> Self:
-        """The times in the fields of ``TIME_PARTS``."""
+        """Parse the values of the fields ``TIME_PARTS``, in this order."""
         newest_us, appended_us, ticked_us = (None if time_us is None else int(time_us) for time_us in values)
         return cls(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
 
@@ -48,7 +48,7 @@ class StreamTimesStore:
         self._tick = register(client, "log/tick")
 
     def read(self) -> tuple[int, dict[str, StreamTimes]]:
-        """The clock of Redis, and the times of every stream that has had events or ticks."""
+        """The clock of Redis in us UTC, and the times of every stream that has had events or ticks."""
         (seconds, micros), pairs = self._read()
         fields = cast("list[bytes]", pairs)
         values = {name.decode(): int(value) for name, value in zip(fields[::2], fields[1::2], strict=True)}
@@ -59,12 +59,12 @@ class StreamTimesStore:
         return int(seconds) * 1_000_000 + int(micros), times
 
     def sinces(self) -> dict[str, str]:
-        """The time of declaration of each stream (``since_of``), which must be read before the times of the streams."""
+        """When each stream was declared (as ``since_of``); must be read before the times of the streams."""
         bodies = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
         return {stream.decode(): _since(body, stream.decode()) for stream, body in bodies.items()}
 
     def tick(self, stream: str, tick: Tick, layout: LayoutStore, *, since: str = ANY_LIFE) -> bool:
-        """Append a tick to every shard if it is newer than the last tick; returns whether it was.
+        """Append a tick to every shard if the tick is newer than the stream's last; returns whether it was appended.
 
         ``since`` is the time of the stream's declaration; a stream of this name that was declared later gets no tick.
         """
@@ -72,7 +72,7 @@ class StreamTimesStore:
 
 
 def since_of(client: Client, stream: str) -> str:
-    """The time of a stream's declaration, in the form of the scripts' part ``living``; empty if it is not declared."""
+    """The time of a stream's declaration, as text: ms UTC by the clock of Redis; empty if it is not declared."""
     body = cast("bytes | None", client.hget(STREAMS_KEY, stream))
     return "" if body is None else _since(body, stream)
 
