@@ -82,7 +82,6 @@ class EventTypeStore:
         return self.get(stream, name), is_new
 
     def remove(self, stream: str, name: str, condition: Condition = ANY) -> None:
-        """Remove the schema of a type."""
 
         def written(_: int) -> bytes:
             condition.check_record(self.get(stream, name))
@@ -98,7 +97,7 @@ class EventTypeStore:
         return types[name]
 
     def all(self, stream: str) -> dict[str, EventType]:
-        """The types that have schemas, by name."""
+        """The schemas of a stream, by event type."""
         if self._book.get(STREAMS_KEY, stream) is None:
             raise UnknownStream.named(stream)
         bodies = self._book.all(TYPES_KEY + stream)

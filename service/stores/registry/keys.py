@@ -44,7 +44,7 @@ class ApiKey:
 
 
 class KeyStore(Records[ApiKey]):
-    """The API keys by id, at most ``kept``: beyond, the oldest keys that are no longer usable are removed."""
+    """The API keys by id; beyond ``kept`` keys, the oldest keys that are no longer usable are removed."""
 
     key = PREFIX + "keys"
     one = "the API key"
@@ -55,7 +55,6 @@ class KeyStore(Records[ApiKey]):
         self._kept = kept
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownKey:
-        """The error for an unknown id."""
         return UnknownKey(f"there is no API key {name!r}", key=name)
 
     def add(self, key: ApiKey) -> None:
@@ -78,7 +77,6 @@ class KeyStore(Records[ApiKey]):
         return bool(self._client.exists(CREATED_KEY))
 
     def note_use(self, key_id: str, now_us: int) -> None:
-        """Store when a key was used."""
         self._client.hset(USED_KEY, key_id, str(now_us))
 
     def last_used_us(self) -> dict[str, int]:

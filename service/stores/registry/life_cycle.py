@@ -32,8 +32,8 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 def moved(record: RegisteredOperator, action: Action, now_us: int | None = None) -> RegisteredOperator:
     """The operator after an action; unchanged if it is in the resulting state already.
 
-    ``now_us`` is the registration time of a version that the action begins; None: that of the version before. An action
-    that the state does not permit raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
+    ``now_us`` is the registration time of a version that the action begins; None: the time of the version before. An
+    action that the state does not permit raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
     """
     state = _MOVES[action].get(record.state)
     if state is None:
@@ -52,10 +52,10 @@ def moved(record: RegisteredOperator, action: Action, now_us: int | None = None)
 def begun(
     record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
 ) -> RegisteredOperator:
-    """A version that begins to run, with the time at which its state began.
+    """The record of a version that begins to run, with the time at which its state began.
 
-    The version continues the state of the version ``before``; None: it begins without state. ``now_us`` is the time at
-    which it begins; None: its time of registration.
+    ``before``: the version whose state it continues; None: it begins without state. ``now_us``: the time at which it
+    begins; None: its time of registration.
     """
     if before is None:
         since_us = record.registered_us if now_us is None else now_us

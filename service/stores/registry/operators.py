@@ -58,14 +58,14 @@ class Operators(Records[RegisteredOperator]):
         self.one = f"the {kind or 'operator'}"
 
     def put(self, stream: str, draft: OperatorDraft, now_us: int) -> tuple[RegisteredOperator, bool]:
-        """Register an operator: a different draft is the next version, an equal one changes nothing.
+        """Register an operator: a different draft becomes the next version, an equal one changes nothing.
 
         Returns the operator after the call, and whether it changed.
 
-        The next version of a paused operator is active. A stored draft is activated if it is sent again as an operator
-        to run. A new severity makes no next version: the operator continues. ``Conflict`` if the name is used on
-        another stream, or at all if ``draft`` only creates; if the state permits no other version; or if the former
-        version is to finish its partial matches, but the new one listens by another key.
+        The next version of a paused operator is active. A stored draft is activated if the same operator is sent again
+        without ``is_draft``. A new severity makes no next version: the operator continues. ``Conflict`` if the name is
+        used on another stream, or, with ``draft.creates``, by a different operator; if the state permits no other
+        version; or if the former version is to finish its partial matches, but the new one listens by another key.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -108,9 +108,9 @@ class Operators(Records[RegisteredOperator]):
     ) -> tuple[RegisteredOperator, bool]:
         """Move an operator to another state; a suspended operator is resumed as its next version.
 
-        ``now_us`` is the registration time of a version that the action begins; None: that of the version before. With
-        ``stops`` a pause takes effect before the backlog, even if the operator is paused already. Returns the operator
-        after the call, and whether it changed.
+        ``now_us`` is the registration time of a version that the action begins; None: the time of the version before.
+        With ``stops`` a pause takes effect before the backlog, even if the operator is paused already. Returns the
+        operator after the call, and whether it changed.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -164,15 +164,12 @@ class Operators(Records[RegisteredOperator]):
         self.apply(name, change)
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
-        """The error for an unknown operator, or version."""
         return UnknownOperator(reason or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)
 
     def _on(self, record: RegisteredOperator, start: Start) -> ControlRecord:
-        """The control record that lets an operator run."""
         return OperatorOn(record.definition, start)
 
     def _pause(self, name: str) -> ControlRecord:
-        """The control record that pauses an operator."""
         return OperatorPause(self._kind, name)
 
     def _off(self, name: str) -> ControlRecord:
@@ -212,7 +209,7 @@ class Operators(Records[RegisteredOperator]):
             raise self._elsewhere(message, record)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
-        """The effective start of a draft: ``fresh`` if there is no active version to continue."""
+        """How the next version starts: as the draft wants, but ``fresh`` if no active version can be continued."""
         if running is None or running.state != "active" or (start := draft.start_after(running)) == "fresh":
             return "fresh"
         if start == "migrate" and running.route != draft.route:
@@ -272,11 +269,9 @@ class PatternOperators(Operators):
         self.prefix = ""
 
     def read(self, body: bytes, name: str) -> RegisteredOperator:
-        """Read a stored pattern; its record differs in form from those of other operators."""
         return read_pattern(body, name)
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
-        """The error for an unknown pattern, or version."""
         message = reason or f"there is no pattern {name!r}"
         return UnknownPatternName(f"{message}; GET /v1/patterns lists them", pattern=name)
 

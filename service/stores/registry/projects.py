@@ -31,7 +31,6 @@ class ProjectStore(Records[ProjectRecord]):
     form = ProjectRecord
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownProject:
-        """The error for an unknown name."""
         return UnknownProject(f"no project {name[:200]!r} was applied", name=name)
 
     def put(self, record: ProjectRecord) -> None:

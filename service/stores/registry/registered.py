@@ -92,7 +92,6 @@ class RegisteredOperator:
 
     @property
     def text(self) -> str:
-        """The text of a pattern."""
         return str(self.body["text"])
 
     @property
@@ -120,7 +119,7 @@ class RegisteredOperator:
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """The operator and its parts, as far as they feed a derived stream."""
+        """Those of the operator and its parts that feed a derived stream."""
         whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -128,7 +127,6 @@ class RegisteredOperator:
 
     @property
     def listens_to(self) -> frozenset[str]:
-        """The streams that the operator and its parts listen to."""
         return frozenset([self.stream, *(source for source, _ in self.inputs), *(part.stream for part in self.parts)])
 
     @property
@@ -149,7 +147,7 @@ class OperatorDraft:
         inputs: The streams and keys of the inputs; empty: the stream on which the operator is registered, by ``route``.
         route: Name of the further key of the first input; empty for the correlation key.
         severity: Severity of the alerts; None: as before, ``medium`` for a new operator.
-        keeps: Decides whether the operator can continue with the state of an operator with another body.
+        keeps: Whether the operator can continue the state of an operator that has the given body.
         is_draft: Whether the operator is only stored, to run later.
         creates: Whether replacing an operator of the same name is refused.
     """
@@ -173,14 +171,13 @@ class OperatorDraft:
         return "keep" if self.keeps(record.body) else self.start
 
     def is_registered_as(self, record: RegisteredOperator) -> bool:
-        """Whether the operator is already registered with these members."""
+        """Whether a record has the inputs, the body and the parts of this draft."""
         return (record.inputs, record.body, record.parts) == (self._sources(record.stream), self.body, self.parts)
 
     def _sources(self, stream: str) -> tuple[tuple[str, str], ...]:
         return tuple((source.stream, source.key) for source in self.inputs) or ((stream, self.route),)
 
     def record(self, stream: str, version: int, now_us: int) -> RegisteredOperator:
-        """The record of a version."""
         return RegisteredOperator(
             kind=self.kind,
             name=self.name,
@@ -207,7 +204,7 @@ def pattern_draft(
 ) -> OperatorDraft:
     """A pattern to be registered.
 
-    Partial matches of the version before are dropped (``start`` is ``fresh``), or that version completes them
+    ``start``: partial matches of the version before are dropped (``fresh``), or that version completes them
     (``migrate``). ``quiet``: the members ``suppress``, ``incident`` and ``resolves`` of the document. ``members``:
     further members of ``OperatorDraft``.
     """
@@ -264,7 +261,6 @@ class RegisteredConstraints:
         return self.document if self.own is None else self.own
 
     def equals(self, draft: ConstraintsDraft) -> bool:
-        """Whether the set equals a draft."""
         same = self.document == draft.document and self.following == draft.following
         return same and self.own in (None, draft.own)
 

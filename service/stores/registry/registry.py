@@ -63,7 +63,7 @@ class Registry:
     def declare_stream(
         self, declaration: StreamDeclaration, condition: Condition = ANY, *, is_checked: bool | None = None
     ) -> bool:
-        """Declare a stream and return whether it is new; ``StreamExists`` if it has another declaration.
+        """Declare a stream and return whether it is new; raises ``StreamExists`` if it has another declaration.
 
         ``is_checked``: whether events are checked against schemas; None: as before, unchecked for a new stream.
         """
@@ -147,7 +147,7 @@ class Registry:
     def since_ms(self, name: str) -> int:
         """The time of a stream's declaration, by Redis' clock; older entries belong to a former stream of this name.
 
-        Milliseconds UTC; 0 where an older release declared it.
+        Milliseconds UTC; 0 if an older release declared the stream.
         """
         body = self._book.get(STREAMS_KEY, name)
         if body is None:
@@ -169,11 +169,10 @@ class Registry:
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard after a shard's report; ``pattern`` is its name, ``operator`` its kind."""
+        """Suspend an operator in every shard; a shard's report has its name (``pattern``) and kind (``operator``)."""
         return self.operators(suspension.get("operator", PATTERN)).suspend(suspension["pattern"], suspension)
 
     def pattern(self, name: str) -> RegisteredOperator:
-        """A pattern that is not deleted."""
         return self.pattern_operators.get(name)
 
     def patterns(self, stream: str | None = None) -> list[RegisteredOperator]:
@@ -181,7 +180,7 @@ class Registry:
         return [pattern for pattern in self.pattern_operators.all() if stream in (None, pattern.stream)]
 
     def producers(self, into: str | None = None) -> list[RegisteredOperator]:
-        """The patterns that feed derived streams, or only ``into``, by name, including paused and suspended ones."""
+        """The patterns that feed a derived stream (``into``; None: any), by name, even paused and suspended ones."""
         patterns = [pattern for pattern in self.patterns() if pattern.is_running and pattern.into and not pattern.parts]
         return [pattern for pattern in patterns if into in (None, pattern.into)]
 
@@ -190,7 +189,7 @@ class Registry:
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def severities(self, names: Collection[str]) -> dict[str, Severity]:
-        """The severities of named operators (at least one), even if deleted, as their last alerts may still arrive."""
+        """The severities of operators by name (at least one), even if deleted: their last alerts may still arrive."""
         identities = [(kind, name) for kind in KINDS_BY_NAME for name in names]
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(OPERATORS_KEY, ["/".join(identity) for identity in identities])
@@ -217,7 +216,7 @@ class Registry:
     ) -> tuple[RegisteredOperator, StreamDeclaration, StreamTimes, int | None]:
         """An operator that is not deleted, its stream, the stream's times, and the pipeline's last heartbeat.
 
-        They are read atomically. The heartbeat is in microseconds UTC; None before the first.
+        All are read atomically. The heartbeat is in microseconds UTC; None before the first.
         """
         operators = self.operators(kind)
         reply = self._read_operator(operators=operators.key, field=operators.prefix + name, parts=TIME_PARTS)
@@ -228,7 +227,6 @@ class Registry:
     def _read_records(
         self, kind: str, name: str, body: bytes | None, stream: bytes | None
     ) -> tuple[RegisteredOperator, StreamDeclaration]:
-        """Read the stored records of an operator that is not deleted, and of its stream."""
         operators = self.operators(kind)
         record = operators.require(None if body is None else operators.read(body, name), name)
         if stream is None:
@@ -242,7 +240,7 @@ class Registry:
 
 
 class ConstraintSets(Records[RegisteredConstraints]):
-    """The constraint sets, by their streams."""
+    """The constraint sets, by stream."""
 
     key = CONSTRAINTS_KEY
     versions_key = CONSTRAINT_VERSIONS_KEY
@@ -250,7 +248,6 @@ class ConstraintSets(Records[RegisteredConstraints]):
     form = RegisteredConstraints
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
-        """The error for a stream without a constraint set."""
         return UnknownConstraints(
             reason or f"the stream {name!r} has no constraint set; upload one (POST /v1/constraints)", stream=name
         )

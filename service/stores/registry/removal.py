@@ -53,7 +53,7 @@ _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUse:
-    """A resource of a stream, removed with the stream unless it ``feeds`` the stream, or is on other streams too.
+    """A resource of a stream, removed with the stream unless it ``feeds`` this stream, or concerns other streams too.
 
     ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``
     or ``feed``. A webhook without a name is named by its id; only operators have a state.
@@ -72,7 +72,7 @@ class StreamUse:
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """The records and keys that a stream's removal drops or changes; an empty record is removed."""
+    """The plan of a stream's removal: records to change (empty: to remove) and keys to drop."""
 
     uses: list[StreamUse]
     changes: dict[tuple[str, str], bytes]
@@ -88,7 +88,6 @@ class StreamRemoval:
         self._remove = register(client, "registry/remove_stream")
 
     def uses(self, stream: str, condition: Condition) -> list[StreamUse]:
-        """The resources of a stream."""
         self._checked(stream, condition)
         return self._planned(stream, self._mentions(stream)).uses
 
@@ -126,7 +125,6 @@ class StreamRemoval:
         return mentions
 
     def _deciders(self, stream: str) -> list[str]:
-        """The fields of a stream's deciders."""
         fields = cast("list[bytes]", self._client.hkeys(DECIDERS_KEY))
         return decider_fields(stream, [field.decode() for field in fields])
 
@@ -190,7 +188,6 @@ def _mention(stream: str) -> bytes:
 
 
 def _require_none(stream: str, uses: Sequence[StreamUse], more_advice: str) -> None:
-    """Check that no resource prevents the removal of the stream."""
     if not uses:
         return
     listed = ", ".join(f"the {use.kind} {use.name}" for use in uses[:_SHOWN])

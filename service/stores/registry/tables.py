@@ -33,7 +33,7 @@ class RegisteredTable:
     Attributes:
         version: Counts from 1 for each name and never repeats.
         size_bytes: Size of the rows when mapped into memory.
-        changes: Number of rows that were changed since, one at a time.
+        changes: Number of changes of single rows since the version was registered.
         since_ms: Time of registration, or deletion of the table, by the clock of Redis; 0 in records of older releases.
     """
 
@@ -51,12 +51,11 @@ class RegisteredTable:
 
     @property
     def tag(self) -> str:
-        """The tag, which identifies the rows among all versions of all tables."""
+        """The entity tag, which identifies the rows among all versions of all tables."""
         return f"{self.name}@{self.version}.{self.changes}"
 
     @property
     def table(self) -> TableVersion:
-        """The version in the form of the log."""
         form = TableForm.from_json({"key": self.key, "columns": self.columns})
         return TableVersion(name=self.name, version=self.version, form=form, digest=self.digest, rows=self.rows)
 
@@ -75,7 +74,6 @@ class TableStore(Records[RegisteredTable]):
         self.files = TableFiles(fetching(self._piece))
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownTable:
-        """The error for an unknown table or calendar."""
         title = title_of(name)
         return UnknownTable(f"there is no {title}; GET /v1/{title.partition(' ')[0]}s lists them", table=name)
 
@@ -139,7 +137,7 @@ class TableStore(Records[RegisteredTable]):
         return [*super().versions(name)[:-1], self.get(name)]  # only the current record has changes of rows
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
-        """The rows that were changed one at a time since a version was registered, by key; None: a removed row."""
+        """The rows of a version that changes of single rows have set, by key; None: a removed row."""
         rows = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in rows.items()}
 
@@ -176,7 +174,6 @@ class TableStore(Records[RegisteredTable]):
         return min(times, default=0)
 
     def _keep(self, digest: str, path: Path) -> None:
-        """Store the content of a version, unless it is stored."""
         key, draft = STORED + digest, f"{STORED}{digest}:{uuid4().hex}"
         if self._client.exists(key):
             return

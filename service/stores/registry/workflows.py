@@ -21,7 +21,7 @@ WORKFLOW_FINDINGS_KEY = PREFIX + "workflow-findings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSummary:
-    """The summary of a model: event types, types that nothing follows (``end``), numbers of constraints by kind.
+    """The summary of a model: its event types, the types that end a trace (``end``), and counts of constraints by kind.
 
     ``notices`` are pairs (element id or '', message) about elements that were left out.
     """
@@ -70,14 +70,13 @@ class WorkflowStore(Records[RegisteredWorkflow]):
     form = RegisteredWorkflow
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownWorkflow:
-        """The error for an unknown workflow, or version."""
         message = reason or f"there is no workflow {name!r}; GET /v1/workflows lists them"
         return UnknownWorkflow(message, workflow=name, **details)
 
     def put(
         self, workflow: RegisteredWorkflow, model: bytes, findings: Mapping[str, Any], condition: Condition = ANY
     ) -> tuple[RegisteredWorkflow, bool]:
-        """Register a workflow with its model as uploaded; if it differs, it becomes the next version.
+        """Register a workflow and its uploaded model; if it differs from the stored workflow, it is the next version.
 
         ``findings`` are the constraints and the automaton, as plain JSON. ``workflow.version`` is ignored. Returns the
         workflow, and whether it changed.
@@ -104,12 +103,11 @@ class WorkflowStore(Records[RegisteredWorkflow]):
         self.change(name, lambda workflow: replace(workflow, is_active=False), condition)
 
     def followed(self, name: str, version: int) -> RegisteredWorkflow:
-        """A version of a workflow, which may be deleted."""
+        """A version of a workflow, even if the workflow is deleted."""
         body = self._book.get(self.versions_key, version_of(name, version))
         return self.require(None if body is None else self.read(body, name), name)
 
     def model(self, record: RegisteredWorkflow) -> bytes:
-        """The model as uploaded."""
         return cast("bytes", self._client.hget(WORKFLOW_MODELS_KEY, _field(record)))
 
     def findings(self, record: RegisteredWorkflow) -> Mapping[str, Any]:
