@@ -1,4 +1,4 @@
-"""Deliveries: one alert, correction or deviation on its way to one webhook each.
+"""Deliveries: each is one alert, correction or deviation on its way to one webhook.
 
 The script that writes a result also appends its deliveries to a list, from which the queue takes them
 (``service.stores.deliveries.delivery_queue``).

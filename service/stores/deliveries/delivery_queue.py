@@ -1,17 +1,17 @@
 """The durable queue of webhook deliveries: one queue for each webhook, served in turn.
 
 A delivery is in the queue from the writing of its result until the receiver accepts the delivery or it is abandoned. A
-worker claims a delivery under a lease; when the lease runs out, because the worker died, the delivery is due again. An
-outcome counts only while the worker still holds the lease, except success, which always counts.
+worker claims a delivery under a lease; when the lease runs out, because the worker died, the delivery is due again. A
+failure counts only while the worker still holds the lease, a success while the delivery is queued.
 
-Webhooks take turns: each call serves every webhook that has a due delivery in rounds of one, beginning with the
-webhooks that have waited longest. So a webhook with a hundred thousand due deliveries delays no other. A
+Webhooks take turns: each call serves all webhooks with due deliveries in rounds of one delivery each, beginning with
+the webhooks that have waited longest. So a webhook with a hundred thousand due deliveries delays no other webhook. A
 webhook has at most ``target_concurrency`` attempts in progress. After ``circuit_failures`` failed attempts in a row its
 circuit is open: its deliveries wait, and one attempt per ``circuit_pause_s`` probes whether the receiver is back; the
-first success closes the circuit. The deliveries of a disabled webhook wait until it is enabled; those of a deleted
-webhook are dropped.
+first success closes the circuit. The deliveries of a disabled webhook wait until the webhook is enabled; the deliveries
+of a deleted webhook are dropped.
 
-A webhook may collect results for a digest. Such deliveries wait beside its queue until the digest is due, and then
+A webhook may collect results for a digest. Such deliveries wait outside the queue until the digest is due, and then
 become one delivery (``service.delivery.digests``).
 """
 
@@ -72,7 +72,7 @@ _MOST_LOGGED = 250_000  # characters; a longer body is kept only while its deliv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A delivery attempt; with the verdict ``dead`` it was the last one."""
+    """A delivery attempt; the verdict ``dead`` means that it was the last."""
 
     delivery: str
     kind: str
@@ -149,7 +149,7 @@ class DeliveryStore:
         return [delivery for _, delivery in entries if delivery is not None]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
-        """Turn collected results into a digest, or drop them (no ``body``); False if another process took some."""
+        """Replace collected results by a digest, or drop them (no ``body``); False if another process took some."""
         delivery = Delivery(
             id=f"{webhook_id}:{digest}",
             webhook=webhook_id,
@@ -175,11 +175,10 @@ class DeliveryStore:
         self._client.zadd(DIGESTS_KEY, {webhook_id: until_us}, xx=True)
 
     def count_collected(self, webhook_id: str) -> int:
-        """The number of results that a webhook has collected for its next digest."""
         return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
-        """Record the outcome of an attempt; False if it does not count: a failure after the lease has ended."""
+        """Record the outcome of an attempt; returns whether it counts, which a failure after the lease does not."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
@@ -228,7 +227,6 @@ class DeliveryStore:
         self.send_again(webhook_id, [], now_us)
 
     def circuit(self, webhook_id: str) -> Circuit:
-        """The circuit of a webhook: its failed attempts since the last success."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(CIRCUIT_KEY + webhook_id))
         fields = {name.decode(): int(value) for name, value in raw.items()}
         if fields.get("failures", 0) < self._settings.circuit_failures:
@@ -246,7 +244,7 @@ class DeliveryStore:
         return self._client.hlen(RECORDS_KEY)
 
     def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """A webhook's delivery that is queued, abandoned, or done and still in the log; else ``UnknownDelivery``."""
+        """A webhook's queued, abandoned or finished delivery, if still stored; else raises ``UnknownDelivery``."""
         is_of_webhook = delivery_id.startswith(webhook_id + ":")
         for key in (RECORDS_KEY, GIVEN_UP_RECORDS_KEY + webhook_id) if is_of_webhook else ():
             record = cast("bytes | None", self._client.hget(key, delivery_id))

@@ -47,7 +47,7 @@ class RetiringSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestRules:
-    """How a webhook collects results."""
+    """The interval at which a webhook sends digests, and the least severity of results that it gets ``at_once``."""
 
     every: str
     every_us: int
@@ -59,9 +59,9 @@ class RegisteredWebhook:
     """A receiver of alerts and other results. Members with a default are missing in older records.
 
     ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` has earlier secrets, the latest first.
-    Without ``min_severity``, results of any severity, and deviations, are sent. ``key`` is the key of a transaction, or
-    of a row of a table. ``sink`` has the ``kind`` and the members of a sink that is not a webhook; then the secret is
-    its password, and the address is only shown.
+    Without ``min_severity``, results of any severity, and deviations, are sent. With ``key``, only results with this
+    key are sent: the key of a transaction, or of a row of a table. ``sink`` has the ``kind`` and the members of a sink
+    that is not a webhook; then ``secret`` is the sink's password, and ``url`` is only shown.
     """
 
     id: str
@@ -106,7 +106,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
-        """The webhooks as ``Webhooks``; a store's object is returned unchanged, with its index."""
+        """Index webhooks; an object that is a ``Webhooks`` already is returned unchanged, with its index."""
         return webhooks if isinstance(webhooks, cls) else cls(webhooks)
 
     def wanting(
@@ -120,7 +120,7 @@ class Webhooks(list[RegisteredWebhook]):
 
     @cached_property
     def _index(self) -> Mapping[tuple[str | None, ...], list[int]]:
-        """The places of enabled webhooks by kind, stream, pattern and key; None: any."""
+        """The list indexes of enabled webhooks by kind, stream, pattern and key; None: any."""
         numbers: defaultdict[tuple[str | None, ...], list[int]] = defaultdict(list)
         for number, webhook in enumerate(self):
             for kind in set(webhook.kinds) if webhook.is_enabled else ():
@@ -157,11 +157,9 @@ class WebhookStore(Records[RegisteredWebhook]):
         self._cached: tuple[str, Webhooks] | None = None  # the webhooks, with the mark under which they were read
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownWebhook:
-        """The error for an unknown id of a webhook."""
         return UnknownWebhook(f"there is no webhook {name!r}", webhook=name)
 
     def read(self, body: bytes, name: str) -> RegisteredWebhook:
-        """Read a stored webhook."""
         return read_webhook(body, name)
 
     def put(self, webhook: RegisteredWebhook) -> None:
@@ -175,9 +173,10 @@ class WebhookStore(Records[RegisteredWebhook]):
             )
 
     def all(self) -> Webhooks:
-        """All webhooks, oldest first; read again after a change, and once a minute.
+        """All webhooks, oldest first, cached until a change, and for at most a minute.
 
-        Only the second rule finds changes by processes of earlier releases, which run beside this one during an update.
+        Processes of earlier releases, which run beside this one during an update, change webhooks without resetting the
+        cache.
         """
         mark = cast("bytes | None", self._client.get(WEBHOOKS_READ_KEY))
         if mark is None:  # set before reading, so that a change in between is noticed
@@ -200,7 +199,7 @@ class WebhookStore(Records[RegisteredWebhook]):
         return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
-        """The webhook with an id, or with ``is_sink`` another sink; raises ``UnknownWebhook`` or ``UnknownSink``."""
+        """The webhook (``is_sink``: the other sink) with an id; raises ``UnknownWebhook`` or ``UnknownSink``."""
         webhook = self.find(webhook_id)
         if webhook is None or (webhook.sink is not None) != is_sink:
             raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else self.unknown(webhook_id)
@@ -212,7 +211,6 @@ class WebhookStore(Records[RegisteredWebhook]):
         self.drop(webhook_id, condition, dropped, ("ZADD", TURNS_KEY, 0, webhook_id), _UNREAD)
 
     def stats(self, webhook_id: str) -> DeliveryStats:
-        """Totals of the deliveries to a webhook."""
         raw = cast("dict[bytes, bytes]", self._client.hgetall(STATS_KEY + webhook_id))
         fields: dict[str, Any] = {
             name.decode(): value.decode() if name == b"last_error" else int(value)

@@ -1,8 +1,8 @@
 """The alert log: every alert once, with its queued webhook deliveries.
 
 Alerts are numbered in the order of writing, and written in chunks; the bodies of each stream in a chunk are one block.
-Indexes name the chunks that have alerts of a stream or of a pattern, by the number of the chunk's last alert. The place
-of an alert, found by its id, is the name of its block and its row in the block.
+Indexes name the chunks that have alerts of a stream or of a pattern, by the number of the chunk's last alert. An
+alert's place, stored under its id, is the name of its block and its row in the block.
 
 A limited number of a stream's alerts is kept; writing new blocks removes the oldest ones, with everything that belongs
 to them. A micro-batch may be written twice if the pipeline dies between sink and checkpoint, so the ids removed during
@@ -62,7 +62,8 @@ _Chunks: TypeAlias = "list[tuple[bytes, dict[bytes, bytes]]]"
 class AlertFilter:
     """Selects alerts by stream, pattern, transaction and acknowledgement; None: any.
 
-    Also selects by detection time, from ``since_us`` up to but excluding ``until_us``, and by discovery time likewise.
+    Also selects by detection time, from ``since_us`` up to but excluding ``until_us``, and by discovery time, from
+    ``created_since_us`` up to but excluding ``created_until_us``.
     """
 
     stream: str | None = None
@@ -84,7 +85,7 @@ class AlertFilter:
 
 
 class AlertStore:
-    """The alert log; keeps at least the newest ``kept`` alerts of each stream, and few more (0: all)."""
+    """The alert log; keeps the newest ``kept`` alerts of each stream (0: all), and a few older ones."""
 
     def __init__(self, client: Client, *, kept: int = 0) -> None:
         self._client = client
@@ -102,7 +103,7 @@ class AlertStore:
         traceparents: Mapping[str, str] = MappingProxyType({}),
         severities: Mapping[str, str] | None = None,
     ) -> int:
-        """Write new alerts in the given order, with a delivery for each webhook that selects one; returns their number.
+        """Write new alerts in the given order, and queue deliveries to webhooks; returns the number of new alerts.
 
         ``epoch`` is the number of the micro-batch; deliveries are due at ``now_us``. ``traceparents`` has the spans of
         alerts by id; the deliveries carry them. ``severities``: as in ``Writing``.
@@ -118,7 +119,7 @@ class AlertStore:
         return write_rows(rows, self._most, partial(self._append_chunk, writing))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow]) -> list[int]:
-        """Write a chunk, unless some of its alerts are stored already; returns the row numbers of the stored ones."""
+        """Write a chunk, unless some of its alerts are stored already; returns the stored alerts' indexes, from 1."""
         by_stream: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
             by_stream.setdefault(row.stream, []).append(index)
@@ -172,7 +173,7 @@ class AlertStore:
         }
 
     def _place(self, alert_id: str) -> tuple[bytes, str, int]:
-        """The block of an alert with its name, and the row of the alert, from 1."""
+        """The block of an alert, the name of the block, and the row of the alert in the block, from 1."""
         place = cast("bytes | None", self._client.hget(PLACES_KEY, alert_id))
         row, _, name = (place or b"").decode().partition(":")
         block = cast("bytes | None", self._client.hget(BLOCKS_KEY, name))
@@ -181,7 +182,6 @@ class AlertStore:
         return block, name, int(row)
 
     def get(self, alert_id: str) -> dict[str, Any]:
-        """The alert as plain JSON."""
         return cast("dict[str, Any]", orjson.loads(self.body(alert_id)))
 
     def counts(self) -> dict[tuple[str, str], int]:
@@ -199,7 +199,7 @@ class AlertStore:
         }
 
     def last(self, stream: str, pattern: str) -> dict[str, Any] | None:
-        """The newest alert of a pattern that is kept."""
+        """The newest alert of a pattern; None if no alert of the pattern is kept."""
         alert = next(self._before(AlertFilter(stream=stream, pattern=pattern), None), None)
         return None if alert is None else cast("dict[str, Any]", orjson.loads(alert.body))
 
@@ -223,7 +223,8 @@ class AlertStore:
         """A page of alerts after a cursor, in its order; without a cursor, from the beginning in ``order``.
 
         The default order is newest first. Acknowledged alerts have the member ``acknowledged``. If alerts are selected
-        by more than stream and pattern, a page may have fewer than match, because only some thousands are examined.
+        by more than stream and pattern, a page may have fewer alerts than match, because only some thousands are
+        examined.
         """
         begin = Cursor.read(after, order, NUMBER, _UNMARKED)
         is_upward = begin.order == "asc"
@@ -256,7 +257,7 @@ class AlertStore:
         )
 
     def _marked(self, stored: Iterator[StoredAlert], alert_filter: AlertFilter, limit: int) -> Iterator[_PlacedAlert]:
-        """Stored alerts with their places and acknowledgements."""
+        """The places of stored alerts and the alerts, with their acknowledgements, as JSON."""
         is_plain = alert_filter == AlertFilter(stream=alert_filter.stream, pattern=alert_filter.pattern)
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
             acknowledgements = self.marks.acknowledgements([alert.id for alert in alerts])
@@ -294,7 +295,7 @@ class AlertStore:
     def _of_chunks(
         self, chunks: _Chunks, alert_filter: AlertFilter, *, newest_first: bool = False
     ) -> Iterator[StoredAlert]:
-        """The alerts of a stream and pattern in some chunks, those of each chunk in order."""
+        """The alerts of a stream and pattern in some chunks; each chunk in ascending order, or ``newest_first``."""
         names = [
             [
                 f"{place.decode()}:{stream.decode()}"
@@ -351,6 +352,6 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """The index to read for a stream and a pattern: the pattern's, if one is given, as its entries name streams."""
+    """The key of the index for a stream and a pattern: the pattern's, if one is given, as its entries name streams."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

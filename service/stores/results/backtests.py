@@ -1,4 +1,4 @@
-"""Backtests: the question, the progress, the result.
+"""The stored backtests: the question, the progress and the result of each.
 
 A backtest is one record that changes by compare-and-set, and two further values, its summary and its alerts, which are
 written before the record becomes ``done``. So the record stays true if a process dies in between.
@@ -50,7 +50,6 @@ class Backtest:
 
     @property
     def is_over(self) -> bool:
-        """Whether the backtest has ended."""
         return self.status in OVER
 
 
@@ -67,7 +66,6 @@ class BacktestStore(Records[Backtest]):
         self._lease = register(client, "locks/take_lease")
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> UnknownBacktest:
-        """The error for an unknown id."""
         return UnknownBacktest(f"there is no backtest {name!r}; GET /v1/backtests lists them", id=name)
 
     def add(self, backtest: Backtest) -> None:
@@ -126,7 +124,6 @@ class BacktestStore(Records[Backtest]):
         return Page(items=alerts, after=end, next=end if len(bodies) > limit else None)
 
     def remove(self, backtest_id: str) -> None:
-        """Delete a backtest and its result."""
         key = BACKTEST_KEY + backtest_id
         with self._client.pipeline(transaction=True) as commands:
             commands.zrem(ORDER_KEY, backtest_id)

@@ -62,7 +62,7 @@ class StoredAlert:
 
 
 def pack_alerts(rows: Sequence[OutputRow], backs: Sequence[int], bodies: Sequence[bytes]) -> bytes:
-    """The block of some alerts; ``backs``: the distance of each alert's number from the last number of the chunk."""
+    """The block of some alerts; ``backs``: the number of the chunk's last alert, less each alert's number."""
     patterns = list(dict.fromkeys(row.subject for row in rows))
     codes = {pattern: code for code, pattern in enumerate(patterns)}
     members = orjson.dumps({"backs": backs, "patterns": [codes[row.subject] for row in rows]})

@@ -32,12 +32,12 @@ class HourCount:
 
 
 def hours_key(kind: ResultKind) -> str:
-    """Redis key of the hours of a kind of result."""
+    """Redis key of the hours that have counts of a kind of result."""
     return f"{PREFIX}{kind.plural}:hours"
 
 
 def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str, int]]:
-    """Hour, counter and number of rows, in the form for scripts; empty for kinds that are not counted by hour."""
+    """(hour, counter, count) of rows, in the form for scripts; empty for kinds that are not counted by hour."""
     if not kind.timed_by:
         return []
     name = kind.timed_by
@@ -95,7 +95,6 @@ class HourlyCounts:
         return sorted(counts, key=lambda hour_count: hour_count.hour_us), None if first is None else first * HOUR_US
 
     def forget(self, stream: str) -> None:
-        """Remove the counts of a stream."""
         keys = [hours_key(kind) for kind in RESULT_KINDS.values() if kind.timed_by]
         hours = [(key, cast("list[bytes]", self._client.zrange(key, 0, -1))) for key in keys]
         places = [f"{key}:{int(hour)}" for key, key_hours in hours for hour in key_hours]

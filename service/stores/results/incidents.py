@@ -25,7 +25,7 @@ _CHUNK = 200
 
 
 class IncidentStore:
-    """The incidents; at most about ``kept`` closed ones."""
+    """Stores the incidents; at most about ``kept`` closed incidents."""
 
     def __init__(self, client: Client, *, kept: int) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class IncidentStore:
             self._note(incidents=INCIDENTS_KEY, order=ORDER_KEY, number=NUMBER_KEY, kept=self._kept, rest=arguments)
 
     def get(self, incident_id: str) -> dict[str, Any]:
-        """An incident after its newest change."""
+        """An incident after its newest change; raises ``UnknownIncident``."""
         body = cast("bytes | None", self._client.hget(INCIDENTS_KEY, incident_id))
         if body is None:
             raise UnknownIncident(f"there is no incident {incident_id!r}", id=incident_id)
@@ -58,7 +58,6 @@ class IncidentStore:
         return page_of(self._listed(begin), criteria, limit, begin)
 
     def open_incidents(self, pattern: str) -> list[dict[str, Any]]:
-        """The incidents of a pattern that are not closed."""
         return [
             incident
             for _, incident in self._listed(Cursor("desc"))
@@ -66,7 +65,7 @@ class IncidentStore:
         ]
 
     def _listed(self, begin: Cursor) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Incidents with their numbers as places, from a cursor on in its order."""
+        """Numbers and incidents, from the cursor ``begin`` on, in its order."""
         is_upward = begin.order == "asc"
         read_range = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
         end = "+inf" if is_upward else "-inf"

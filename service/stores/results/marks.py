@@ -66,7 +66,7 @@ class AlertMarks:
             raise TooManyNotes(f"the alert {alert_id!r} has {MOST_NOTES} notes, the maximum", limit=MOST_NOTES)
 
     def acknowledgements(self, alert_ids: Sequence[str]) -> list[Acknowledgement | None]:
-        """The acknowledgement of each alert; None for alerts without."""
+        """The acknowledgement of each alert; None for alerts without acknowledgement."""
         if not alert_ids:
             return []
         bodies = cast("list[bytes | None]", self._client.hmget(ACKNOWLEDGED_KEY, list(alert_ids)))
@@ -75,7 +75,6 @@ class AlertMarks:
         ]
 
     def notes(self, alert_id: str) -> list[Note]:
-        """The notes on an alert, oldest first."""
         bodies = cast("list[bytes]", self._client.lrange(NOTES_KEY + alert_id, 0, -1))
         return [Note(**decode(body, f"a note on the alert {alert_id!r}")) for body in bodies]
 

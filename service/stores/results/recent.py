@@ -1,7 +1,7 @@
 """Capped lists of recent records with counters that are never reset: timeouts, early terminations, deviations etc.
 
-An entry of a list is a record, or a block of records. The place of a record in a block is the place of the entry, a dot
-and the record's number in the block.
+An entry of a list holds a record or a block of records. The place of a record, by which cursors name it, is the entry's
+id; in a block, a dot and the record's index follow (``1700000000000-0.3``).
 
 A micro-batch may be written twice if the pipeline dies between its sink and its checkpoint. So the ids of the latest
 micro-batch are remembered until the next one begins; a repeated id is neither listed nor counted nor delivered again.
@@ -57,7 +57,7 @@ class RecentList:
         order: Order | None = None,
         **members: str | None,
     ) -> Page:
-        """A page of records after a cursor, in its order; without one, from the beginning in ``order``.
+        """A page of records after a cursor, in its order; without a cursor, from the beginning in ``order``.
 
         The default order is newest first. Only records with the values in ``members`` are listed; None: any value. A
         cursor stays valid while records are added, or removed because the list is full.
@@ -70,7 +70,7 @@ class RecentList:
         return page_of(self.newest_first(rows, begin.place), criteria, limit, begin)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_PlacedRecord]:
-        """Records with their places, newest first, from a place or the end; about ``page_rows`` are read at once."""
+        """Places and records, newest first, from before the place ``after``; about ``page_rows`` are read at once."""
         end, row = _entry_of(after)
         until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
         while page := cast(_Entries, self._client.xrevrange(self.key, max=until, count=count)):
@@ -81,7 +81,7 @@ class RecentList:
             until, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
     def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_PlacedRecord]:
-        """Records with their places after a place, oldest first; about ``page_rows`` are read at once."""
+        """Places and records that follow the place ``after``, oldest first; about ``page_rows`` are read at once."""
         begin, row = _entry_of(after)
         start, count = f"{'(' if row is None else ''}{begin}", 1
         while page := cast(_Entries, self._client.xrange(self.key, min=start, count=count)):
@@ -93,7 +93,7 @@ class RecentList:
 
 
 class RecentStore(RecentList):
-    """The capped list of one kind of result with its counters."""
+    """The capped list of one kind of result, and its counters."""
 
     def __init__(self, client: Client, kind: ResultKind, *, kept: int = 10_000) -> None:
         super().__init__(client, list_key(kind), kept=kept)
@@ -108,9 +108,9 @@ class RecentStore(RecentList):
         now_us: int = 0,
         severities: Mapping[str, str] | None = None,
     ) -> int:
-        """Store and count the rows of a micro-batch, and return the number of new ones.
+        """Store and count the rows of a micro-batch, and return the number of new rows.
 
-        Rows already stored in the same epoch, the number of the micro-batch, are skipped. Each row has a delivery for
+        Rows already stored in the same micro-batch, whose number is ``epoch``, are skipped. Each row has a delivery for
         each webhook that selects it; the first attempt is due at ``now_us``. ``severities``: as in ``Writing``.
         """
         writing = Writing(epoch=epoch, now_us=now_us, webhooks=webhooks, severities=severities)
@@ -118,11 +118,11 @@ class RecentStore(RecentList):
         return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Count rows without listing them: each adds its ``count``, once per epoch. Returns the number of new rows."""
+        """Add each row's ``count`` to a counter, once per micro-batch, and list no row; returns how many are new."""
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
-        """Write a chunk, unless some of its rows are stored already; returns the numbers of the stored rows."""
+        """Write a chunk, unless some of its rows are stored already; returns the stored rows' indexes, from 1."""
         counts: Counter[str] = Counter()
         if is_listed:
             counts.update(row.counter for row in rows)
@@ -181,7 +181,7 @@ class AuditLog(RecentList):
         super().__init__(client, PREFIX + "audit", kept=kept)
 
     def note(self, entry: AuditEntry) -> None:
-        """Add an entry; the oldest are removed beyond the number to keep."""
+        """Add an entry; beyond the number to keep, the oldest entries are removed."""
         # A command whose reply was lost is sent again, so an entry may be listed twice; none is ever missing.
         self._client.xadd(self.key, {"record": encode(**asdict(entry))}, maxlen=self._kept, approximate=True)
 
@@ -192,7 +192,7 @@ def list_key(kind: ResultKind) -> str:
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """The entry of a record's place, and the record's number in the block; None if the place is a whole entry."""
+    """The entry in a place, and the record's index in the entry's block; None if the entry is no block."""
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")
@@ -204,7 +204,7 @@ def _row_of(place: str) -> int:
 
 
 def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """The records of an entry with their places, oldest first, as functions that read the record."""
+    """The records of an entry, oldest first: the place of each, and a function that reads the record."""
     if b"block" not in fields:
         return [(place, lambda: decode(fields[b"record"], key))]
     texts = unpack(fields[b"block"], key)
@@ -212,6 +212,6 @@ def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str
 
 
 def _next_count(count: int, page: _Entries, rows: int) -> int:
-    """The number of entries to read for about ``rows`` rows, if they have as many rows as the entries of a page."""
+    """How many entries to read for about ``rows`` rows, if entries are as long as in ``page`` on average."""
     size = sum(int(fields.get(b"rows", 1)) for _, fields in page)
     return max(1, count * rows // size)

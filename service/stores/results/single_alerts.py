@@ -45,7 +45,6 @@ def _delete(client: Client, index: str, *keys: str) -> None:
 
 
 def _pages(client: Client) -> Iterator[list[_Single]]:
-    """All alerts, oldest first."""
     begin = "-"
     while entries := cast("list[Any]", client.xrange(_INDEX_KEY, min=begin, count=_PAGE)):
         ids = [fields[b"id"].decode() for _, fields in entries]
@@ -73,7 +72,7 @@ def _single(place: bytes, id_: str, stored: bytes) -> _Single:
 
 
 def _write(client: Client, chunk: Sequence[_Single]) -> None:
-    """Write a chunk without counting its alerts, because they were counted before."""
+    """Write a chunk without counting its alerts again."""
     last = f"{chunk[-1].number}-0"
     by_stream = sorted(chunk, key=lambda alert: alert.row.stream)
     names: dict[str, str] = {}

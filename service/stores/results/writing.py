@@ -1,4 +1,4 @@
-"""Writing the rows of a micro-batch, as all stores of results do."""
+"""Steps that all stores of results share when they write the rows of a micro-batch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from streams import format_time
 class Writing:
     """The parameters for storing and delivering rows of a micro-batch.
 
-    Bodies get the severity of their operator, and the time of discovery ``created_us``, as last members; None: bodies
-    of this kind do not have the member.
+    A stored body ends with the time of discovery, ``created_us``, and the severity of its operator; each member is left
+    out if the parameter is None.
     """
 
     epoch: int
@@ -30,7 +30,6 @@ class Writing:
     created_us: int | None = None
 
     def bodies(self, rows: Sequence[OutputRow]) -> list[bytes]:
-        """The stored form of rows, JSON objects."""
         if self.severities is None and self.created_us is None:
             return [row.body for row in rows]
         created = b"" if self.created_us is None else b',"created_at":"%b"' % format_time(self.created_us).encode()
@@ -38,7 +37,7 @@ class Writing:
         return [row.body[:-1] + ends[row.subject] for row in rows]
 
     def arguments(self, kind: ResultKind) -> dict[str, str | int]:
-        """The arguments that the scripts of all stores of results take."""
+        """The script arguments that all stores of results share."""
         return {
             "due": DUE_KEY,
             "deliveries": RECORDS_KEY,
@@ -49,11 +48,10 @@ class Writing:
         }
 
     def _severity_member(self, name: str) -> bytes:
-        """The member with the severity of an operator, if results of the kind have one."""
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
-        """Ids and records of the deliveries of rows, which a script of another store writes."""
+        """Ids and records of the deliveries of rows, in the form for the script of a store of results."""
         if not kind.delivered_as or not self.webhooks:
             return []
         bodies = (
@@ -91,10 +89,10 @@ def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
 
 
 def write_rows(rows: Sequence[OutputRow], most: int, write: Callable[[Sequence[OutputRow]], Sequence[int]]) -> int:
-    """Write rows, each once, in chunks of ``most`` rows; returns the number of new ones.
+    """Write rows, each once, in chunks of ``most`` rows; returns the number of new rows.
 
     ``write`` writes a chunk and returns an empty sequence. If some rows of the chunk are stored already, it writes
-    nothing, and returns the numbers of these rows, from 1.
+    nothing, and returns the indexes of these rows, counted from 1.
     """
     distinct = list({row.id: row for row in rows}.values())
     return sum(_write_chunk(chunk, write) for chunk in in_parts(distinct, [len(row.body) for row in distinct], most))
