@@ -2,7 +2,7 @@
 
 Each store has a client. Every change of more than one key is one atomic Lua script, and every script may run twice
 without harm, because a client repeats a command whose reply was lost. The scripts are the files
-``scripts/<folder>/<name>.lua``; the header of each names its keys and arguments (``streams.log.scripts``).
+``scripts/<folder>/<name>.lua``; a script's header names its keys and arguments (``streams.log.scripts``).
 """
 
 from lazy_loader import attach_stub

@@ -49,11 +49,10 @@ class AnswerStore:
         return Answer(**fields)
 
     def keep(self, request: IdempotentRequest, answer: Answer) -> None:
-        """Store the answer to a request."""
         self._client.set(_key(request), encode(**asdict(answer)), px=self._life_ms)
 
     def release(self, request: IdempotentRequest) -> None:
-        """Forget a failed request, so that it may be made again."""
+        """Forget a failed request, so that the client may repeat it."""
         self._release(lock=_key(request), token=_pending(request))
 
 

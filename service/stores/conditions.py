@@ -1,6 +1,6 @@
 """Conditions on changes: the stored record must be unchanged since it was read, or must not exist yet.
 
-A condition is checked against the record that the change replaces, so no other change can come between the two.
+A condition is checked against the record that the change replaces, so no other change can come in between.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ _TAG_BYTES = 12
 
 @runtime_checkable
 class Tagged(Protocol):
-    """A record whose tag depends on its stored members."""
+    """A record whose entity tag depends only on the members that ``tagged`` returns."""
 
-    def tagged(self) -> dict[str, Any]:
-        """The stored members."""
-        ...
+    def tagged(self) -> dict[str, Any]: ...
 
 
 Record: TypeAlias = "DataclassInstance | Tagged"

@@ -46,9 +46,9 @@ _UNWRITTEN = "MISCONF"  # the server cannot write its files, and rejects writes 
 
 
 class Client(redis.Redis):
-    """A Redis client whose commands raise ``StoreUnavailable`` after the retries; safe to share between threads.
+    """A Redis client whose commands raise ``StoreUnavailable`` if all retries fail; safe to share between threads.
 
-    A server that has reached its ``maxmemory`` raises ``StoreFull``, which is a subclass.
+    A command raises ``StoreFull``, a subclass, if the server has reached its ``maxmemory``.
     """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -92,10 +92,10 @@ def connect(url: str, *, retries: int = 3) -> Client:
 
 
 def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
-    """The script ``scripts/<name>.lua`` as a function of its keys and arguments by name.
+    """The script ``scripts/<name>.lua`` as a function that takes the script's keys and arguments by name.
 
-    The caller need not pass the keys of the log, whose names are the same in all scripts, nor the ``keys`` given here.
-    The text of the script is sent to a server that lacks it. A missing or unknown name raises ``TypeError``.
+    Calls need not pass the keys of the log, whose names are the same in all scripts, nor the ``keys`` given here. The
+    text of the script is sent to a server that lacks it. A missing or unknown name raises ``TypeError``.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)

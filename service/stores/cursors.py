@@ -1,7 +1,7 @@
-"""Cursors of paged lists: a cursor sent by a client is checked before it reaches Redis.
+"""Cursors of paged lists, which are checked before they reach Redis.
 
-A cursor is a place in a list, and the order in which the list is read from that place on. A cursor without a mark has
-the order that the list had in the first release; a letter in front marks the other order.
+A cursor names an item of a list by its ``place``, and the order in which the list is read from there. A leading letter
+marks the order; without the letter, a cursor has the order in which the first release read the list.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ORDERS = {mark: order for order, mark in _MARKS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a page begins: after a place, in an order; without a place, at the beginning of the list in that order."""
+    """The start of a page: after the item ``place``, in an order; None: at the beginning of the list in this order."""
 
     order: Order
     place: str | None = None
 
     @classmethod
     def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
-        """The cursor of a request; ``unmarked`` is the order of cursors without a mark. Raises ``InvalidCursor``."""
+        """Parse the cursor ``after``; ``unmarked``: the order of cursors without a letter. Raises ``InvalidCursor``."""
         if after is None:
             return cls(order or "desc")
         if after == OLDEST:
@@ -50,7 +50,7 @@ class Cursor:
         return cursor
 
     def text(self, unmarked: Order) -> str:
-        """The cursor as it is sent; ``unmarked`` as in ``read``."""
+        """The cursor as clients send it; ``unmarked`` as in ``read``."""
         if self.place is None:
             return OLDEST
         return self.place if self.order == unmarked else _MARKS[self.order] + self.place
@@ -58,13 +58,13 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some items of a list, in an order.
+    """A page of a list.
 
     Attributes:
-        items: Plain JSON; in a feed of several kinds, each with its kind.
+        items: The items as plain JSON; in a list of several kinds, each item has its kind.
         after: Cursor after the newest examined item; from there, newer items are read, oldest first.
         next: Cursor of the next page in this order; None if no items follow at present.
-        cursors: For each item, the cursor after it; empty in lists that are not followed.
+        cursors: The cursor after each item, if clients can follow the list from there; else empty.
         trimmed_us: If events after the given cursor have been removed, the time of the oldest kept event; else None.
     """
 
@@ -76,17 +76,17 @@ class Page:
 
     @property
     def has_more(self) -> bool:
-        """Whether more may follow at present."""
+        """Whether more items may follow at present."""
         return self.next is not None
 
 
 def page_of(
     listed: Iterable[tuple[str, dict[str, Any]]], criteria: Mapping[str, Any], limit: int, begin: Cursor
 ) -> Page:
-    """A page of the records with the values in ``criteria``; ``listed``: records with places, in the cursor's order.
+    """A page of the records that have the values in ``criteria``; ``listed``: places and records in the cursor's order.
 
-    Cursors without a mark have the order ``desc``. The page's cursor ``after`` follows the newest examined record, or,
-    if records are read newest first from a given place, the newest record of the page.
+    Cursors without a letter have the order ``desc``. The page's cursor ``after`` follows the newest examined record,
+    or, if records are read newest first from a given place, the newest record of the page.
     """
     is_upward = begin.order == "asc"
     records: list[tuple[str, dict[str, Any]]] = []

@@ -27,11 +27,11 @@ class KeyPart:
     """A part of a key's value.
 
     Attributes:
-        kind: Redis' name of the kind: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
+        kind: Redis' name of the value's type: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         values: The value of a string; fields and values of a hash, alternating; members and scores of a sorted set,
-            alternating; the members of a list or set. For a stream, entry after entry: the id, the number of values
-            that follow, alternating fields and values; the last part of a stream ends with an empty id, the last
-            generated id, the number of entries ever added and the greatest deleted id.
+            alternating; the members of a list or set. For each entry of a stream: its id, the count of its fields and
+            values, and these, alternating. The last part of a stream ends with an empty id, the last generated id, the
+            number of entries ever added and the greatest deleted id.
     """
 
     key: bytes
@@ -68,7 +68,7 @@ class Keyspace:
                 yield KeyPart(key=key, kind=kind, expires_ms=expires_ms, values=values)
 
     def write(self, part: KeyPart) -> None:
-        """Add a part to its key, which holds the parts before it; ``StoreUnavailable`` if Redis refuses it."""
+        """Append a part to its key, to which the earlier parts were written; ``StoreUnavailable`` if Redis refuses."""
         commands = list(_commands(part))
         if part.expires_ms:
             commands.append(("PEXPIREAT", part.key, part.expires_ms))
@@ -82,7 +82,7 @@ class Keyspace:
             raise StoreUnavailable(f"Redis rejects the key {part.key!r}: {error}") from error
 
     def delete(self) -> None:
-        """Delete every key of the service."""
+        """Delete every key that a backup contains, and the heartbeat."""
         for key in [*self.names(), HEARTBEAT_KEY.encode()]:
             self._client.unlink(key)
 
@@ -131,7 +131,7 @@ class Keyspace:
 
 
 def _flat(reply: Any) -> tuple[bytes, ...]:
-    """The result of a scan in the form of the commands that write it."""
+    """A scan's reply in the form of ``KeyPart.values``."""
     if isinstance(reply, dict):
         return tuple(word for pair in reply.items() for word in pair)
     if reply and isinstance(reply[0], tuple):

@@ -22,7 +22,7 @@ _SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """A histogram of latencies: the number up to each bound, then the number of all; and their sum."""
+    """A cumulative histogram: the count of latencies up to each bound of ``BOUNDS_S``, then of all latencies."""
 
     cumulative: tuple[int, ...]
     sum_s: float
@@ -35,7 +35,7 @@ class LatencyStore:
         self._client = client
 
     def note(self, way: Way, latencies_us: Iterable[int]) -> None:
-        """Count latencies; negative ones, which differing clocks cause, count as 0."""
+        """Count latencies; a negative latency, which differing clocks cause, counts as 0."""
         durations_us = [max(0, duration_us) for duration_us in latencies_us]
         counts = Counter(bisect_left(BOUNDS_S, duration_us / _SECOND_US) for duration_us in durations_us)
         pipe = self._client.pipeline(transaction=False)

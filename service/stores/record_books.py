@@ -1,7 +1,7 @@
-"""Records: JSON objects in hashes by name, changed by one script together with everything that depends on them.
+"""Records are JSON objects in hashes; one script changes a record together with everything that depends on it.
 
 A change is computed from the record that was read, and committed only if this record is still stored; otherwise the
-change is computed again. The same script appends control records that announce the change to the log.
+change is computed again. The same script appends to the log the control records that announce the change.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _Form = TypeVar("_Form", bound="DataclassInstance")
 class LogChange:
     """A change's effect on the log: a control record, and the route by which an operator listens.
 
-    ``control`` is None if nothing is appended. The route (empty: the correlation key) is stored under ``user``; if
-    ``user`` is empty, no route changes.
+    ``control`` is None if nothing is appended. ``user`` is the operator whose ``route`` is stored (empty route: the
+    correlation key); if ``user`` is empty, no route changes.
     """
 
     stream: str
@@ -49,12 +49,12 @@ class Change:
 
     Attributes:
         record: The new record; empty: the record is removed.
-        version: Number of the version as which the record is also stored; 0: the change makes no version.
+        version: The version number under which the record is also stored; 0: the change makes no version.
         log: Effects on the log, in order.
-        commands: Further commands of Redis.
-        checks: Further hashes, fields and values that were read and must not have changed; an empty value: no record.
+        commands: Further Redis commands.
+        checks: Further (hash, field, value) triples that must still be stored; an empty value: no record.
         stops: Whether the log's control records take effect before the backlog.
-        spared: The shard that has suspended the operator itself, if any.
+        spared: The shard that has already suspended the operator, if any.
     """
 
     record: bytes
@@ -72,7 +72,7 @@ Changing: TypeAlias = Callable[[bytes | None], Change | None]
 class RecordBook:
     """Current records by hash and field, and their versions.
 
-    ``append`` is ``LayoutStore.append``; without it, no change may have an effect on the log.
+    ``append`` is ``LayoutStore.append``; None: no change may have an effect on the log.
     """
 
     def __init__(self, client: Client, append: Callable[..., Any] | None = None) -> None:
@@ -81,7 +81,7 @@ class RecordBook:
         self._commit = register(client, "registry/commit")
 
     def apply(self, key: str, field: str, change: Changing, title: str, versions_key: str = "") -> tuple[bytes, bool]:
-        """Compute a change and commit it, again if another writer came first; if the change is None, the record stays.
+        """Compute a change and commit it; if another writer came first, compute it again. None keeps the record.
 
         Returns the record after the call, and whether it changed; ``title`` names the record in errors.
 
@@ -111,7 +111,7 @@ class RecordBook:
         return cast("bytes | None", self.client.hget(key, field))
 
     def all(self, key: str) -> list[tuple[str, bytes]]:
-        """Every current record, by field."""
+        """Every current record with its field, sorted by field."""
         records = cast("dict[bytes, bytes]", self.client.hgetall(key))
         return sorted((field.decode(), body) for field, body in records.items())
 
@@ -153,7 +153,7 @@ class RecordBook:
 
 
 def version_of(field: str, version: int) -> str:
-    """Field of one version of a record."""
+    """The hash field of one version of a record."""
     return f"{version}@{field}"
 
 
@@ -162,11 +162,11 @@ def _command_of(place: tuple[str, str], record: bytes) -> tuple[ScriptValue, ...
 
 
 class Records(ABC, Generic[_Form]):
-    """The records of one kind by name, each read as a dataclass; a subclass declares the kind.
+    """The records of one kind by name, each read as the dataclass ``form``; a subclass declares the kind.
 
-    ``key`` is the hash of the current records, whose fields begin with ``prefix`` if kinds share a hash;
-    ``versions_key`` is the hash of all versions, if they are kept; ``one`` is the kind in words. A record whose
-    ``is_active`` is false counts as deleted, and its version numbers continue.
+    ``key``: the hash of the current records; ``prefix``: how their fields begin, if several kinds share the hash;
+    ``versions_key``: the hash of all versions, if they are kept; ``one``: the kind in words. A record whose
+    ``is_active`` is false counts as deleted; a later record of the name continues its version numbers.
     """
 
     key: str
@@ -184,16 +184,15 @@ class Records(ABC, Generic[_Form]):
         """The error for a name without a record, or without the requested version."""
 
     def read(self, body: bytes, name: str) -> _Form:
-        """Read a stored record."""
         return read_record(self.form, body, f"{self.one} {name!r}")
 
     def stored(self, name: str) -> _Form | None:
-        """The stored record with a name, which may be a deleted one; None if none is stored."""
+        """The stored record of a name, even if deleted; None if none is stored."""
         body = self._book.get(self.key, self.prefix + name)
         return None if body is None else self.read(body, name)
 
     def find(self, name: str) -> _Form | None:
-        """The record with a name; None if there is none."""
+        """The record of a name; None if none is stored or it is deleted."""
         record = self.stored(name)
         return record if _is_active(record) else None
 
@@ -202,20 +201,20 @@ class Records(ABC, Generic[_Form]):
         return self.require(self.stored(name), name)
 
     def require(self, record: _Form | None, name: str, condition: Condition = ANY) -> _Form:
-        """The given record; raises the error of ``unknown`` if there is none, or it is deleted."""
+        """The given record, if it meets ``condition``; raises the error of ``unknown`` if it is None or deleted."""
         if record is None or not _is_active(record):
             raise self.unknown(name)
         condition.check_record(record)
         return record
 
     def ever(self) -> list[_Form]:
-        """All records by name, including deleted ones."""
+        """All records, sorted by name, including deleted ones."""
         bodies = self._book.all(self.key)
         start = len(self.prefix)
         return [self.read(body, field[start:]) for field, body in bodies if field.startswith(self.prefix)]
 
     def all(self) -> list[_Form]:
-        """All records, by name."""
+        """All records that are not deleted, sorted by name."""
         return [record for record in self.ever() if _is_active(record)]
 
     def version(self, name: str, version: int | None = None) -> _Form:
@@ -236,12 +235,12 @@ class Records(ABC, Generic[_Form]):
         return [self.read(body, name) for body in bodies]
 
     def insert(self, name: str, record: _Form, *commands: tuple[ScriptValue, ...]) -> None:
-        """Store a new record, and run further commands with it; an existing record is unchanged."""
+        """Store a new record, and run ``commands`` in the same script; an existing record stays unchanged."""
         new = Change(record=encode(**asdict(record)), commands=commands)
         self.apply(name, lambda stored: new if stored is None else None)
 
     def change(self, name: str, change: Callable[[_Form], _Form], condition: Condition = ANY) -> _Form:
-        """Replace a record by a changed form and return it; ``change`` may be called again, and may raise."""
+        """Replace a record by the result of ``change``, and return it; ``change`` may run again, and may raise."""
 
         def changed(stored: _Form | None) -> Change:
             return Change(record=encode(**asdict(change(self.require(stored, name, condition)))))
@@ -249,7 +248,7 @@ class Records(ABC, Generic[_Form]):
         return self.apply(name, changed)[0]
 
     def apply(self, name: str, change: Callable[[_Form | None], Change | None]) -> tuple[_Form, bool]:
-        """Change the stored record, also a deleted one; returns the record after the call, and whether it changed."""
+        """Change the stored record, even a deleted one; returns the record after the call, and whether it changed."""
 
         def changed(body: bytes | None) -> Change | None:
             return change(None if body is None else self.read(body, name))
@@ -259,7 +258,7 @@ class Records(ABC, Generic[_Form]):
         return self.read(body, name), is_new
 
     def drop(self, name: str, condition: Condition = ANY, *commands: tuple[ScriptValue, ...]) -> None:
-        """Remove a record, and run further commands with it."""
+        """Remove a record, and run ``commands`` in the same script."""
 
         def changed(body: bytes | None) -> Change:
             self.require(None if body is None else self.read(body, name), name, condition)
@@ -273,7 +272,7 @@ def _is_active(record: object) -> bool:
 
 
 def surplus(records: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
-    """The oldest ended records (``is_over``) to remove before another is stored; None if too few have ended."""
+    """The ended ``records``, oldest first, to remove so that one more record fits; None if too few have ended."""
     excess = max(0, len(records) - kept + 1)
     ended = [record for record in records if is_over(record)][:excess]
     return ended if len(ended) == excess else None

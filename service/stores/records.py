@@ -17,12 +17,12 @@ _Record = TypeVar("_Record")
 
 
 def encode(**fields: Any) -> bytes:
-    """Encode a record, its format version first."""
+    """Encode a record as JSON, together with its format version."""
     return orjson.dumps({"format": FORMAT_VERSION, **fields})
 
 
 def decode(body: bytes, title: str) -> dict[str, Any]:
-    """Read a record, without its format version; ``RecordFormatError`` about ``title`` if it is damaged or too new."""
+    """Decode a record, without its format version; ``RecordFormatError`` if it is damaged or has another version."""
     try:
         record = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -37,9 +37,9 @@ def decode(body: bytes, title: str) -> dict[str, Any]:
 
 
 def read_record(form: type[_Record], body: bytes, title: str, **defaults: Any) -> _Record:
-    """Read a record as a dataclass, with the dataclasses and tuples in it; ``RecordFormatError`` as for ``decode``.
+    """Read a record as the dataclass ``form``, with its nested dataclasses and tuples; raises ``RecordFormatError``.
 
-    ``defaults``: values for members that records of earlier releases lack, where the dataclass has another default.
+    ``defaults``: values of members that older records lack, where they differ from the defaults of the dataclass.
     """
     fields = {**defaults, **decode(body, title)}
     if unknown := sorted(fields.keys() - {member.name for member in dataclass_fields(cast(Any, form))}):

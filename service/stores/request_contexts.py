@@ -1,7 +1,7 @@
-"""The traced requests that brought events, kept for some time, so that an alert continues the trace of its request.
+"""Trace contexts of requests that sent events, kept for some time: an alert continues its request's distributed trace.
 
-The script that appends events stores the context of a traced request. Contexts are in a hash for each stream and period
-of time by the clock of Redis; a hash has a limited number of events, and expires as a whole.
+The script that appends events stores the context of a traced request. Each hash has the contexts of one stream in one
+period of time, by the clock of Redis; a hash has a limited number of events, and expires as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READ_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """The request that brought an event: its span, the event's time, and the shard and position of its log entry."""
+    """The span of the request that sent an event, the event's time, and the shard and position of its log entry."""
 
     traceparent: str
     time_us: int
@@ -37,14 +37,14 @@ class RequestContext:
 
 
 class RequestContextStore:
-    """Finds the requests that brought events."""
+    """Finds the requests that sent events."""
 
     def __init__(self, client: Client, tracing: TracingSettings) -> None:
         self._life_ms = tracing.remember_s * 1_000
         self._find = register(client, "log/find_contexts")
 
     def find(self, stream: str, events: Sequence[str]) -> Mapping[str, RequestContext]:
-        """The requests of some events of a stream, as far as they were traced and are still known."""
+        """The requests that sent some events, by event id; untraced and forgotten requests are left out."""
         contexts: dict[str, RequestContext] = {}
         for start in range(0, len(events), _READ_AT_ONCE):
             event_ids = events[start : start + _READ_AT_ONCE]
@@ -59,7 +59,7 @@ class RequestContextStore:
 
 
 def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
-    """The argument for the script's part ``remember``; each part has a shard, and its events' ids and times."""
+    """The argument of the Lua function ``remember``; each of ``parts``: a shard, and its events' ids and times."""
     listed = [[str(shard), *events] for shard, events in parts]
     life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
     return orjson.dumps({"context": context, "life_ms": life_ms, "most": most, "parts": listed})

@@ -1,8 +1,8 @@
 """The routes of a stream: the further keys of its patterns, by which its events are appended again.
 
-The script that registers, pauses or deletes a pattern changes the routes together with the control record, and the
-script that appends events does nothing if the routes are not those that its caller names. So a pattern on a route sees
-every event after its control record, and no event is appended to an unused route.
+The script that registers, pauses or deletes a pattern changes the routes and appends the control record in one step.
+The script that appends events does nothing if its caller names other routes than the stored ones. So a pattern on a
+route sees every event after its control record, and no event is appended to an unused route.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def require_not_removed(stream: str, reply: object) -> None:
 
 
 def users_key(stream: str) -> str:
-    """The Redis key of the hash that has the route of each pattern that listens to a stream by a route."""
+    """The Redis key of a hash with the route of each operator that reads a stream by a further key."""
     return f"{PREFIX}route-users:{stream}"
 
 
 def as_text(routes: tuple[str, ...]) -> str:
-    """The stored form of routes: sorted names."""
+    """The stored form of routes; the caller has sorted their names."""
     return " ".join(routes)
 
 
 def from_text(text: bytes) -> tuple[str, ...]:
-    """The routes of a stored text."""
+    """Parse stored routes."""
     return tuple(text.decode().split())

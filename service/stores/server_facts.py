@@ -16,7 +16,7 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """Facts that a server reports; None for a value that is not reported.
+    """Facts that a server reports; None for a value that is not reported. Memory is in bytes.
 
     ``failures`` are the last failures to write, in words; ``eviction`` is the policy when memory is used up.
     """

@@ -1,6 +1,6 @@
-"""The format of the whole store, as one number, and the lock under which it is changed.
+"""The format version of the whole store, and the lock under which it is changed.
 
-A store without the number is new if it has no log; otherwise it has the first format, which is older than the number.
+A store without a format version is new if it has no log; otherwise it has the first format, which stored no version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOCK_MS = 60_000
 
 
 class FormatLock:
-    """The right to change the format, which expires if not renewed for a minute. ``token`` is the value of the lock."""
+    """The lock for changing the store's format; expires a minute after it was last renewed. ``token``: its value."""
 
     def __init__(self, client: Client, token: str) -> None:
         self._token = token
@@ -30,18 +30,18 @@ class FormatLock:
         self._renew = register(client, "locks/renew")
 
     def renew(self) -> None:
-        """Hold the lock for another minute; raises ``StoreUnavailable`` if another process has it."""
+        """Hold the lock for another minute; raises ``StoreUnavailable`` if it was lost."""
         if not self._renew(lock=LOCK_KEY, token=self._token, lock_ms=_LOCK_MS):
             raise _lost()
 
     def advance(self, form: int) -> None:
-        """Set the format of the store; raises ``StoreUnavailable`` if another process has the lock."""
+        """Set the format of the store; raises ``StoreUnavailable`` if the lock was lost."""
         if not self._advance(format=FORMAT_KEY, lock=LOCK_KEY, token=self._token, form=form, lock_ms=_LOCK_MS):
             raise _lost()
 
 
 class StoreFormat:
-    """The format of a store."""
+    """Reads and locks the format of a store."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class StoreFormat:
 
     @contextmanager
     def locked(self) -> Iterator[FormatLock | None]:
-        """The lock while the block runs; None if another process has it."""
+        """Hold the lock during the ``with`` block; yields None if another process holds it."""
         token = uuid.uuid4().hex
         if not self._client.set(LOCK_KEY, token, nx=True, px=_LOCK_MS):
             yield None
