@@ -1,8 +1,8 @@
 """The command line: ``forestall``.
 
 Purpose: one module per command, composed in ``app``, which ``starting`` imports. Promises: results on standard output,
-progress and errors on standard error; exit status 0 for success, 1 for a finding, 2 for a call that cannot be carried
-out, 3 for a service that does not answer.
+progress and errors on standard error; exit status 0 for success, 1 for a negative result, 2 for a call that cannot be
+carried out, 3 for a service that does not answer.
 """
 
 from service.cli.starting import main

@@ -1,4 +1,4 @@
-"""The application ``forestall``: all commands, and how errors end the process."""
+"""The application ``forestall``: composes all commands, and ends the process after an error."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the command that is called or completed; if none is named, a listing of all."""
+    """Build the application with only the command that is called or completed, or with a listing if none is."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()
@@ -275,7 +275,8 @@ def _refusal_document(error: ForestallError) -> dict[str, Any]:
     """Represent an error as plain JSON.
 
     ``error`` is the error's code, or the problem's code if the service refused the call; ``message`` is the whole text;
-    ``problems`` of a model have ``element`` and ``message``; ``details`` are further attributes, such as ``line``.
+    ``problems`` lists problems of a model with ``element`` and ``message``; ``details`` has further attributes, such as
+    ``line``.
     """
     details = dict(error.details)
     problems = details.pop("problems", [])
@@ -283,7 +284,7 @@ def _refusal_document(error: ForestallError) -> dict[str, Any]:
 
 
 def _tell_refusal(error: ForestallError, *, is_json: bool) -> None:
-    """Print on standard error why a call cannot be carried out, each problem once."""
+    """Print on standard error, as text or JSON, why a call cannot be carried out."""
     if is_json:
         typer.echo(orjson.dumps(_refusal_document(error), default=str).decode(), err=True)
         return

@@ -161,7 +161,6 @@ def _show_kept(plan: Plan) -> None:
 
 
 def _tell(change: Change, *, is_json: bool, is_made: bool = False) -> None:
-    """Print one line about a change."""
     if is_json:
         document = {
             "action": change.action,

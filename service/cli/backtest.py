@@ -152,7 +152,7 @@ def _begin(context: typer.Context) -> None:
 
 
 def _run_project(options: Mapping[str, Any]) -> None:
-    """Run a project, perhaps compared with another one, and print its results."""
+    """Run a project, or compare two projects, and print the results."""
     folders = [options["project"], *(options["against"] or [])]
     if len(folders) > 2:
         raise typer.BadParameter("with --project, name one other project", param_hint="--against")
@@ -284,7 +284,7 @@ def _with_ends(
 
 
 def _require_empty(folder: Path | None) -> None:
-    """Check that the results can be written to a folder, before the run."""
+    """Check before the run that the folder for the results is new or empty, and can be created."""
     if folder is None:
         return
     try:
@@ -344,7 +344,6 @@ def _print(document: Mapping[str, Any], result: BacktestResult, limit: int) -> N
 
 
 def _print_changes(console: Console, result: BacktestResult, limit: int) -> None:
-    """Print the added and lost results of each comparison."""
     for name in result.comparisons:
         added, lost = differences_of(result, name, limit)
         if added or lost:

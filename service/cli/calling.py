@@ -60,7 +60,6 @@ class Caller(Client):
     is_json: bool = False
 
     def show(self, document: Mapping[str, Any]) -> None:
-        """Print a resource: as YAML, or as JSON."""
         show(document, is_json=self.is_json)
 
     def say(self, document: Mapping[str, Any], sentence: str) -> None:
@@ -75,7 +74,8 @@ class Caller(Client):
     ) -> None:
         """Print a secret that is shown only once: alone on standard output, or in the JSON of the answer.
 
-        A note names ``resource_kind``, id and ``detail``; without the secret, the command ``rotate`` of ``group``.
+        A note on standard error names ``resource_kind``, id and ``detail``; if the secret was lost, it names the
+        command ``rotate`` of ``group``.
         """
         id_, secret = document["id"], document[member]
         if self.is_json:
@@ -106,7 +106,6 @@ class Commands(typer.Typer):
         self.callback(help=help)(_nothing)  # keeps a single command's name
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
-        """Register a command."""
         register = super().command(name, **settings)
 
         def registered(command: Command) -> Command:

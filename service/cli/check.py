@@ -147,7 +147,7 @@ def _followed(parsed: ParsedConstraints, choice: ModelChoice) -> ParsedConstrain
 def _clashing(
     parsed: ParsedConstraints, clash: ContradictoryConstraints, past: PastViolations | None
 ) -> dict[str, Any]:
-    """Report a contradictory constraint set; its patterns are not analysed."""
+    """The JSON report on a contradictory constraint set, whose patterns are not analysed."""
     return {
         **set_document(parsed.constraint_set),
         "notices": list(parsed.notices),

@@ -1,4 +1,4 @@
-"""Typer's commands and groups with plainer options: conversion without pydantic, metavars, no repeated values.
+"""Typer's commands and groups with direct conversion, plain metavars, and no repetition of single-valued options.
 
 Typer converts every value with pydantic, even absent ones, which takes a tenth of a command's start. Here text, paths,
 choices and defaults are converted directly; typer converts everything else and raises every error.
@@ -51,7 +51,7 @@ def converted_directly(params: list[Any]) -> list[Any]:
 
 
 class _DirectConversion:
-    """Converts a parameter's values through the interface that typer expects, in which it is also its own factory."""
+    """Converts a parameter's values as typer's converter does; typer calls it as a factory, and it returns itself."""
 
     def __init__(self, typers: Callable[[], Any]) -> None:
         self._typers = typers

@@ -1,4 +1,4 @@
-"""Options of commands that read third-party files: the columns, their forms, and repeated events."""
+"""Options of commands that read files of other programs: the columns, value formats, and repeated events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``forestall dead-letters``: events that could not be processed, and sending them again."""
+"""``forestall dead-letters``: list events that could not be processed, and send them again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def replay(
 
 
 def _replay_all(client: Client, stream: str | None, code: str | None) -> list[ReplayModel]:
-    """Send all letters again, in several requests, until a request repeats one; each is in the result once."""
+    """Send all letters again, in several requests, until an answer repeats a letter; returns the outcome of each."""
     sent: dict[str, ReplayModel] = {}
     while True:
         answer = client.dead_letters.replay_all(stream=stream, code=code, limit=_LARGEST_PAGE)

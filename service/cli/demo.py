@@ -91,7 +91,6 @@ class _FirstAlerts:
         self._shown = 0
 
     def __call__(self, alert: dict[str, Any]) -> None:
-        """Show an arrived alert if it is among the first."""
         self._shown += 1
         if self._shown <= _SHOWN_ALERTS:
             events = ", ".join(f"{alias}={ids[0]}" for alias, ids in alert["bindings"].items())

@@ -271,7 +271,6 @@ class _Teller:
         self.tell("waits" if self._progress.waiting else "runs")
 
     def tell(self, state: str) -> None:
-        """Print the progress together with the given state."""
         progress = self._progress
         repeated = f", {progress.repeated:,} repeated rows skipped" if progress.repeated else ""
         how = f"{state}: {progress.waiting}" if state == "waits" else state

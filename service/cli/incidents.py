@@ -17,7 +17,6 @@ State: TypeAlias = Literal["open", "acknowledged", "closed"]
 
 
 def _shaped(incident: dict[str, Any]) -> dict[str, Any]:
-    """An incident with its group as text."""
     return {**incident, "group": ", ".join(f"{name}: {value}" for name, value in incident["group"].items())}
 
 

@@ -1,4 +1,4 @@
-"""Common inputs of commands: files of patterns, constraints and events, with a progress bar on long work.
+"""Common inputs of commands: files of patterns, constraints and events, and the progress bar of long work.
 
 Reading patterns and events needs numba, half of a small command's imports; it is imported with the first file.
 """

@@ -47,7 +47,8 @@ def read_log(
 class PastViolations:
     """The number of past traces that break each part of a constraint set; None if unknown.
 
-    ``source`` is ``log`` for a log that was read, ``mined`` for numbers in the document. ``traces`` is None if unknown.
+    ``source`` is ``log`` for counts from a log that was read, ``mined`` for counts from the document. ``traces`` is
+    None if unknown.
     """
 
     source: str
@@ -80,7 +81,6 @@ class PastViolations:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """The numbers as plain JSON."""
         return {
             "source": self.source,
             "log": self.log,

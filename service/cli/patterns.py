@@ -35,7 +35,7 @@ Unguarded = Annotated[
 
 
 def _detail(pattern: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a pattern that are shown."""
+    """A pattern as people see it: selected members, and early terminations in words."""
     plain = ("name", "stream", "version", "state", "severity", "constraints", "text", "created_at", "warnings")
     return {
         **{member: pattern[member] for member in plain},

@@ -84,7 +84,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """The events of a file, in the order in which they are sent; ``key``: where the stream reads the key."""
+    """The events of a file, in the order in which they are sent; ``key``: path of the stream's correlation key."""
 
     stream: str
     path: Path
@@ -187,9 +187,9 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
 
 
 def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
-    """The source of each event; sending a source and id again is a repetition, unless ``keeps``.
+    """The source of each event; an event whose source and id the stream knows is a repetition, unless ``keeps``.
 
-    One source serves all files, but ids that are places in a file have the file's digest as source.
+    All files share one source, but events whose ids are positions in their file have the file's digest as source.
     """
     if keeps:
         run = uuid4().hex

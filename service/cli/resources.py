@@ -44,7 +44,6 @@ class Table:
         self.show(client, list(client.pages(path, most=limit, on_more=note_more, **without_none(**filters))))
 
     def show(self, client: Caller, items: Sequence[Mapping[str, Any]]) -> None:
-        """Print some items."""
         pairs = [column.partition(":") for column in self.columns]
         columns = [(heading or member.replace("_", " "), member) for member, _, heading in pairs]
         shaped = items if client.is_json else [self.shaped({**item}) for item in items]
@@ -69,12 +68,11 @@ class Resource:
     identified: Callable[[Client, str], str] | None = None
 
     def path_of(self, client: Client, name: str) -> str:
-        """The path of a resource in the API, by its id or name."""
         return f"{self.path}/{part(name if self.identified is None else self.identified(client, name))}"
 
 
 def note_more(cursor: str) -> None:
-    """Print on standard error with which cursor the list continues."""
+    """Print on standard error the cursor with which the list continues."""
     standard_error.say(f"more: --after {cursor}")
 
 

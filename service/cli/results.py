@@ -1,4 +1,4 @@
-"""Results of the running service: ``forestall results`` for any kind, and groups for the frequent kinds; ``audit``."""
+"""``forestall results`` for results of any kind, groups for the frequent kinds, and ``forestall audit``."""
 
 from __future__ import annotations
 

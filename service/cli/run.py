@@ -183,7 +183,6 @@ def print_results(
 
 
 def _incident_line(incident: Mapping[str, Any]) -> str:
-    """An incident as a printed line."""
     period = f"{incident['opened_at']}  {incident['closed_at'] or 'open'}"
     words = f"{period}  {incident['pattern']}: {incident['alerts']} alerts"
     return "  ".join([INCIDENTS, incident["stream"], words, *_values(incident["group"])])

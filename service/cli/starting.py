@@ -58,7 +58,7 @@ class _QuickEnd:
         self._process = os.getpid()
 
     def __call__(self) -> None:
-        """End the process at once, unless it is a fork, or the interpreter has an error or lost output to report."""
+        """End the process at once, except in a fork, after an uncaught error, or if output cannot be written."""
         if self.status is None or os.getpid() != self._process:
             return
         try:

@@ -54,7 +54,7 @@ def status(
 
 
 def _missing(client: Client) -> str | None:
-    """The parts that the service lacks to be ready; None if it is ready."""
+    """The missing parts because of which the service is not ready; None if it is ready."""
     client.health.get()
     try:
         client.ready.get()
@@ -76,7 +76,6 @@ def _read_allowed(client: Client, over_s: float) -> dict[str, Any]:
 
 
 def _stream_results(client: Client, stream: str) -> dict[str, Any]:
-    """The numbers of results of a stream."""
     patterns = list(client.patterns.list(stream=stream))
     statistics = [client.patterns.statistics(pattern["name"]) for pattern in patterns]
     counts = {
@@ -139,6 +138,5 @@ def _disorder(client: Client, stream: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _alerts(client: Client) -> int:
-    """The total number of alerts."""
     families = text_string_to_metric_families(client.pipeline.metrics())
     return int(sum(sample.value for family in families for sample in family.samples if sample.name == _COUNTER))

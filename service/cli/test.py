@@ -71,7 +71,6 @@ def test(
 
 
 def _events_of(cases: Sequence[Case]) -> dict[str, list[EventBatch]]:
-    """The events of all tests, by stream."""
     batches: dict[str, list[EventBatch]] = {}
     for case in cases:
         for name, batch in case.events.items():

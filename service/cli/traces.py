@@ -66,7 +66,6 @@ def list_traces(
 
 
 def _row(trace: dict[str, Any]) -> dict[str, Any]:
-    """An open transaction as a row of the table."""
     alive = [pattern for pattern in trace["patterns"] if pattern["furthest"] is not None]
     following = trace["may_follow"]
     return {
@@ -113,7 +112,6 @@ def show_trace(
 
 
 def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """A transaction, in the form for people."""
     sections: dict[str, Any] = {
         "transaction": f"{_key_text(trace)} of {trace['stream']}, {'open' if trace['is_open'] else 'over'}",
         "events": [f"{event['time']}  {event['type']}  {event['id']}" for event in trace["newest_events"]],
@@ -132,7 +130,7 @@ def _for_people(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key_text(trace: Mapping[str, Any]) -> str:
-    """The correlation key of a transaction. The name of a key other than the main key of the stream precedes it."""
+    """The key of a transaction, with its name in front if it is a further key."""
     return f"{trace['route']} {trace['key']}" if trace.get("route") else str(trace["key"])
 
 

@@ -47,13 +47,12 @@ class Waiting:
             self._show(f"{text} ({now - self._begun:.0f} s)")
 
     def compiling(self, progress: CompileProgress) -> None:
-        """Show the progress of compiling."""
         self(f"{progress.text}; once per machine")
 
 
 @contextmanager
 def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
-    """Show on a stream (default: standard error) what the command waits for, until the block ends."""
+    """Show on a text stream (default: standard error) what the command waits for, until the block ends."""
     out = stream or sys.stderr
     if not out.isatty():
         yield Waiting(lambda text: _print_line(text, out), LINES_REST_S)
@@ -75,7 +74,7 @@ def waiting_on(stream: IO[str] | None = None) -> Iterator[Waiting]:
 
 @contextmanager
 def working(what: str, stream: IO[str] | None = None) -> Iterator[None]:
-    """Print ``what`` the block does, such as "matching 1,000 events", every two seconds."""
+    """Print ``what``, a text about the block such as "matching 1,000 events", every two seconds."""
     over = Event()
     with waiting_on(stream) as waiting:
 

@@ -180,7 +180,6 @@ def rotate(
 
 
 def _receiver_argument(resource: Resource) -> Any:
-    """The argument that names a receiver."""
     kind = resource.one
     return typer.Argument(metavar=kind.upper(), help=f"Id or name of the {kind}, as 'forestall {kind}s list' shows it.")
 
@@ -238,7 +237,6 @@ def add_switches(app: typer.Typer, resource: Resource) -> None:
 
 
 def _queued_again(client: Client, path: str, delivery: str | None, since: str | None) -> int:
-    """Queue deliveries again, and return their number."""
     if delivery is not None:
         return int(client.post(f"{path}/deliveries/{part(delivery)}/redeliver", None)["queued"])
     queued = 0

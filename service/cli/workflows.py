@@ -105,7 +105,6 @@ add_delete(workflows, _WORKFLOWS, "Delete a workflow that no stream follows.")
 
 
 def _tell(client: Caller, workflow: Mapping[str, Any]) -> None:
-    """Print the result of uploading a workflow."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in workflow["constraint_counts"].items() if count)
     client.say(
         workflow, f"{workflow['name']}: version {workflow['version']}, {workflow['format']}; constraints: {kinds}"
