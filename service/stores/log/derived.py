@@ -107,12 +107,13 @@ class DerivedEventStore:
 
         Raises ``LogResharding`` also if the log was resharded since this process read its layout.
         """
-        appended, promised = 0, [(stream, _promises(by_shard, ends)) for stream, by_shard in promises.items()]
+        appended, ticks, promised = 0, 0, [(stream, _promises(by_shard, ends)) for stream, by_shard in promises.items()]
         while True:
             chunks, is_whole = self._next_chunks(parts) if parts else ({}, True)
             if not chunks and not promised:
-                return Written(events=appended, ticks=0)
-            done, ticks = self._send(chunks, promised if is_whole else [])
+                return Written(events=appended, ticks=ticks)
+            done, sent = self._send(chunks, promised if is_whole else [])
+            ticks += sent
             appended += sum(chunk.count for chunk, is_done in zip(chunks.values(), done, strict=True) if is_done)
             if is_whole and all(done):
                 return Written(events=appended, ticks=ticks)

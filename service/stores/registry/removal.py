@@ -100,7 +100,7 @@ class StreamRemoval:
             plan = self._planned(stream, mentions)
             blocking = [use for use in plan.uses if use.is_in_the_way]
             feeding = [use for use in blocking if use.feeds]
-            _require_none(stream, feeding, "; events of this stream come from there")
+            _require_none(stream, feeding, "; what feeds a derived stream is not removed with a stream")
             if not is_cascading:
                 _require_none(stream, blocking, ", or let an admin key remove all of it with ?cascade=true")
             if self._committed(token, stream, before, mentions, plan):
