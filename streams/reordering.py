@@ -96,8 +96,8 @@ class ReorderBuffer:
         return self._waiting.key_hashes
 
     def drain(self) -> EventBatch:
-        """Release all waiting events, in order, because no more will arrive."""
-        return self.advance(max(self._watermark_us, int(self._waiting.time_us.max(initial=NEVER_US))))
+        """Release all waiting events, in order, because no more will arrive; the watermark rises to the newest time."""
+        return self.advance(self._newest_us)
 
     def dump(self) -> tuple[dict[str, int], bytes]:
         """The state: two times as a JSON object, and the waiting events as a batch in wire form."""
