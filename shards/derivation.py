@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from shards.derived_place import DerivedPlace
+from shards.derived_place import DerivedPlace, EndTime
 from shards.entries import Entry, StoredEntry
 from shards.feeds import Feeds, HostKey
 from shards.operators import Kind, Output
@@ -45,6 +45,24 @@ class Derivation:
         """The given places whose streams are derived, or feed other streams within the shard."""
         existing = [key for key in keys if key in self._places]
         return [key for key in existing if self.feeds.downstream(key[0]) or self._places[key].declaration.derived]
+
+    def hold(self, stream: str) -> None:
+        """Let the places that a stream feeds within the shard hold what is found at the end of a finite input."""
+        for target in self.feeds.downstream(stream):
+            place = self._places[target, MAIN]
+            if isinstance(place, DerivedPlace):
+                place.hold()
+
+    def newest_us(self, stream: str) -> int | None:
+        """The time of the newest event of a derived stream, or of its watermark if that is later; None: neither."""
+        place = self._places.get((stream, MAIN))
+        return place.newest_us if isinstance(place, DerivedPlace) else None
+
+    @property
+    def ends(self) -> dict[str, EndTime]:
+        """The times of the finished derived streams whose operators depend on time."""
+        places = (place for place in self._places.values() if isinstance(place, DerivedPlace))
+        return {place.declaration.name: place.end for place in places if place.end is not None}
 
     def is_in_order(self, batches: Mapping[PlaceKey, Sequence[EventBatch]]) -> bool:
         """Whether no event in the batches of any place is late."""

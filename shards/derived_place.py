@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,21 @@ from shards.blob import sections_below
 from shards.entries import Entry
 from shards.operators import Host, KeyChoice, Kind, SavedHost
 from shards.place import Place, Step, known_kind
-from streams import EVERY_KEY, LATEST_US, RETRACTED, ControlRecordError, EventBatch, StreamDeclaration
+from streams import EARLIEST_US, EVERY_KEY, LATEST_US, RETRACTED, ControlRecordError, EventBatch, StreamDeclaration
 
 _WAITING = "waiting"
+
+
+class EndTime(NamedTuple):
+    """The time of a derived stream at the end of a finite input, in one shard.
+
+    Attributes:
+        newest_us: The time of its newest event here, or of its watermark if that is later.
+        reached_us: The time that passed for its operators.
+    """
+
+    newest_us: int
+    reached_us: int
 
 
 class DerivedPlace(Place):
@@ -29,6 +41,7 @@ class DerivedPlace(Place):
     Attributes:
         watermark_us: The time before which the hosts have every event, or None if unknown.
         logged_us: The time before which the log brings no more events, or None if unknown.
+        end: The time at the end of a finite input; None before, and if no operator here depends on time.
     """
 
     def __init__(self, declaration: StreamDeclaration, kinds: Mapping[str, Kind], hosts: Mapping[str, Host]) -> None:
@@ -36,6 +49,8 @@ class DerivedPlace(Place):
         self._is_ordered = self._is_inner = False
         self.watermark_us: int | None = None
         self.logged_us: int | None = None
+        self.end: EndTime | None = None
+        self._is_held = False
         self._waiting = EventBatch.from_events([])
 
     @property
@@ -59,8 +74,8 @@ class DerivedPlace(Place):
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
         if not self._is_ordered:
-            yield from self._processed(entries[-1], self._let_go(None))
-            yield from self._processed(entries[-1], EventBatch.joined(batches))
+            yield from self._processed(entries[-1], self._let_go(self._released_us))
+            yield from self._processed(entries[-1], self._due(EventBatch.joined(batches)))
             return
         batch = EventBatch.joined([self._waiting, *batches] if len(self._waiting) else batches)
         if (is_ended := batch.is_ended).any():  # another source may still bring events of a key
@@ -86,14 +101,44 @@ class DerivedPlace(Place):
         if self.watermark_us is not None and watermark_us <= self.watermark_us:
             return
         self.watermark_us = watermark_us
-        yield from self._processed(entry, self._let_go(watermark_us if self._is_ordered else None))
-        for host in self._hosts.values():
-            is_behind = host.newest_us is None or host.newest_us < watermark_us
-            if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
-                yield from self._step(entry, self.metering.advance_time(host, watermark_us))
+        yield from self._processed(entry, self._let_go(watermark_us if self._is_ordered else self._released_us))
+        yield from self._passed(entry, watermark_us)
 
-    def finish(self, entry: Entry) -> Iterator[Step]:
+    def _passed(self, entry: Entry, time_us: int) -> Iterator[Step]:
+        """Let time pass for the hosts to which it matters."""
+        for host in self._hosts.values():
+            is_behind = host.newest_us is None or host.newest_us < time_us
+            if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
+                yield from self._step(entry, self.metering.advance_time(host, time_us))
+
+    def hold(self) -> None:
+        """Let events that are newer than the watermark wait for ``finish``: a stream that feeds this one is finishing.
+
+        What is found at the end comes key by key, so it has to be put into the order of time.
+        """
+        self._is_held = True
+
+    @property
+    def newest_us(self) -> int | None:
+        """The time of the newest event, or of the watermark if that is later; None if there is neither."""
+        times = [self.watermark_us, self._newest_us, int(self._waiting.time_us.max()) if len(self._waiting) else None]
+        return max((time_us for time_us in times if time_us is not None), default=None)
+
+    def finish(self, entry: Entry, end_us: int | None = None) -> Iterator[Step]:
+        """Finish a finite input: release all waiting events, let time pass up to ``end_us``, and finish the hosts.
+
+        ``end_us``: the time of the newest event in all shards, or less; it never rests before the newest event here.
+        """
+        newest_us = self.newest_us
         yield from self._processed(entry, self._let_go(None))
+        if newest_us is not None:
+            reached_us = newest_us if end_us is None else max(newest_us, end_us)
+            if self.declaration.idle_timeout is not None or any(
+                host.is_decided_by_end for host in self._hosts.values()
+            ):
+                self.end = EndTime(newest_us, reached_us)
+            if self.watermark_us is None or reached_us > self.watermark_us:
+                yield from self._passed(entry, reached_us)
         yield from super().finish(entry)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
@@ -117,6 +162,21 @@ class DerivedPlace(Place):
                 if host.names or not self._is_inner:
                     yield from self._step(entry, self.metering.process(host, self._with_tables(batch)))
 
+    @property
+    def _released_us(self) -> int | None:
+        """The time before which waiting events of a single source are released; None: all are."""
+        if not self._is_held:
+            return None
+        return EARLIEST_US if self.watermark_us is None else self.watermark_us + 1
+
+    def _due(self, batch: EventBatch) -> EventBatch:
+        """The events of a batch of a single source that need not wait; the others are kept."""
+        if (released_us := self._released_us) is None:
+            return batch
+        is_due = batch.time_us < released_us
+        self._waiting = replace(EventBatch.joined([self._waiting, batch.take(np.flatnonzero(~is_due))]), arrivals=None)
+        return batch.take(np.flatnonzero(is_due))
+
     def _let_go(self, watermark_us: int | None) -> EventBatch:
         """Take out the waiting events before a time, or all of them, in order."""
         waiting = self._waiting
@@ -133,7 +193,12 @@ class DerivedPlace(Place):
         return self._in_order(due)
 
     def _in_order(self, events: EventBatch) -> EventBatch:
-        """Sort events by time and id; retractions come last at each time, because they concern earlier events."""
+        """Sort events by time and id; retractions come last at each time, because they concern earlier events.
+
+        Events of a single source that were held at the end keep their order at each time.
+        """
+        if self._is_held and not self._is_ordered:
+            return events.take(np.argsort(events.time_us, kind="stable"))
         ordered = replace(events.take(events.order_by_time()), arrivals=None)
         is_retraction = np.array([name.endswith(RETRACTED) for name in ordered.type_names], np.bool_)
         if self._is_inner or not is_retraction.any():

@@ -168,19 +168,19 @@ class InlineShards:
     def finish(self) -> list[RowBlock]:
         """Finish a finite input, stream by stream; a stream follows the streams that feed it.
 
-        Before that, each posted stream is ticked to its newest time in all shards, as in a service. Derived streams are
-        not: their time follows from their sources, whose waiting events may still lead to older derived events.
+        Before that, each posted stream is ticked to its newest time in all shards, as in a service. The time of a
+        derived stream becomes that of its newest event in all shards when the streams that feed it are finished.
         """
         rows = self.settle()
         for stream in sorted(self._newest_us.keys() - self.states[0].feeds.sources.keys()):
             self.say(stream, _tick(self._newest_us[stream]))
         rows += self.settle()
         for stream in self.states[0].streams:
-            for state in self.states:
-                blocks = state.finish([stream])
-                self._forward(blocks)
-                rows += results_of(blocks)
-            rows += self.settle()
+            times_us = [time_us for state in self.states if (time_us := state.newest_us(stream)) is not None]
+            ends_us = {stream: max(times_us)} if times_us else {}
+            blocks = [block for state in self.states for block in state.finish([stream], ends_us)]
+            self._forward(blocks)
+            rows += [*results_of(blocks), *self.settle()]
         return rows
 
     def _next(self, shard: int) -> str:

@@ -192,6 +192,11 @@ class Running(ABC):
         """Whether passing time decides any result, now or after the next event."""
         return False
 
+    @property
+    def is_decided_by_end(self) -> bool:
+        """Whether results at the end of a finite input depend on the time that the input has reached."""
+        return self.waits_for_time
+
     @abstractmethod
     def process(self, batch: EventBatch) -> Output:
         """Process events, in the order of the log, or of time where the place orders them."""

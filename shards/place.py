@@ -350,10 +350,13 @@ class Place:
         except ForestallError as error:
             return Answer(record, {"error": {**error.details, "code": error.code, "message": error.message}})
 
-    def finish(self, entry: Entry) -> Iterator[Step]:
-        """Finish a finite input: release all waiting events, and let all time pass."""
+    def drain(self, entry: Entry) -> Iterator[Step]:
+        """Release the events that wait for older ones, because a finite input has ended."""
         if self._buffer is not None:
             yield from self._released(entry, self._buffer.drain())
+
+    def finish(self, entry: Entry, end_us: int | None = None) -> Iterator[Step]:
+        """Finish a finite input after ``drain``; ``end_us`` is for derived streams."""
         for host in self._hosts.values():
             yield from self._step(entry, host.finish())
 

@@ -24,7 +24,7 @@ from shards.decoding import batches_of
 from shards.derivation import MAIN as _MAIN
 from shards.derivation import Derivation
 from shards.derivation import PlaceKey as _PlaceKey
-from shards.derived_place import DerivedPlace, declared_place, loaded_place
+from shards.derived_place import DerivedPlace, EndTime, declared_place, loaded_place
 from shards.entries import QUARANTINED, Entry, EventGroup, EventsEntry, StoredEntry, TickEntry, quarantine_reason
 from shards.errors import EntryQuarantined, SavedStateError
 from shards.feeds import Feeds
@@ -268,20 +268,34 @@ class ShardState:
         finally:
             self._render = renderer
 
-    def finish(self, streams: Collection[str] | None = None) -> list[RowBlock]:
+    def finish(
+        self, streams: Collection[str] | None = None, ends_us: Mapping[str, int] | None = None
+    ) -> list[RowBlock]:
         """Finish a finite input: end every trace and let all time pass.
 
         No entries of these streams may come afterwards. A stream must follow the streams that feed it; None means all.
+        ``ends_us``: of derived streams, the times of their newest events in all shards, as far as they are known.
         """
         rows: list[RowBlock] = []
         for name in self.streams if streams is None else streams:
             for place in self._places_of(name):
                 end = StoredEntry(position=self.position, kind="end-of-input", stream=name, body=b"", route=place.route)
-                rows.extend(self._rows(end, partial(self._finished, place)))
+                rows.extend(self._rows(end, partial(self._finished, place, (ends_us or {}).get(name))))
         return rows
 
-    def _finished(self, place: Place, end: Entry) -> Iterator[Step]:
-        return self._derivation.behind(end.stream, place.finish(end))
+    def _finished(self, place: Place, end_us: int | None, end: Entry) -> Iterator[Step]:
+        yield from self._derivation.behind(end.stream, place.drain(end))
+        self._derivation.hold(end.stream)
+        yield from self._derivation.behind(end.stream, place.finish(end, end_us))
+
+    def newest_us(self, stream: str) -> int | None:
+        """The time of the newest event of a derived stream, or of its watermark if that is later; None: neither."""
+        return self._derivation.newest_us(stream)
+
+    @property
+    def ends(self) -> dict[str, EndTime]:
+        """The times of the finished derived streams whose operators depend on time."""
+        return self._derivation.ends
 
     def split(self, shards: int, new_shards: int) -> Iterator[ShardState]:
         """Divide the state among several shards: each gets the traces of its keys, unchanged.

@@ -178,6 +178,10 @@ class KeyedHost(Host):
     def waits_for_time(self) -> bool:
         return any(operator.waits_for_time for operator in self._operators.values())
 
+    @property
+    def is_decided_by_end(self) -> bool:
+        return any(operator.is_decided_by_end for operator in self._operators.values())
+
     def start(self, definition: Definition, start: Start) -> None:
         """Start an operator. A new version begins without state, or with ``keep`` continues the old state if it can."""
         running = self._operators.get(definition.name)

@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from shards.derived_place import EndTime
 from shards.entries import EventsEntry, StoredEntry
 from shards.kinds import COUNTED
 from shards.results import DEAD_LETTER, DERIVED, REKEYED
@@ -174,16 +175,26 @@ class ShardRound:
             if self._plan.takes(self._number, decision.variant, decision.stream, "")
         )
 
-    def finish(self, newest_us: Mapping[str, int]) -> Iterator[RoundRows]:
+    @property
+    def ends(self) -> list[dict[str, EndTime]]:
+        """For each variant, the times of the finished derived streams whose operators depend on time."""
+        return [variant_shard.ends for variant_shard in self._states]
+
+    def finish(
+        self, newest_us: Mapping[str, int], ends_us: Sequence[Mapping[str, int]] | None = None
+    ) -> Iterator[RoundRows]:
         """Finish the events; returns the last rows and the results in which variants differ.
 
-        ``newest_us``: of each posted stream with events, the time of its newest event in all shards.
+        ``newest_us``: of each posted stream with events, the time of its newest event in all shards. ``ends_us``: for
+        each variant the times of the newest events of derived streams in all shards; None: the shard is the only one,
+        or the times are not known yet.
         """
         yield from self._changed(len(self._plan.changes))
         for stream, cuts in self._plan.cuts.items():
             yield from self._decided(stream, len(cuts))
         yield from self._compared(
-            (variant, variant_shard.finish(newest_us)) for variant, variant_shard in enumerate(self._states)
+            (variant, variant_shard.finish(newest_us, ends_us[variant] if ends_us else {}))
+            for variant, variant_shard in enumerate(self._states)
         )
         for number, comparison in enumerate(self._comparisons, start=1):
             for label, bodies in comparison.differences():
@@ -226,12 +237,16 @@ class _VariantShard:
         entry = EventsEntry(position=self._next(), stream=stream, batch=batch, route=route)
         return self._noted(lambda: self._state.take(entry))
 
-    def finish(self, newest_us: Mapping[str, int]) -> list[RowBlock]:
+    @property
+    def ends(self) -> dict[str, EndTime]:
+        return self._state.ends
+
+    def finish(self, newest_us: Mapping[str, int], ends_us: Mapping[str, int]) -> list[RowBlock]:
         rows: list[RowBlock] = []
         for name, time_us in self._ticked(newest_us):
             rows += self.say(name, Tick(time_us=time_us, cause="events"))
         if not self._is_open:
-            rows += self._noted(lambda: self._state.finish(self._streams), is_end=True)
+            rows += self._noted(lambda: self._state.finish(self._streams, ends_us), is_end=True)
         return rows
 
     def _next(self) -> str:

@@ -88,6 +88,11 @@ class RunningJoin(Operator):
     def read_tables(self, tables: Tables) -> None:
         self._tables = tables
 
+    @property
+    def is_decided_by_end(self) -> bool:
+        """Whether the join reports absent inputs, or totals, at the end of a finite input."""
+        return bool(self._run.body.outer) or self._run.body.emit != "each"
+
     def load(self, saved: SavedHost) -> None:
         """Restore the state; the join stops if rows on disk are missing and may be lost (``may_be_lost``)."""
         try:

@@ -27,6 +27,7 @@ class SuppressingOperator(Operator):
     """Lets alerts of a pattern pass, or suppresses them, and adds them to the incidents of their groups."""
 
     waits_for_time = True  # groups are dropped, and incidents closed, as time passes
+    is_decided_by_end = False  # an incident has the time at which its pause is over, whenever that is known
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         super().__init__(definition, declaration)
