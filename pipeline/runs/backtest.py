@@ -12,7 +12,7 @@ machine or a cluster. Both give equal results.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -22,7 +22,7 @@ import orjson
 
 from pipeline.runs.deciding import observing_variants
 from pipeline.runs.history import History
-from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, Progress, RoundTask
+from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, Progress, Reported, RoundTask
 from shards import ComparisonCounts, DeciderState, Decision, RoundPlan, VariantCounts
 from streams import EventFileError
 
@@ -85,6 +85,7 @@ def run_backtest(
             [outcome for outcome in outcomes if isinstance(outcome, DeciderState)],
         )
     ordered = frozenset(name for name, history in histories.items() if history.is_ordered)
+    ends = _Ends(len(plan.variants))
     for number in range(len(plan.rounds)):
         reads = plan.reads(number)
         task = RoundTask(
@@ -94,8 +95,10 @@ def run_backtest(
             histories={name: history for name, history in histories.items() if name in reads},
             ordered=ordered,
             newest_us=collected.newest_us,
+            ends_us=ends.newest_us,
         )
-        for label, variant, bodies in executor.run(task, partial(_share, progress, number, len(plan.rounds))):
+        share = partial(_share, progress, number, len(plan.rounds))
+        for label, variant, bodies in _reports(executor, task, share, ends):
             collected.take(label, variant, bodies, is_first=not number)
         if collected.error is not None:
             break
@@ -108,6 +111,63 @@ def run_backtest(
 
 def _share(progress: Progress, number: int, rounds: int, share: float) -> None:
     progress((number + share) / rounds)
+
+
+def _reports(executor: InProcess | InSpark, task: RoundTask, progress: Progress, ends: _Ends) -> Iterable[Reported]:
+    """The reports of a round, which is run again until derived streams end at the same time in all shards.
+
+    One run suffices unless only the end of the input decides events that are newer than all others (timeouts), and
+    results of operators that read them depend on the time at the end.
+    """
+    if task.plan.is_open or task.options.shards == 1:
+        return executor.run(task, progress)
+    while True:
+        reports = [*executor.run(task, progress)]
+        summaries = [orjson.loads(body) for label, _, bodies in reports if label == SUMMARY for body in bodies]
+        if ends.note([summary["ends"] for summary in summaries]):
+            ends.add_handed_on([batch for summary in summaries for batch in summary["handed_on"]])
+            return reports
+        task, progress = replace(task, ends_us=ends.newest_us), partial(_done, progress)
+
+
+def _done(progress: Progress, _: float) -> None:
+    progress(1.0)
+
+
+class _Ends:
+    """The times of the newest events of derived streams in all shards, as far as the rounds have found them."""
+
+    def __init__(self, variants: int) -> None:
+        self.newest_us: tuple[dict[str, int], ...] = tuple({} for _ in range(variants))
+
+    def note(self, ends: Sequence[Sequence[Mapping[str, tuple[int, int]]]]) -> bool:
+        """Note the ends of streams in each shard, by variant; returns whether each shard has reached the newest time.
+
+        An end is the time of the newest event in the shard, and the time that the shard has reached.
+        """
+        for variant, known_us in enumerate(self.newest_us):
+            found_us = _newest((stream, end[0]) for shard_ends in ends for stream, end in shard_ends[variant].items())
+            known_us.update(found_us)
+        return all(
+            reached_us == known_us[stream]
+            for shard_ends in ends
+            for known_us, variant_ends in zip(self.newest_us, shard_ends, strict=True)
+            for stream, (_, reached_us) in variant_ends.items()
+        )
+
+    def add_handed_on(self, batches: Iterable[tuple[int, str, int]]) -> None:
+        """Add batches of events for later rounds: variant, stream, and the time of the newest event."""
+        for variant, stream, time_us in batches:
+            known_us = self.newest_us[variant]
+            known_us[stream] = max(time_us, known_us.get(stream, time_us))
+
+
+def _newest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The newest time of each stream."""
+    newest_us: dict[str, int] = {}
+    for stream, time_us in times:
+        newest_us[stream] = max(time_us, newest_us.get(stream, time_us))
+    return newest_us
 
 
 class _Collected:

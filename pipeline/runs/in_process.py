@@ -35,7 +35,7 @@ class InProcess:
     """Runs the tasks of a backtest in this process."""
 
     def __init__(self) -> None:
-        self._earlier: list[Reported] = []
+        self._handed_on: dict[int, list[Reported]] = {}  # by number of the round
 
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
@@ -48,8 +48,9 @@ class InProcess:
         return outcomes
 
     def run(self, task: RoundTask, progress: Progress) -> Iterator[Reported]:
-        """The reports of all tasks of a round."""
-        earlier = list(self._earlier)
+        """The reports of all tasks of a round, which may have run before."""
+        earlier = [output for number in range(task.number) for output in self._handed_on[number]]
+        self._handed_on[task.number] = []
         dealt = [
             *task.reader()(parts_of(task.histories, 1)),
             *(entry for output in earlier for entry in task.handed_to(output)),
@@ -59,14 +60,14 @@ class InProcess:
         for shard, shard_entries in groupby(dealt, lambda entry: entry[0].shard):
             for reported in _matched(task, shard_entries):
                 if reported[0] == HANDED_ON:
-                    self._earlier.append(reported)
+                    self._handed_on[task.number].append(reported)
                 else:
                     yield reported
             progress(READING_SHARE + (1.0 - READING_SHARE) * (shard + 1) / task.options.shards)
 
     def close(self) -> None:
         """Release the output of earlier rounds."""
-        self._earlier.clear()
+        self._handed_on.clear()
 
 
 def _matched(task: RoundTask, dealt: Iterator[Dealt]) -> list[Reported]:

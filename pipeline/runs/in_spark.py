@@ -37,7 +37,7 @@ class InSpark:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._earlier: list[RDD[Reported]] = []
+        self._outputs: dict[int, RDD[Reported]] = {}  # by number of the round
 
     def decisions(
         self, histories: Mapping[str, History], observing: Sequence[tuple[int, Variant]], progress: Progress
@@ -47,21 +47,23 @@ class InSpark:
         return _SparkWork(self._context, progress).run(tasks.collect)
 
     def run(self, task: RoundTask, progress: Progress) -> Iterable[Reported]:
-        """The reports of all tasks of a round."""
+        """The reports of all tasks of a round, which may have run before."""
         parts = parts_of(task.histories, _PARTS_PER_CORE * self._context.defaultParallelism)
         tasks = 1 if task.reads_lines else max(len(parts), 1)
         dealt = [self._context.parallelize(parts, tasks).mapPartitions(task.reader())]
-        dealt += [output.flatMap(task.handed_to) for output in self._earlier]
+        dealt += [output.flatMap(task.handed_to) for number, output in self._outputs.items() if number < task.number]
         in_shards = self._context.union(dealt).repartitionAndSortWithinPartitions(task.options.shards, itemgetter(0))
         reported = in_shards.mapPartitions(task.matched)
         if not task.is_last:
-            self._earlier.append(reported.persist(StorageLevel.DISK_ONLY))
+            if task.number in self._outputs:
+                self._outputs.pop(task.number).unpersist()
+            self._outputs[task.number] = reported.persist(StorageLevel.DISK_ONLY)
             reported = reported.filter(_stays)
         return _SparkWork(self._context, progress).run(reported.collect)
 
     def close(self) -> None:
         """Release the output of earlier rounds."""
-        for output in self._earlier:
+        for output in self._outputs.values():
             output.unpersist()
 
 

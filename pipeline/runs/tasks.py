@@ -68,6 +68,8 @@ class RoundTask:
         histories: The histories that the round reads, by stream.
         ordered: Streams whose events are matched in the order of the files.
         newest_us: Time of the newest event of each posted stream; empty in the first round.
+        ends_us: For each variant, the times of the newest events of derived streams in all shards, as far as an earlier
+            run of this round, or an earlier round, has found them; empty: none are known.
     """
 
     plan: RoundPlan
@@ -76,6 +78,7 @@ class RoundTask:
     histories: Mapping[str, History]
     ordered: frozenset[str]
     newest_us: Mapping[str, int]
+    ends_us: tuple[Mapping[str, int], ...] = ()
 
     @property
     def is_last(self) -> bool:
@@ -112,17 +115,23 @@ class RoundTask:
         with ExitStack() as files:
             names = [variant.name for variant in plan.variants]
             rows = ShardRows(names, self.options, self.number * shards + shard, files)
-            round_rows = _rows_of_round(
-                shard_round, chain([first], sources), self.newest_us or facts.newest_us, self.ordered
+            if any(self.ends_us):
+                rows.discard()
+            round_rows = chain(
+                _fed_rows(shard_round, chain([first], sources), self.ordered),
+                shard_round.finish(self.newest_us or facts.newest_us, self.ends_us),
             )
             yield from ((block.label, block.variant, block.bodies.to_pylist()) for block in rows.of(round_rows))
             rows.publish()
+        handed_on_events = list(shard_round.handed_on)
         summary = {
             "variants": [counts.to_document() for counts in shard_round.counts],
             "comparisons": [counts.to_document() for counts in shard_round.comparisons],
+            "ends": [{stream: [*end] for stream, end in ends.items()} for ends in shard_round.ends],
+            "handed_on": [[variant, stream, int(events.time_us.max())] for variant, stream, events in handed_on_events],
         }
         yield SUMMARY, 0, [orjson.dumps(summary)]
-        for variant, stream, events in shard_round.handed_on:
+        for variant, stream, events in handed_on_events:
             yield HANDED_ON, variant, list(handed_on(events, Source(variant, 0, stream), rows.shard, shards))
 
 
@@ -156,6 +165,11 @@ class ShardRows:
             self._open[place] = file
         return self._open[place]
 
+    def discard(self) -> None:
+        """Remove the files that an earlier run of the round has written for this shard."""
+        for file in () if self.options.output is None else self.options.output.glob(f"*-{self.shard:05d}.jsonl"):
+            file.unlink(missing_ok=True)
+
     def publish(self) -> None:
         """Rename the finished files to their final names."""
         for place, file in self._open.items():
@@ -163,11 +177,8 @@ class ShardRows:
             Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
 
 
-def _rows_of_round(
-    shard_round: ShardRound,
-    sources: Iterable[tuple[Source, Iterator[Portion]]],
-    newest_us: Mapping[str, int],
-    ordered: frozenset[str],
+def _fed_rows(
+    shard_round: ShardRound, sources: Iterable[tuple[Source, Iterator[Portion]]], ordered: frozenset[str]
 ) -> Iterator[RoundRows]:
     yield from shard_round.begin()
     for source, portions in sources:
@@ -176,7 +187,6 @@ def _rows_of_round(
         for batch in in_order(portions, is_ordered=not is_posted or source.stream in ordered):
             for part in batch.slices(_FED_ROWS):
                 yield from shard_round.feed(source.stream, part, place)
-    yield from shard_round.finish(newest_us)
 
 
 @cache

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import orjson
 import pytest
 
-from pipeline import BacktestOptions, History, InProcess, InSpark, run_backtest
+from pipeline import BacktestOptions, BacktestResult, History, InProcess, InSpark, run_backtest
 from service import Registration, Stores
 from service.intake.posting import Intake
 from service.processes import timekeeper
@@ -325,6 +325,48 @@ name: stopped_payments
 inputs: [{stream: stopped, as: x, window: 60 s}, {stream: payments, as: y, key: data.v, window: 90 s}]
 return: {x: id(x), y: id(y)}
 """
+ENDED = """
+{kind: constraints, name: orders, constraints: [{exclusive: [B, C]}]}
+---
+{kind: pattern, name: kept, stream: orders,
+ text: 'PATTERN kept EVENT SEQ(A a, B b, NOT C) WITHIN 90 s RETURN b.v AS v, b.customer AS who INTO kept'}
+---
+{kind: pattern, name: again, stream: kept, text: 'PATTERN again EVENT SEQ(kept a, NOT kept b) WITHIN 9 s INTO again'}
+---
+{kind: pattern, name: moved, stream: orders,
+ text: 'PATTERN moved EVENT SEQ(A a, NOT C) WITHIN 31 s RETURN a.v AS v INTO moves KEY v TYPE M'}
+---
+{kind: pattern, name: paid, stream: payments,
+ text: 'PATTERN paid EVENT SEQ(P p, NOT Q) WITHIN 47 s RETURN p.v AS v INTO moves TYPE M'}
+---
+{kind: pattern, name: calm, stream: moves, suppress: {by: [key], for: 9 s}, incident: {close_after: 15 s},
+ text: 'PATTERN calm EVENT SEQ(M m, NOT M n) WITHIN 7 s RETURN m.v AS v'}
+---
+{kind: aggregate, name: busy, of: kept, by: [v], values: {n: count(), newest: last(key)}, window: 40 s, having: n >= 2,
+ clear: true}
+---
+{kind: aggregate, name: of_key, of: kept, by: [key], values: {n: count()}, window: 25 s, having: n >= 1, clear: true}
+---
+{kind: aggregate, name: fixed, of: kept, by: [key], values: {n: count()}, window: {tumbling: 1 d}}
+---
+{kind: aggregate, name: sessions, of: moves, by: [key], values: {n: count()}, window: {session: 20 s}}
+---
+kind: join
+name: outer
+inputs: [{stream: kept, as: x, window: 60 s}, {stream: busy, as: y, key: newest, window: 60 s}]
+outer: [x, y]
+return: {v: x.v, y: id(y)}
+---
+kind: join
+name: keyed
+inputs: [{stream: of_key, as: x, window: 30 s}, {stream: again, as: y, window: 30 s}]
+outer: [x, y]
+return: {x: id(x), y: id(y)}
+---
+{kind: aggregate, name: of_outer, of: outer, by: [v], values: {n: count()}, window: {hopping: 60 s, every: 20 s}}
+---
+{kind: aggregate, name: of_keyed, of: keyed, by: [key], values: {n: count()}, window: 15 s, having: n >= 2, clear: true}
+"""
 LIMITS = "v,customer,most\nk1,k1,1\nk2,k4,2\nk3,k1,3\n"
 STOPS = "id,reason,most,within\ns1,,2,\ns2,,3,90 s\n"
 WATCHED = "id,customer,v,most\nq1,k1,,3\nq2,,k2,2\nq3,k4,k3,1\nq4,,,9\n"
@@ -337,6 +379,7 @@ RULES = {
     "waiting": WAITING,
     "aggregates": AGGREGATES,
     "tapped": TAPPED,
+    "ended": ENDED,
 }
 QUIET = ("suppress", "incident", "resolves")
 _LISTS = ("suppressed-alert", "opened-incident", "updated-incident", "closed-incident", "derived")
@@ -344,8 +387,8 @@ _STORED = ("alert", *_LISTS)
 EVERY = pytest.mark.parametrize("name", RULES)
 
 
-def project_of(folder, name: str) -> LocalProject:
-    (folder / "rules.yaml").write_text(f"{STREAMS}{RULES[name]}")
+def project_of(folder, name: str, streams: str = STREAMS) -> LocalProject:
+    (folder / "rules.yaml").write_text(f"{streams}{RULES[name]}")
     (folder / "limits.csv").write_text(LIMITS)
     (folder / "watched.csv").write_text(WATCHED)
     (folder / "stops.csv").write_text(STOPS)
@@ -464,17 +507,26 @@ def test_a_backtest_in_spark_gives_the_rows_of_one_shard(spark, tmp_path):
 
 def require_rows_of_one_shard(executor, shards: int, tmp_path) -> None:
     for name in RULES:
-        project, events = project_of(tmp_path, name), events_of(name)
-        plan = plan_of(project)
-        histories = {}
-        for stream, batch in events.items():
-            file = tmp_path / f"{stream}.jsonl"
-            file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
-            options = reading_of(project.stream(stream))
-            histories[stream] = History(files=(file,), options=options, routes=plan.routes(stream))
-        result = run_backtest(executor(), histories, plan, BacktestOptions(shards=shards, limit=10**6))
-        found = [(kind, orjson.dumps(one)) for kind, some in result.rows.items() for one in some]
-        assert said(found) == rows_of_one_shard(name), name
+        histories = histories_of(project_of(tmp_path, name), events_of(name), tmp_path)
+        result = run_backtest(
+            executor(), histories, plan_of(project_of(tmp_path, name)), BacktestOptions(shards=shards, limit=10**6)
+        )
+        assert rows_of_backtest(result) == rows_of_one_shard(name), name
+
+
+def histories_of(project: LocalProject, events: Mapping[str, EventBatch], folder) -> dict[str, History]:
+    """The events as files of a folder."""
+    histories = {}
+    for stream, batch in events.items():
+        file = folder / f"{stream}.jsonl"
+        file.write_bytes(b"".join(orjson.dumps(render_plain(one)) + b"\n" for one in batch.to_events()))
+        options = reading_of(project.stream(stream))
+        histories[stream] = History(files=(file,), options=options, routes=plan_of(project).routes(stream))
+    return histories
+
+
+def rows_of_backtest(result: BacktestResult) -> list[tuple[str, bytes]]:
+    return said((kind, orjson.dumps(row)) for kind, rows in result.rows.items() for row in rows)
 
 
 @pytest.mark.redis

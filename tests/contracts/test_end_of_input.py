@@ -1,0 +1,90 @@
+"""The end of a finite input gives equal rows with any number of shards, inline and in rounds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from pipeline import BacktestOptions, InProcess, run_backtest
+from streams import Event, EventBatch
+from tests.contracts.test_ways_of_running import (
+    STREAMS,
+    events_of,
+    histories_of,
+    inline,
+    plan_of,
+    project_of,
+    rows_of_backtest,
+    said,
+)
+
+LATE = STREAMS.replace("keys:", "lateness: 10 s, keys:")
+IDLE = f"""{STREAMS}
+{{kind: stream, name: kept, derived: true, idle_timeout: 12 s}}
+---
+{{kind: stream, name: moves, derived: true, idle_timeout: 15 s}}
+---
+"""
+
+
+@pytest.mark.parametrize("name", ["aggregates", "re-keyed", "ended"])
+def test_with_lateness_the_end_is_the_newest_event_of_any_shard(tmp_path, name):
+    require_one_answer(tmp_path, name, LATE)
+
+
+def test_idle_traces_of_derived_streams_end_alike(tmp_path):
+    require_one_answer(tmp_path, "ended", IDLE)
+
+
+@pytest.mark.parametrize("name", ["aggregates", "re-keyed", "ended"])
+def test_a_source_without_events_changes_nothing(tmp_path, name):
+    require_one_answer(tmp_path, name, STREAMS, {"orders": events_of(name)["orders"]})
+
+
+def test_at_the_end_of_random_events_shards_change_nothing(tmp_path, draws):
+    for seed in draws(30):
+        require_one_answer(tmp_path, "ended", Random(seed).choice([STREAMS, LATE, IDLE]), random_events(Random(seed)))
+
+
+def test_a_round_that_runs_again_leaves_only_its_last_rows(tmp_path):
+    """Its files are those of the last run, and its progress does not fall."""
+    project, shares, output = project_of(tmp_path, "ended"), [0.0], tmp_path / "rows"
+    output.mkdir()
+    options = BacktestOptions(shards=8, limit=10**6, output=output)
+    histories = histories_of(project, events_of("ended"), tmp_path)
+    result = run_backtest(InProcess(), histories, plan_of(project), options, shares.append)
+    written = [
+        (file.name.rpartition("-")[0], line) for file in output.iterdir() for line in file.read_bytes().splitlines()
+    ]
+    assert said(written) == rows_of_backtest(result)
+    assert all(before <= after for before, after in pairwise(shares))
+    assert shares[-1] == 1.0
+
+
+def require_one_answer(folder, name: str, streams: str, events: dict[str, EventBatch] | None = None) -> None:
+    events = events or events_of(name)
+    expected = inline(project_of(folder, name, streams), events, 1)
+    assert expected
+    for shards in (3, 8):
+        assert inline(project_of(folder, name, streams), events, shards) == expected
+    project = project_of(folder, name, streams)
+    histories = histories_of(project, events, folder)
+    for shards in (1, 8):
+        options = BacktestOptions(shards=shards, limit=10**6)
+        assert rows_of_backtest(run_backtest(InProcess(), histories, plan_of(project), options)) == expected
+
+
+def random_events(rng: Random) -> dict[str, EventBatch]:
+    """Events of few keys, some at one time, with pauses about as long as the windows of the rules."""
+    events = {}
+    for stream, types in (("orders", "ABC"), ("payments", "PQ")):
+        time_us, some = 0, []
+        for number in range(rng.randrange(5, 60)):
+            time_us += rng.choice([0, 1, 4, 9, 30]) * 1_000_000
+            key = f"k{rng.randrange(6)}"
+            data = {"v": rng.choice(["k1", "k2", "k3"]), "customer": rng.choice(["k1", "k4"]), "other": key}
+            some.append(Event(id=f"{stream}{number}", type=rng.choice(types), time_us=time_us, key=key, data=data))
+        events[stream] = EventBatch.from_events(some)
+    return events
