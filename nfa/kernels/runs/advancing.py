@@ -95,7 +95,7 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Write the start of a new run: that of ``run``, which it extends, unless this is NIL or starts after the event."""
+    """Write the start of a new run: the start of ``run``, or of the event if ``run`` is NIL or starts later."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
@@ -140,7 +140,7 @@ def complete(
     lead: Int,
     limit: Int,
 ) -> None:
-    """Handle a chain in an accepting state: emit a match, or keep it until its trailing conditions are decided."""
+    """Emit the match of a chain in an accepting state, or keep the match until its trailing conditions are decided."""
     pattern = s.now[PATTERN]
     if lead != EARLIEST and s.now[CLOCK] - lead < p.within[pattern]:
         return
@@ -184,7 +184,7 @@ def bind(
     forced: np.uint64,
     limit: Int,
 ) -> None:
-    """Bind the current event by a step of a run, or as the first event of a match (NIL)."""
+    """Bind the current event by a step: extend ``run``, or begin a match if ``run`` is NIL."""
     target = p.target[step]
     goes_on = p.step_from[target] < p.step_from[target + 1] and may_complete(x, s.now[AFTER], p.column[target])
     if not (goes_on or p.accepts[target]):
@@ -218,13 +218,13 @@ def bind(
 
 @routine
 def is_too_old(p: RunProgram, s: RunState) -> bool:
-    """Whether the window that the current event would begin has already ended, as the event is far out of order."""
+    """Whether the current event is so late that a window beginning with this event has already ended."""
     return bool(s.now[CLOCK] >= window_end(p, s, s.now[PATTERN], s.now[EVENT]))
 
 
 @routine
 def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> Int:
-    """The outcome of testing a step of a run with the current event: ``PASSES`` to ``BINDABLE``."""
+    """Test a step of a run with the current event; returns PASSES, FORBIDDEN, TOO_EARLY or BINDABLE."""
     head = s.run_node[run]
     if not x.taken[p.symbol[step], s.now[ROW]]:
         return PASSES
@@ -239,7 +239,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Note that a GREEDY repetition could take the event; returns its slot, to bar steps that leave the repetition.
+    """Note that a GREEDY repetition could take the event; returns its slot, which bars steps out of the repetition.
 
     Returns 0 if an event of another time was bound after the gap began.
     """
@@ -253,7 +253,7 @@ def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
 
 @routine
 def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
-    """Close the gaps in which the current event may not be skipped; ``scratch`` has the outcome of each step."""
+    """Close the gaps whose mode forbids skipping the current event; ``s.scratch`` has the test outcome of each step."""
     state, head = s.run_state[run], s.run_node[run]
     first = p.step_from[state]
     for step in range(first, p.step_from[state + 1]):
@@ -264,7 +264,7 @@ def note_modes(p: RunProgram, s: RunState, run: Int) -> None:
 
 @routine
 def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int, limit: Int) -> bool:
-    """Let an active run take the current event in every way, and also skip it; false if the run has no future."""
+    """Extend an active run by the current event in every possible way; returns whether the run itself has a future."""
     if s.now[STEPS] > s.now[CEILING]:
         return True
     s.now[STEPS] += 1
@@ -309,7 +309,7 @@ def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> b
 
 @routine
 def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Test the current event against the trailing conditions of a complete run; false if one of them fails."""
+    """Test the trailing conditions of a complete run with the current event; returns false if a condition fails."""
     s.now[STEPS] += 1
     if not is_in_reach(s, run):
         close_gaps(p, s, x, c, run, ~NOTHING, ~NOTHING)
@@ -338,7 +338,7 @@ def wait(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bo
 
 @routine
 def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Let a waiting or decided run meet the current event; false if the run can be released."""
+    """Process the current event for a waiting or decided run; returns false if the run can be released."""
     if s.run_kind[run] == PENDING:
         is_later = s.run_bits_order[run] < s.now[ORDER] and s.run_bits[run, MODE + 1] != NOTHING
         settle(s, run)
@@ -356,7 +356,7 @@ def meet_waiting(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: Ru
 
 @routine
 def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, run: Int) -> bool:
-    """Let a decided match meet the current event, which may retract the match; false if the run can be released."""
+    """Process the current event for a decided match, which the event may retract; false if the run can be released."""
     kind = s.run_kind[run]
     if kind == DECIDED:
         return not (is_in_reach(s, run) and is_refuted(p, s, x, c, run))
@@ -372,7 +372,7 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: R
 def process_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
-    """Let every run of a pair meet the current event."""
+    """Process the current event for every run of a pair that is not parked."""
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL
     run = s.pair_runs[pair]
@@ -399,7 +399,7 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """The time of the latest event before the current one that the leading NOTs of a first step take."""
+    """Time of the newest event before the current one that a leading NOT of a first step matches; EARLIEST if none."""
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:
@@ -411,7 +411,7 @@ def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -
 
 @routine
 def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int) -> None:
-    """Note the time of the current event for the leading NOTs that take it."""
+    """Store the time of the current event for each leading NOT that matches the event."""
     first = p.lead_from[s.now[PATTERN]]
     for lead in range(first, p.lead_from[s.now[PATTERN] + 1]):
         number = lead - first
@@ -424,11 +424,11 @@ def note_leads(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, pair: Int
 
 @routine
 def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: Int) -> bool:
-    """Whether the guard lets the current event begin a match of a pattern.
+    """Whether the guard allows a match of a pattern to begin with the current event.
 
-    A match may begin if it could complete in the monitor state before the event, or after it if the event breaks a
-    constraint (the trace is then no longer pruned). If the guard only drops whole patterns, matches also begin while
-    any partial match of the pair could complete, and after a match was emitted.
+    A match may begin if it could complete from the monitor state before the event. If the event breaks a constraint,
+    the state after the event counts, because the trace is no longer pruned. If the guard only drops whole patterns,
+    matches also begin while any partial match of the pair could complete, and after a match was emitted.
     """
     monitor = s.now[AFTER] if s.now[AFTER] <= FAILED else s.now[BEFORE]
     start, gates = p.column[p.state_from[pattern]], x.gates
@@ -449,7 +449,7 @@ def is_startable(p: RunProgram, s: RunState, x: RunBatch, pattern: Int, pair: In
 
 @routine
 def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int) -> None:
-    """Begin matches with the current event."""
+    """Begin matches of the current pattern with the current event."""
     pattern, before = s.now[PATTERN], c.stack.values[WORK]
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -467,7 +467,7 @@ def begin_runs(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunM
 
 @routine
 def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the fresh runs whose state allows it; put the others in the pair's list of runs."""
+    """Park the new runs whose state allows parking, and add the other new runs to the pair's list."""
     while s.now[FRESH] != NIL:
         run = np.int32(s.now[FRESH])
         s.now[FRESH] = s.run_next[run]
@@ -483,7 +483,7 @@ def take_fresh(p: RunProgram, s: RunState, pair: Int) -> None:
 def process_parked(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
-    """Let the parked runs of a pair that wait for the current event take their steps."""
+    """Bind the current event to the parked runs of a pair that wait for such an event."""
     event, mask = np.int32(s.now[EVENT]), np.uint64(s.buckets.shape[0] - 1)
     for place in range(p.hear_from[s.now[HEARD]], p.hear_from[s.now[HEARD] + 1]):
         step = p.hear_step[place]

@@ -127,7 +127,7 @@ def free_runs(s: RunState, pair: Int) -> None:
 
 @routine
 def give_up_pair(s: RunState, pair: Int) -> None:
-    """Give up a pair that took too much work: it drops everything that it retains, and meets no further events."""
+    """Give up a pair that took too much work: drop everything that the pair retains, and ignore further events."""
     free_runs(s, pair)
     s.pair_runs[pair] = NIL
     s.pair_count[pair] = 0
@@ -178,7 +178,7 @@ def release_event(s: RunState, event: Int) -> None:
 
 @routine
 def release_node(s: RunState, node: Int) -> None:
-    """Drop one reference to a chain; nodes without references are released."""
+    """Drop one reference to a chain, and release the nodes that are left without references."""
     while node != NIL:
         s.node_references[node] -= 1
         if s.node_references[node] > 0:

@@ -1,4 +1,4 @@
-"""The passing of time for a (trace, pattern) pair: when the pair is due, and what is dropped or decided then."""
+"""Event-time timers of (trace, pattern) pairs: when a pair is due, and which runs are then dropped or decided."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Note that a pair has emitted results, if a guard's policy asks for it; ``filled`` is their number before."""
+    """Mark a pair that has emitted results since their count was ``filled``, if a guard's policy needs the mark."""
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 
 
 @routine
 def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) -> None:
-    """Let time pass for a pair whose matches need no ranking; all events before ``time`` have been seen."""
+    """Advance the time of a pair whose matches need no ranking; all events before ``time`` have been seen."""
     pattern = s.pair_pattern[pair]
     s.now[PATTERN], s.now[WRITTEN] = pattern, 0
     if (p.flags[pattern] & TIMEOUTS) != 0:
@@ -140,9 +140,9 @@ def expire(p: RunProgram, s: RunState, out: RunMatches, pair: Int, time: Int) ->
 def pass_time(
     p: RunProgram, s: RunState, out: RunMatches, pairs: NDArray[np.int32], first: Int, watermark: Int
 ) -> tuple[Int, Int]:
-    """Let time pass up to the watermark for due pairs, from place ``first`` on.
+    """Advance the time of due pairs, from index ``first`` on, to the watermark.
 
-    Returns (status, place): ``DONE``; ``NO_ROOM`` at a pair; or ``FLUSH`` at a pair whose matches must be ranked.
+    Returns (status, index): ``DONE``; ``NO_ROOM`` at a pair; or ``FLUSH`` at a pair whose matches must be ranked.
     """
     for place in range(first, pairs.shape[0]):
         pair = pairs[place]

@@ -1,4 +1,4 @@
-"""The gaps of a run: which of them are open, which are closed by an event, and where a gap began."""
+"""The gaps of a run: which gaps are open, which gaps an event closes, and where a gap began."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) -> Int:
-    """The node with which a repetition with UNTIL that is still under way began."""
+    """The node that began a repetition with UNTIL; the repetition is still under way."""
     node = head
     while node != NIL and (p.inside[s.node_step[node]] & ~p.goes_on[s.node_step[node]] & repetition) == NOTHING:
         node = s.node_parent[node]
@@ -79,7 +79,7 @@ def group_start(p: RunProgram, s: RunState, head: Int, repetition: np.uint64) ->
 
 @routine
 def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) -> np.uint64:
-    """The repetitions under way, as bits, that began before the current event."""
+    """The subset of ``repetitions``, as bits, that began before the current event."""
     bits, number = NOTHING, 0
     while repetitions >> np.uint64(number) != NOTHING:
         bit = ONE << np.uint64(number)
@@ -92,7 +92,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Whether an event of an order comes after the beginning of a gap; false only if both have the same time."""
+    """Whether an event at ``order`` comes after the beginning of a gap; false only if the two have the same time."""
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -151,7 +151,7 @@ def is_open(p: RunProgram, s: RunState, run: Int, step: Int) -> bool:
 
 @routine
 def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, watch: Int) -> bool:
-    """Whether a NOT takes the current event, which must be after the beginning of the NOT's gap."""
+    """Whether a NOT matches the current event, which must come after the beginning of the NOT's gap."""
     if not x.taken[p.watch_symbol[watch], s.now[ROW]]:
         return False
     if p.watch_within[watch] != LATEST:
@@ -163,7 +163,7 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 
 @routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
-    """Whether a STRICT NOT in a step's gap forbids the step: it takes the current event or one of the same time."""
+    """Whether a STRICT NOT in a step's gap forbids the step: the NOT matches the current event or one of equal time."""
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
         return False
@@ -178,7 +178,7 @@ def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a STRICT NOT takes the current event and so forbids a step that the run took at the same time."""
+    """Whether a STRICT NOT matches the current event and so forbids a step that the run took at the same time."""
     node = s.run_node[run]
     while node != NIL and s.event_order[s.node_event[node]] == s.now[ORDER]:
         parent, step = s.node_parent[node], s.node_step[node]
@@ -206,7 +206,7 @@ def settle(s: RunState, run: Int) -> None:
 
 @routine
 def pass_strict(p: RunProgram, s: RunState, run: Int, slots: np.uint64) -> None:
-    """Mark the gaps of STRICT NOTs that the current event follows: events of later times no longer count for them."""
+    """Mark the gaps with STRICT NOTs that began before the current event: these NOTs ignore events of later times."""
     state, head = s.run_state[run], s.run_node[run]
     for watch in range(p.watch_from[state], p.watch_from[state + 1]):
         slot = p.watch_slot[watch]

@@ -77,7 +77,7 @@ def can_end(p: RunProgram, s: RunState, run: Int) -> bool:
 
 @routine
 def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> None:
-    """Drop the runs of a pair that are dead in a row of ``live``; with ``NIL``, all runs that a guard can end."""
+    """Drop the runs of a pair that are dead in ``live[row]``; if ``row`` is ``NIL``, all runs that a guard can end."""
     gone, previous = NIL, NIL
     run = s.pair_runs[pair]
     while run != NIL:
@@ -159,7 +159,7 @@ def prune(p: RunProgram, s: RunState, x: RunBatch, ended: Ended, pair: Int, patt
 
 @routine
 def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair: Int) -> None:
-    """Recompute what the waiting matches of a pair wait for, in the monitor state after the current event."""
+    """Renew the deadlines of a pair's waiting matches for the monitor state after the event; decide due matches."""
     s.now[PATTERN], s.now[WRITTEN] = s.pair_pattern[pair], 0
     filled, previous = s.counters[FILLED], NIL
     run = s.pair_runs[pair]
@@ -182,9 +182,9 @@ def make_certain(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, pair:
 
 @routine
 def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
-    """Let time pass for a pair up to the current event, whether or not the pair then meets the event.
+    """Advance the time of a pair to the current event, whether or not the pair then processes the event.
 
-    Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``.
+    Returns ``DONE``; or, without any change, ``NO_ROOM``, or ``FLUSH`` with the pair in ``counters[STOP_PAIR]``.
     """
     if s.counters[FILLED] + s.pair_count[pair] > out.node.shape[0]:
         s.counters[NEEDED] = s.pair_count[pair]
@@ -200,10 +200,10 @@ def catch_up(p: RunProgram, s: RunState, out: RunMatches, pair: Int) -> Int:
 
 @routine
 def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
-    """Let time pass for the pairs of the trace, before an event that is out of order.
+    """Advance the time of all pairs of the trace before an event that is out of order.
 
-    Otherwise the result would depend on where batches end, as an old event could change decisions already made at the
-    end of a batch. Returns as ``catch_up``. A repeated call, after patterns have met the event, changes nothing.
+    Otherwise results would depend on where batches end, as an old event could change decisions already made at the end
+    of a batch. Returns the status of ``catch_up``. A call repeated after patterns processed the event changes nothing.
     """
     if s.now[TIME] >= s.now[CLOCK] or s.counters[LISTENER] != 0:
         return DONE
@@ -220,7 +220,7 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
-    """Process a list of kills: first NOTs whose event can no longer come, then dead states.
+    """Process a guard's list of kills: first the NOTs whose event can no longer come, then the dead states.
 
     If the call must be repeated, it resumes at ``counters[KILLED]``.
     """
@@ -263,7 +263,7 @@ def reopen(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches) -> None:
 
 @routine
 def fail_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
-    """Drop everything of a trace, because the current event broke a constraint.
+    """Drop everything that a trace retains, because the current event broke a constraint.
 
     First emits the matches that are already decided; returns ``FAIL`` for each pair whose matches must be ranked.
     """

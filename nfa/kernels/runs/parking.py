@@ -5,8 +5,8 @@ GREEDY. A run in a plain state only waits for an event that takes a step. If all
 attribute of the event equals an attribute of an earlier event, the run waits under this value as well, so that an event
 finds by hash the runs with the same value.
 
-The parked runs of a pair are a list of their own, newest first. Those with the same state and value are in one *bucket*
-of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave at once.
+The parked runs of a pair form a separate list, newest first. Parked runs with the same state and value are in one
+*bucket* of a hash table over all pairs, also newest first. Both lists are doubly linked, so that any run can leave.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
 
 @routine
 def hash_of_value(kind: Int, bits: Int) -> np.uint64:
-    """A hash of a value; equal values have equal hashes, as numbers of both kinds are hashed as float64."""
+    """A hash of a value; equal values have equal hashes, because integers and floats are both hashed as float64."""
     if kind in (INTEGER, FLOAT):
         number = np.float64(bits) if kind == INTEGER else np.int64(bits).view(np.float64)
         return mixed(ONE, np.float64(number + 0.0).view(np.uint64))  # -0.0 equals 0.0
@@ -128,7 +128,7 @@ def unpark(s: RunState, pair: Int) -> None:
 
 @routine
 def settle_runs(p: RunProgram, s: RunState, pair: Int) -> None:
-    """Park the runs in a pair's list whose state allows it; their order stays."""
+    """Park the runs in a pair's list whose state allows parking, in their order."""
     parked, before = np.int64(NIL), np.int64(NIL)
     run = s.pair_runs[pair]
     while run != NIL:

@@ -1,4 +1,4 @@
-"""Ranking of matches at the event that completes them: their order, which of them a kept match excludes, the limit.
+"""Ranking of the matches that one event completes: their order, exclusion by the after-match rule, and the limit.
 
 Under ``ties: log``, a match without trailing conditions is decided by its last event. All matches of a trace that one
 event completes are ranked here and emitted with the event. Decisions that wait for time to pass are ranked outside the
@@ -92,7 +92,7 @@ def compare_alias(p: RunProgram, s: RunState, run: Int, other: Int, alias: Int) 
 
 @routine
 def compare(p: RunProgram, s: RunState, run: Int, other: Int) -> Int:
-    """Compare two matches that one event completed by their order of emission: -1, 0 (equal bindings) or 1."""
+    """Compare the emission order of two matches completed by the same event: -1, 0 (equal bindings) or 1."""
     if s.run_start[run] != s.run_start[other]:
         return np.int64(-1) if s.run_start[run] < s.run_start[other] else np.int64(1)
     if s.run_first[run] != s.run_first[other]:
@@ -199,7 +199,7 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """Exclude, by the after-match rule of a kept match, runs of the pair and matches from ``following`` on."""
+    """By the after-match rule of a kept match, exclude runs of the pair and the ready matches from ``following`` on."""
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
     run = np.int64(following)

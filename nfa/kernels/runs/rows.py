@@ -1,4 +1,4 @@
-"""The loop of the run kernel: reads visits; writes complete matches, ended pairs and losses."""
+"""The main loop of the run kernel: reads visits (relevant rows); writes matches, early terminations and losses."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ SWEEP_SHARE = 8  # scanning this number of parked runs is paid by one event
 
 @routine
 def concerns(p: RunProgram, x: RunBatch, pattern: Int, row: Int, can_begin: bool) -> bool:
-    """Whether an event may begin a match of a pattern (only with ``can_begin``), or a leading NOT takes it."""
+    """Whether an event can begin a match of a pattern (only with ``can_begin``) or matches a leading NOT."""
     state = p.state_from[pattern]
     for step in range(p.step_from[state], p.step_from[state + 1] if can_begin else p.step_from[state]):
         if x.taken[p.symbol[step], row]:
@@ -139,10 +139,10 @@ def has_room(s: RunState, out: RunMatches, ended: Ended, need: Int) -> bool:
 def meet_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, pattern: Int, limits: Limits
 ) -> Int:
-    """Let a pattern meet the current event in its trace.
+    """Process the current event for a pattern in the event's trace.
 
-    Returns ``DONE``; or, with nothing changed, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, after the
-    event was met, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call then does nothing.
+    Returns ``DONE``; or, without any change, ``NO_ROOM``, or ``FLUSH`` with the pair in ``STOP_PAIR``; or, after the
+    event was processed, ``GIVEN_UP`` with the pair in ``STOP_PAIR``: a repeated call then does nothing.
     """
     row = s.now[ROW]
     place = find_pair(s, s.now[TRACE], np.int64(pattern))
@@ -177,10 +177,10 @@ def meet_pair(
 
 @routine
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
-    """Park runs of a pair whose state allows it, and regularly release expired parked runs.
+    """Park runs of a pair whose state allows parking, and regularly release expired parked runs.
 
-    A scan is due once enough events have come since the last one to pay for it. If room for runs is short, expired runs
-    are released at every event, so that they never use the room.
+    A scan is due once enough events have come since the last scan to pay for it. If room for runs is short, expired
+    runs are released at every event, so that they never use the room.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)
@@ -203,7 +203,7 @@ def ceiling(p: RunProgram, s: RunState, x: RunBatch, pattern: Int) -> Int:
 
 @routine
 def forget_matches(s: RunState, out: RunMatches, filled: Int) -> None:
-    """Drop the matches that the current event completed, as the limit of work kept it from meeting every run."""
+    """Drop the matches that the current event completed, as the limit of work left some runs unprocessed."""
     kept = np.int64(filled)
     for place in range(filled, s.counters[FILLED]):
         node = out.node[place]
@@ -255,7 +255,7 @@ def run_pair(
     limits: Limits,
     can_begin: bool,
 ) -> bool:
-    """Let the runs of a pair meet the current event, for which there is room; returns whether the pair is given up."""
+    """Process the current event, for which there is room, in a pair; returns whether the pair is given up."""
     pattern = s.pair_pattern[pair]
     place_event(s, x)
     look_after_parked(p, s, pair, limits)
@@ -297,7 +297,7 @@ def run_pair(
 def meet_patterns(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, ended: Ended, limits: Limits
 ) -> Int:
-    """Let all listening patterns meet the current event; a repeated call resumes at ``counters[LISTENER]``."""
+    """Process the current event for all listening patterns; a repeated call resumes at ``counters[LISTENER]``."""
     row, met = s.now[ROW], np.int64(0)
     for part in range(-1, x.cells.shape[0]):
         code = x.types[row] if part < 0 else x.cells[part, row]
@@ -341,7 +341,7 @@ def match_rows(
 ) -> tuple[Int, Int]:
     """Process visits from ``first`` on; stops when the wrapper must make room or rank matches.
 
-    Returns (status, visit): ``DONE``, or why it stopped; ``counters[LISTENER]`` is the position within the visit.
+    Returns (status, visit): ``DONE``, or why the kernel stopped; ``counters[LISTENER]`` is the position in the visit.
     """
     p, s, x, c, out, ended = borrowed(p), borrowed(s), borrowed(x), borrowed(c), borrowed(out), borrowed(ended)
     patterns = p.flags.shape[0]
@@ -382,7 +382,7 @@ def unroll(
     sequences: NDArray[np.int64],
     releases: bool,
 ) -> None:
-    """Write chains to arrays, oldest event first; ``ends`` are the positions after each chain."""
+    """Write chains of nodes to arrays, oldest event first; ``ends`` has the offset after each chain."""
     s = borrowed(s)
     for place in range(nodes.shape[0]):
         node, at = nodes[place], ends[place]

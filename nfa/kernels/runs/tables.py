@@ -151,7 +151,7 @@ class RunProgram(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """The state that the engine keeps from batch to batch; the free list of an arena runs through its first array."""
+    """The state that the engine keeps from batch to batch; the first array of each arena also holds its free list."""
 
     node_parent: NDArray[np.int32]
     node_event: NDArray[np.int32]
@@ -211,7 +211,7 @@ class RunState(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """The tables of ``kernels.traces.Guards`` that this engine reads, and its counts."""
+    """The tables of ``kernels.traces.Guards`` that this engine reads, and its counts of released events."""
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -223,7 +223,7 @@ class Gates(NamedTuple):
 
 
 class RunBatch(NamedTuple):
-    """The visits of a batch to which some pattern listens."""
+    """The visits (relevant rows) of a batch to which some pattern listens."""
 
     types: NDArray[np.int32]
     times: NDArray[np.int64]
@@ -243,7 +243,7 @@ class RunBatch(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Compiled conditions: their code, their ranges by number, their data, and scratch memory."""
+    """Compiled conditions: code, range of the code by condition number, data for conditions to read, scratch memory."""
 
     code: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -253,7 +253,7 @@ class Conditions(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Bounds: matches emitted per event and pair, runs of a pair, most steps from any state."""
+    """Limits: matches emitted per event and pair, runs per pair, and the most steps that any state has."""
 
     matches: int
     runs: int
@@ -261,10 +261,10 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Pairs that a guard ended (``rows``), and losses (``lost``); ``filled`` has the numbers of both.
+    """Early terminations (``rows``) and losses (``lost``); ``filled`` has the length of each.
 
-    A row of a pair has visit, pattern, monitor before and after, and state. A row of a loss has visit, pattern,
-    matches, runs, the work for which the pair was given up, and why this suspends the pattern (0: it does not).
+    Columns of ``rows``: visit, pattern, monitor before and after, state. Columns of ``lost``: visit, pattern, matches,
+    runs, the work for which the pair was given up, and why this suspends the pattern (0: it does not).
     """
 
     rows: NDArray[np.int64]

@@ -1,13 +1,13 @@
 """Timeouts: partial matches that were alive until WITHIN ended them, and that no other partial match extends.
 
-A partial match extends another if every alias of the other begins with the same events. A partial match whose window
-has passed is a *candidate*. A chain that extends a candidate contains the candidate's newest event, and its part up to
-this event has all bindings of the candidate, because chains are in the order in which events came. So a candidate is
-put in a bucket under its newest event and the events of that event's alias. The chains of all runs of the pair are
-walked once; at each node, a hash finds the candidates that the chain up to the node rules out. The work grows with the
-number of nodes of the pair, not with the square of the number of its runs. Candidates are in buckets only during this
-search; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts; the slow version is
-``tests.references.patterns.partials``.
+A partial match P extends a partial match Q if, for every alias of Q, the events of P begin with the events of Q. A
+partial match whose window has passed is a *candidate*. A chain that extends a candidate contains the candidate's newest
+event, and its part up to this event has all bindings of the candidate, because chains are in the order in which events
+came. So a candidate is put in a bucket under its newest event and the events of that event's alias. The chains of all
+runs of the pair are walked once; at each node, a hash finds the candidates that the chain up to the node rules out. The
+work grows with the number of nodes of the pair, not with the square of the number of its runs. Candidates are in
+buckets only during this search; runs of these patterns are never parked. Semantics: ``docs/semantics.md``, timeouts;
+the slow version is ``tests.references.patterns.partials``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def is_beginning(p: RunProgram, s: RunState, beginning: Int, chain: Int) -> bool
 
 @routine
 def rule_out(p: RunProgram, s: RunState, pair: Int, node: Int, goes_on: bool) -> None:
-    """Rule out the candidates that the chain up to a node extends; with ``goes_on``, also those equal to the chain."""
+    """Rule out candidates that the chain up to a node extends; with ``goes_on``, also candidates equal to the chain."""
     key = key_of_list(p, s, node)
     run = s.buckets[key & np.uint64(s.buckets.shape[0] - 1)]
     while run != NIL:

@@ -1,6 +1,6 @@
-"""Upkeep of runs between the rows of a batch.
+"""Entry points from Python into functions of the run kernel.
 
-There is one kernel per set of tables, because most of the code of such a kernel unpacks the tables.
+One kernel serves all operations on the same tables, because unpacking the tables is most of a kernel's code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PASS_TIME, FILL_BUCKETS, FORGET, DEADLINE, FINISH, TIME_OUT = range(6)
 
 @kernel
 def arrange(s: RunState, what: Int, number: Int) -> None:
-    """Apply an operation on runs or pairs that needs no tables of patterns; ``number`` is the run or pair."""
+    """Apply the operation ``what``, which needs no tables of patterns; ``number`` is the run or pair."""
     s = borrowed(s)
     if what == REBUILD_INDEX:
         run_arena.rebuild_index(s)
@@ -42,9 +42,9 @@ def arrange(s: RunState, what: Int, number: Int) -> None:
 def attend(
     p: RunProgram, s: RunState, out: RunMatches, what: Int, numbers: NDArray[np.int32], place: Int, time: Int, last: Int
 ) -> tuple[Int, Int]:
-    """Apply an operation that needs time or patterns to the run or pair at ``place`` of ``numbers``.
+    """Apply the operation ``what``, which needs time or patterns, to the run or pair ``numbers[place]``.
 
-    ``PASS_TIME`` covers all pairs from that place on. Returns (status, place) as ``pass_time``; for other operations
+    ``PASS_TIME`` covers all pairs from ``place`` on and returns the result of ``pass_time``. Other operations return
     ``DONE`` and, for ``DEADLINE``, the time.
     """
     p, s, out = borrowed(p), borrowed(s), borrowed(out)

@@ -40,7 +40,7 @@ def is_further(s: RunState, depths: NDArray[np.int32], run: Int, other: Int) -> 
 
 @kernel
 def held_pairs(p: RunProgram, s: RunState, depths: NDArray[np.int32], now: Int, entries: NDArray[np.int64]) -> Int:
-    """List the pairs with partial matches that have not expired; returns their number.
+    """List the (trace, pattern) pairs with partial matches that have not expired; returns the number of pairs.
 
     ``entries`` gets (trace, pattern, state of the furthest run, its newest node, number of runs).
     """

@@ -96,7 +96,7 @@ def own_deadline(p: RunProgram, s: RunState, node: Int, trail: Int) -> np.int64:
 
 @routine
 def deadline(p: RunProgram, s: RunState, run: Int, greedy: np.uint64, at_end: Int) -> Int:
-    """The time when the last trailing condition of a match is decided; ``at_end`` for those without a deadline."""
+    """The latest deadline of a match's trailing conditions; a condition without a deadline counts as ``at_end``."""
     whole = s.run_end[run]
     latest = np.int64(EARLIEST)
     if greedy != NOTHING:
@@ -124,7 +124,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """The slots of a complete match's trailing GREEDY repetitions that no event under STRICT has decided."""
+    """The slots of a complete match's trailing GREEDY repetitions that no event under STRICT has decided yet."""
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
     closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -135,9 +135,9 @@ def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
 
 @routine
 def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
-    """Emit a complete match that no longer waits, or mark it for ranking; false if the run can be released.
+    """Emit a complete match that no longer waits, or mark it for ranking; returns false if the run can be released.
 
-    A match that is emitted before its deadline is retained until then.
+    A match that is emitted before its deadline is retained until the deadline.
     """
     if s.run_how[run] == NOT_WAITED:
         s.run_how[run] = BY_WINDOW
@@ -191,7 +191,7 @@ def is_in_reach(s: RunState, run: Int) -> bool:
 
 @routine
 def is_refuted(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) -> bool:
-    """Whether a trailing NOT of a complete run takes the current event, which must be in reach of the run."""
+    """Whether a trailing NOT of a complete run matches the current event, which must be in reach of the run."""
     head = s.run_node[run]
     finish = p.finish_from[s.run_state[run]] + s.run_finish[run]
     for trail in range(p.trail_from[finish], p.trail_from[finish + 1]):
