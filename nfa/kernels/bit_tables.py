@@ -1,7 +1,7 @@
-"""The bit kernel: bit sets of the names seen in a trace and of their consequences, without monitor states.
+"""The bit kernel: follows a trace by bit sets of the names seen and of their consequences, without monitor states.
 
-For traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). Names are bits; a set is
-``words`` uint64 words. Several guards share one program; a guard is a range of each array. Numbers of guards, traces,
+Used for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). A name is a bit; a set is
+``words`` uint64 words. Several guards share one program; a guard is a range of each array. Indices of guards, traces,
 slots and rows are int64 in arguments and results, so that all callers share one compiled signature.
 """
 
@@ -55,7 +55,7 @@ N_COUNTERS = 7
 
 
 class BitProgram(NamedTuple):
-    """Guards and columns of liveness as arrays; ``x_from[i] : x_from[i + 1]`` are the rows of x that belong to i."""
+    """Guards and columns of liveness as arrays; ``x_from[i] : x_from[i + 1]`` is the range of x that belongs to i."""
 
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
     name_from: NDArray[np.int32]  # by guard
@@ -103,7 +103,7 @@ class BitLinks(NamedTuple):
 
 
 class BitNotes(NamedTuple):
-    """For events of a batch that ended a pattern or broke a constraint, the names seen in their traces before."""
+    """The names seen in a trace before an event, for each event that ended a pattern or broke a constraint."""
 
     visit: NDArray[np.int32]
     seen: NDArray[np.uint64]  # (as long as the batch, words)
@@ -282,9 +282,9 @@ def hash_row(row: NDArray[np.uint32]) -> np.uint64:
 
 @inlined
 def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np.uint32]) -> Int:
-    """Number of the row of ``live`` that equals ``row``; NIL if the index has none.
+    """Index of the row of ``live`` that equals ``row``, or NIL.
 
-    ``index`` is an open-addressing hash table of row numbers plus one; its size is a power of two; it is never full.
+    ``index`` is an open-addressing hash table of row indices plus one; its size is a power of two; it is never full.
     """
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(row) & mask
@@ -303,7 +303,7 @@ def find_row(index: NDArray[np.int32], live: NDArray[np.uint32], row: NDArray[np
 
 @routine
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Add the row ``number`` of ``live`` to the index, which does not have it yet."""
+    """Add row ``number`` of ``live``, which must be new, to the index."""
     mask = np.uint64(index.shape[0] - 1)
     slot = hash_row(live[number]) & mask
     while index[np.int64(slot)] != 0:
@@ -342,7 +342,7 @@ def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) ->
 
 @inlined
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """A slot for a trace that has none, or NIL if all slots are used. The caller must write the state."""
+    """Assign a slot to a trace that has none; NIL if all slots are used. The caller must write the slot's state."""
     counters = traces.counters
     if counters[FREE] > 0:
         counters[FREE] -= 1
@@ -392,7 +392,7 @@ def settle_in(traces: BitTraces, slot: Int) -> None:
 
 @inlined
 def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
-    """Store for a visit the names seen in its trace before the event."""
+    """Store the names seen in a trace before the event of a visit (relevant row)."""
     place = traces.counters[NOTED]
     notes.visit[place] = visit
     for word in range(notes.seen.shape[1]):
@@ -404,7 +404,7 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
 def advance_trace(
     bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
-    """Move a trace that is under bit tables, or that changes to bit tables with this event.
+    """Advance a trace by one event under bit tables; a trace that is not yet under bit tables gets a slot first.
 
     Returns (status, monitor number after the event, list of kills or ``IGNORED``). Unless the status is ``DONE``, the
     next call repeats the whole move.

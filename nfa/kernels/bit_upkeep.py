@@ -1,4 +1,4 @@
-"""Upkeep of traces under bit tables between the rows of a batch."""
+"""Entry points from Python into the compiled functions of ``bit_tables``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def take_slot(traces: BitTraces, trace: Int, guard: Int) -> Int:
-    """A slot for a trace that has none, or ``NIL`` if all slots are used. The caller must write the state."""
+    """Assign a slot to a trace that has none; NIL if all slots are used. The caller must write the slot's state."""
     return bit_tables.take_slot(borrowed(traces), trace, guard)
 
 
@@ -37,7 +37,7 @@ def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: N
 
 @kernel
 def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -> None:
-    """Add the row ``number`` of ``live`` to the index, which does not have it yet."""
+    """Add row ``number`` of ``live``, which must be new, to the index."""
     bit_tables.index_row(borrowed(index), borrowed(live), number)
 
 

@@ -178,7 +178,7 @@ def newest(
 ) -> Int:
     """Row of the newest event bound to one of the atoms, or NIL.
 
-    Only events of the current iteration of ``repetition`` count; if it is NIL, all bound events.
+    Only events of the current iteration of ``repetition`` count; if ``repetition`` is NIL, all bound events count.
     """
     own_bit = np.uint64(0)
     if repetition != NIL:
@@ -206,7 +206,7 @@ def gather(
     head: Int,
     atoms: Int,
 ) -> Int:
-    """Write the rows of all events bound to some atoms into ``chain``, newest first, and return their number."""
+    """Write the rows of all events bound to some atoms into ``chain``, newest first, and return their count."""
     size = np.int64(0)
     node = np.int64(head)
     while node != NIL:
@@ -277,7 +277,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value above ``top`` to the aggregate at ``top``; false if the aggregate cannot take such a value."""
+    """Add the value above ``top`` to the aggregate at ``top``; false if the aggregate does not accept its kind."""
     item = top + 1
     if function == COUNT:
         return True
@@ -339,7 +339,7 @@ def load(
 def operate(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> tuple[Int, Int]:
-    """Run one instruction that reads no event; returns the places of the next instruction and of the stack's top."""
+    """Run one instruction that reads no event; returns the indices of the next instruction and of the stack's top."""
     operation = code[place]
     following = place + WIDTH
     if operation == CONSTANT:
@@ -372,7 +372,7 @@ def operate(
 
 @inlined
 def jump(code: Words, place: Int, kinds: Kinds, values: Words, top: Int) -> tuple[Int, Int]:
-    """Run a jump instruction; returns the places of the next instruction and of the stack's top."""
+    """Run a jump instruction; returns the indices of the next instruction and of the stack's top."""
     target = place + WIDTH * (code[place + 1] + 1)
     if code[place] == JUMP_UNLESS_NULL:
         if kinds[top] != NULL:
@@ -471,7 +471,7 @@ def compared(
 
 @inlined
 def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """Compare two places of the stack (false is 0, true is 1): -1, 0, 1; ``INCOMPARABLE`` for null or other kinds."""
+    """The order of two stack values as -1, 0 or 1 (false < true); ``INCOMPARABLE`` for null or different kinds."""
     if kinds[left] == TEXT or kinds[left] == BOOLEAN or kinds[left] == NULL:
         if kinds[left] != kinds[right] or kinds[left] == NULL:
             return np.int64(INCOMPARABLE)
@@ -487,7 +487,7 @@ def ordering(kinds: Kinds, values: Words, floats: Floats, left: Int, right: Int,
 
 @inlined
 def text_ordering(values: Words, left: Int, right: Int, offsets: Words, data: Bytes) -> Int:
-    """Compare two texts, given by number: -1, 0 or 1."""
+    """The order of two interned texts, given by index, as -1, 0 or 1."""
     if left == right:
         return np.int64(0)
     at, other = offsets[left], offsets[right]

@@ -20,7 +20,7 @@ MOST_EXPONENT = 710.0  # of e, beyond which the power exceeds float64; rounded u
 
 @inlined
 def number_of(function: Int, numbers: Floats, first: Int, count: Int) -> float:
-    """The result of a function of ``count`` numbers from place ``first`` on; a result that is not finite means null."""
+    """A function's result for ``count`` numbers from ``numbers[first]`` on; a result that is not finite means null."""
     x = float(numbers[first])
     if function >= LEAST:
         for place in range(first + 1, first + count):
@@ -84,7 +84,7 @@ def power(x: float, y: float) -> float:
 
 @inlined
 def distance(lat: float, lon: float, other_lat: float, other_lon: float) -> float:
-    """The kilometres between two places, by the haversine formula; NaN for invalid coordinates."""
+    """The kilometres between two points on Earth, by the haversine formula; NaN for invalid coordinates."""
     if abs(lat) > 90.0 or abs(other_lat) > 90.0 or abs(lon) > 180.0 or abs(other_lon) > 180.0:
         return np.nan
     latitude, other_latitude = np.radians(lat), np.radians(other_lat)

@@ -1,4 +1,4 @@
-"""The idle kernel: the newest event time of each open trace, and the traces whose idle timeout has passed.
+"""The idle kernel: keeps the newest event time of each open trace, and ends traces whose idle timeout has passed.
 
 A trace has one entry in a heap of due times. An event only changes the time of its trace. An entry that reaches the top
 of the heap too early is pushed again with the trace's current due time. So an event costs a look-up, and a trace costs
@@ -38,7 +38,7 @@ class IdleState(NamedTuple):
 
 
 class IdleEnds(NamedTuple):
-    """Traces that end by the idle timeout, in order."""
+    """Traces that the idle timeout ends, in the order of their ends."""
 
     rows: NDArray[np.int64]  # row before which the trace ends
     keys: NDArray[np.uint64]
@@ -145,7 +145,7 @@ def end_due(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> b
 
 @kernel
 def expire(s: IdleState, ends: IdleEnds, timeout: Int, now: Int, row: Int) -> bool:
-    """End the traces whose due time is at most ``now``, before the row ``row``; false if ``ends`` is full."""
+    """End the traces whose due time is at most ``now``, just before row ``row``; returns false if ``ends`` is full."""
     return end_due(borrowed(s), borrowed(ends), timeout, now, row)
 
 
@@ -162,7 +162,7 @@ def advance(
 ) -> tuple[Int, Int]:
     """Process the rows of a batch from ``first`` on; there must be room for a new trace and a due time per row.
 
-    Returns the number of rows, or the row at which to resume once ``ends`` has room; and the newest time.
+    Returns (the number of rows, or the row at which to resume once ``ends`` has room; the newest event time).
     """
     s, ends, keys, times, is_last = borrowed(s), borrowed(ends), borrowed(keys), borrowed(times), borrowed(is_last)
     for row in range(first, keys.shape[0]):
@@ -184,7 +184,7 @@ def advance(
 
 @kernel
 def fill(s: IdleState, keys: NDArray[np.uint64], last: NDArray[np.int64], queued: NDArray[np.int64]) -> bool:
-    """Add traces to empty slots, of which there must be enough; false if a key occurs twice."""
+    """Add traces, for which there must be enough empty slots; returns false if a key occurs twice."""
     s, keys, last, queued = borrowed(s), borrowed(keys), borrowed(last), borrowed(queued)
     for number in range(keys.shape[0]):
         slot = find(s, keys[number])

@@ -1,4 +1,4 @@
-"""LIKE in conditions between steps: a pattern as tokens with links, in time linear in the text."""
+"""LIKE in conditions between steps: a pattern is tokens with failure links; time is linear in the text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ AGAIN = -2
 
 @inlined
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
-    """Whether a text, ``data[start:end]``, matches the tokens of a LIKE, which are followed by their links.
+    """Whether the text ``data[start:end]`` matches a LIKE: ``size`` tokens, followed by their failure links.
 
-    Time is linear in the text; for segments with ``_`` between two ``%``, also in the length of the segment.
+    Time is linear in the text. A segment with ``_`` between two ``%`` multiplies the time by the segment's length.
     """
     at, token = start, np.int64(0)
     retry, wildcard = start, np.int64(NIL)

@@ -1,4 +1,4 @@
-"""The kernel of open traces: times of the first and the newest event of each trace, and its number of events."""
+"""The open-trace kernel: keeps the first and the newest event time of each trace, and its number of events."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def note(
     mark: Int,
     opened: NDArray[np.int32],
 ) -> Int:
-    """Update times and counts of traces by the visits of a batch; ``visits`` are rows, trace numbers and ends.
+    """Update times and event counts of traces by a batch's visits: rows, trace numbers, and whether the trace ends.
 
-    Rows of the type ``mark`` are not events; ``names`` numbers the types of all rows, whether known to patterns or not.
-    ``opened`` receives the visits with the first known event of their trace; returns their number.
+    Rows of the type ``mark`` are not events. ``names`` has the type number of each row, whether patterns know the type
+    or not. ``opened`` receives the visits with the first known event of their trace; returns the count of these visits.
     """
     open_times, types, times, opened = borrowed(open_times), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

@@ -1,8 +1,8 @@
 """The trace kernel: finds the trace number and monitor state of each key of a batch, before any engine runs.
 
 The index uses open addressing, with a key and its trace side by side, so that a look-up costs one cache line. Rows that
-no pattern or guard needs are skipped without a look-up; the others are prefetched a block at a time, so that the cache
-misses of a large index overlap. Source of the monitor automaton: C-CEP (constraint-aware CEP, section 4.2).
+no pattern or guard needs are skipped without a look-up. The other rows are prefetched a block at a time, so that the
+cache misses of a large index overlap. Source of the monitor automaton: C-CEP (constraint-aware CEP, section 4.2).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FINDS = 8  # those in some cells of the filter index
 
 
 class Wants(NamedTuple):
-    """Which rows need their trace, by event type, by predicate, and by cell of the filter index."""
+    """The rows for which a trace must be looked up, by event type, by predicate, and by cell of the filter index."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
@@ -82,8 +82,8 @@ class Wants(NamedTuple):
 class Guards(NamedTuple):
     """The guard's answers so far, as tables over monitor states.
 
-    A column of ``live`` is a state of some pattern. After the columns of all states there is one for each trailing NOT:
-    whether the event of the NOT can still come.
+    A column of ``live`` is a state of some pattern. After the columns of all states follows a column for each trailing
+    NOT: whether the event of the NOT can still come.
     """
 
     next: NDArray[np.int32]  # (monitors, classes); NIL: not yet built
@@ -158,7 +158,7 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """Whether some step may take an event, by the predicates of its type, and whether the event may open a trace."""
+    """By the predicates of an event's type: (whether some step may take the event, whether it may open a trace)."""
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
         if passed[predicates[place], row]:
@@ -241,10 +241,7 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """The number plus one of a slot's trace: ``known``, or that of a new trace if ``known`` is 0.
-
-    Returns 0 if trace numbers are exhausted.
-    """
+    """A slot's trace number plus one: ``known``, or a new trace if ``known`` is 0; 0 if trace numbers are exhausted."""
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
@@ -307,7 +304,7 @@ def move(
     after: Int,
     kill: Int,
 ) -> Int:
-    """Write a trace and its monitor state into its slot; returns the list of kills."""
+    """Write a trace and its monitor state into the trace's slot; returns the index of the list of kills."""
     slots[slot, 1] = trace | (np.uint64(after) << HOME_BITS)
     if after != before:
         counters[GUARD_STEPS] += 1

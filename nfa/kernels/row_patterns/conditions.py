@@ -66,7 +66,7 @@ from streams.kernels.compiling import inlined, routine
 
 @inlined
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
-    """Store what conditions read at a row with a label: first and last rows of each set of labels, and aggregates.
+    """Store what conditions read at a row with a label: first and last row of each set of labels, and aggregates.
 
     ``base`` is the first row of the partition, ``begin`` the first row of the attempt.
     """
@@ -89,7 +89,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Start the value of an aggregate at a row from its value at the previous row; from zero at the first row."""
+    """Copy the value of an aggregate from the previous row; at the first row of an attempt, set zero."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -182,7 +182,7 @@ def push(
 def push_leaf(
     plan: Plan, rows: Rows, search: Search, leaf: Int, top: Int, row: Int, base: Int, begin: Int, end: Int
 ) -> None:
-    """Push the value of a column at the row that a leaf reads; null if there is no such row."""
+    """Push the value of a column at the row that a leaf (column reference) reads; null if the row does not exist."""
     target = target_of(plan, search, leaf, row, base, begin)
     if target != NIL:
         target += plan.leaves[leaf, PHYSICAL]

@@ -67,7 +67,7 @@ _NO_MATCH, _STACK_FULL, _TOO_MANY_STEPS = -1, -2, -3
 
 @inlined
 def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int, end: Int) -> bool:
-    """Whether a row of the partition may have a label."""
+    """Whether a row is in the partition, within WITHIN, and satisfies the condition of a label (pattern variable)."""
     if row >= end:
         return False
     if plan.settings[WITHIN] != LONGEST and abs(rows.times[row] - rows.times[begin]) >= plan.settings[WITHIN]:
@@ -97,7 +97,7 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Return to the newest branch with an untried alternative: its instruction (NIL: none), row, and stack size."""
+    """Backtrack to the newest branch with an untried alternative: its instruction (NIL: none), row, and stack size."""
     while top > 0:
         top -= 1
         place, value = search.stack[top, 0], search.stack[top, 1]
@@ -174,7 +174,7 @@ def write(matches: RowMatches, search: Search, what: Int, row: Int, length: Int,
 
 @inlined
 def next_row(plan: Plan, search: Search, base: Int, row: Int, length: Int) -> Int:
-    """The row at which the search continues after a match with rows; NIL if the match has no row to skip to."""
+    """The row at which the search continues after a match that is not empty; NIL if the match has no row to skip to."""
     rule = plan.settings[SKIP_RULE]
     if rule == PAST_LAST_ROW:
         return row + length

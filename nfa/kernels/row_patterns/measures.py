@@ -17,7 +17,7 @@ def fold_integers(
     values: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Replace each line's value by the aggregate of the chosen lines of its match up to this line.
+    """Replace each value by the running aggregate over the chosen lines (rows of matches) of the line's match.
 
     ``counts`` receives the number of chosen lines so far, ``firsts`` has the first line of each line's match. Sums wrap
     beyond 64 bits.

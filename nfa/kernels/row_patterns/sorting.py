@@ -1,4 +1,4 @@
-"""Grouping of rows by the number of their partition."""
+"""Grouping of rows by partition."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def group_rows(
 ) -> None:
     """Write the rows partition by partition into ``grouped``, in the order of ``rows`` within each partition.
 
-    ``codes`` are the partition numbers by row. For each partition ``ends`` holds the place of its first row, and
-    afterwards the place after its last row.
+    ``codes`` has the partition number of each row. ``ends`` has, for each partition, the offset in ``grouped`` of its
+    first row; the call moves it to the offset after its last row.
     """
     for place in range(rows.shape[0]):
         row = rows[place]

@@ -1,7 +1,7 @@
 """Tables and constants of the kernels that search for row patterns.
 
-Rows are numbered in the order of the search: partition by partition, sorted. ``NIL`` is -1 and means none. Columns have
-one more row than the table; its values are null, and it is read in place of a row that does not exist.
+Rows are numbered in the order of the search: partition by partition, sorted. ``NIL`` is -1 and means none. Each column
+ends with an extra row of null, which is read in place of rows that do not exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Packing of shared-node state for saving, and unpacking: numbers without gaps, no free room, every link checked."""
+"""Packing of shared-node state into arrays without free room, for saving, and unpacking, which checks every link."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from streams.kernels.compiling import inlined, kernel
 
 @kernel
 def count_heads(program: Program, state: SharedState) -> Int:
-    """Number of stacks of all pairs, empty ones included."""
+    """Number of stacks of all (trace, pattern) pairs, including empty stacks."""
     program, state = borrowed(program), borrowed(state)
     blocks, trace_first, state_range = state.blocks, state.trace_first, program.state_range
     count = 0
@@ -64,7 +64,7 @@ def count_heads(program: Program, state: SharedState) -> Int:
 def pack(
     program: Program, state: SharedState, traces: NDArray[np.int32], numbers: NDArray[np.int32], packed: Packed
 ) -> None:
-    """Write state without free room; ``traces`` gives new trace numbers, ``numbers`` is scratch by node."""
+    """Write the state to ``packed``; ``traces`` maps old to new trace numbers, ``numbers`` is scratch by node."""
     program, state, packed = borrowed(program), borrowed(state), borrowed(packed)
     traces, numbers = borrowed(traces), borrowed(numbers)
     blocks, links, nodes, trace_first = state.blocks, state.links, state.nodes, state.trace_first
@@ -102,7 +102,7 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill blocks from packed state, write their places to ``pairs``, count references; returns a fault or SOUND."""
+    """Fill blocks from packed state, write their offsets to ``pairs``, count references; returns a fault or SOUND."""
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
     heads, nodes = packed.heads, packed.words.shape[0]
@@ -139,7 +139,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 @inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
-    """Whether a node's measure contradicts its links."""
+    """Whether a node's measure contradicts the nodes that it links to."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
         if other != NIL and (words[other, 0] ^ event) & 1:
@@ -156,7 +156,7 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 
 @inlined
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
-    """Whether a node's links are invalid or lead to later events, or its stack binds one event too often."""
+    """Whether a node's links are invalid or lead to later events, or over ``most_tied`` nodes below bind its event."""
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]
     wrong = not (NIL <= below < count and NIL <= before < count and 0 <= sibling < count)
@@ -203,10 +203,7 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the bound events; the nodes of each one form a cycle of siblings. Returns the fault or SOUND.
-
-    ``seen`` is scratch by node.
-    """
+    """Count the bound events, each a cycle of sibling nodes; returns a fault or SOUND. ``seen`` is scratch by node."""
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters
     for node in range(seen.shape[0]):

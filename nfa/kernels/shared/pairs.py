@@ -39,14 +39,14 @@ from streams.kernels.compiling import apart, inlined
 
 @inlined
 def hash_of(trace: Int, pattern: Int) -> np.uint64:
-    """The home position of a pair in the index; the high bits are the tag of the pair."""
+    """The hash of a (trace, pattern) pair: the low bits are the home slot in the index, the high 32 bits the tag."""
     mixed = (np.uint64(trace) * SPREAD) ^ ((np.uint64(pattern) * SPREAD) << np.uint64(20))  # products do not overflow
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair_slot(state: SharedState, trace: Int, pattern: Int) -> np.uint64:
-    """The slot of a pair, or the empty slot for a new pair."""
+    """The index slot of a (trace, pattern) pair, or the empty slot for a new pair."""
     index, blocks = state.slots, state.blocks
     mask = np.uint64(index.shape[0] - 1)
     mixed = hash_of(trace, pattern)
@@ -164,7 +164,7 @@ def close_pair(state: SharedState, pair: Int, states: Int) -> None:
 
 @apart
 def release(state: SharedState, head: Int) -> None:
-    """Drop one reference to a stack; nodes without references are released."""
+    """Drop one reference to a stack, and release the nodes that are left without references."""
     links, free, counters = state.links, state.free, state.counters
     links[head, REFERENCES] -= 1
     if links[head, REFERENCES] != 0:

@@ -57,9 +57,9 @@ def count_paths(state: SharedState, output: Output, head: Int, now: Int, within:
 
 @inlined
 def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Write the bound events of a match: ``first``, ``level`` events of the path, ``last``; only ``last`` for ``NIL``.
+    """Write the bound events of a match: ``first``, then ``level`` events of the path, then ``last``.
 
-    Returns (status, end): ``end`` is the beginning of the next match.
+    If ``level`` is ``NIL``, only ``last`` is written. Returns (status, offset of the next match's events).
     """
     words, bound_alias, bound_sequence = output.words, output.bound_alias, output.bound_sequence
     if record >= output.match_end.shape[0]:
@@ -79,7 +79,7 @@ def write_match(output: Output, record: Int, end: Int, level: Int, first: Int, l
 
 @inlined
 def write_single(output: Output, event: Int) -> tuple[Int, Int]:
-    """Write a match of one event; returns the status and the number of matches written."""
+    """Write a match that consists of one event; returns (status, number of matches written)."""
     filled = output.filled
     record, written = filled[0], np.int64(0)
     status, end = write_match(output, record, filled[1], np.int64(NIL), event, event)
@@ -101,8 +101,8 @@ def write_paths(
 ) -> tuple[Int, Int]:
     """Write at most ``budget`` of the matches that an event completes, newest events first.
 
-    Under WITHIN the window must still be open at ``clock``, the newest time including the event. Returns (status,
-    written); unless the status is ``DONE``, there was not enough room and the call must be repeated.
+    Under WITHIN, the window of a match must still be open at ``clock``, the newest event time so far. Returns (status,
+    number of matches written); unless the status is ``DONE``, room was missing and the call must be repeated.
     """
     links, nodes, times, path, words = state.links, state.nodes, state.times, output.path, output.words
     filled = output.filled

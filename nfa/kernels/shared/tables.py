@@ -1,4 +1,4 @@
-"""The arrays of the shared-node kernel, and the meaning of their numbers."""
+"""The arrays of the shared-node kernel, with constants for their columns, counters and status codes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LARGE = 8_192  # room for nodes beyond which prefetching pays
 
 
 class Program(NamedTuple):
-    """The compiled patterns: transitions of a type or a cell are consecutive, by pattern; state 0 binds nothing."""
+    """The compiled patterns; transitions are grouped by event type or cell, then by pattern; state 0 binds nothing."""
 
     listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays for all events of a type
     cell_begin: NDArray[np.int32]  # by cell of the filter index: ranges of transitions, after those by type
@@ -99,7 +99,7 @@ class SharedState(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """The relevant rows with their traces."""
+    """The relevant rows of a batch, with their traces and monitor numbers."""
 
     rows: NDArray[np.int32]
     traces: NDArray[np.int32]
@@ -155,7 +155,7 @@ class Matching(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """State without free room, for saving: pairs sorted by trace, nodes under new numbers."""
+    """Shared-node state without free room, for saving: pairs in the order of traces, nodes under new numbers."""
 
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""Upkeep of shared nodes between the rows of a batch: index, renumbered patterns, passing time."""
+"""Kernels that link, index and renumber the (trace, pattern) pairs of the shared-node engine outside of matching."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
-    """Add pairs with filled blocks to the lists of their traces; false if a pair occurs twice."""
+    """Add pairs with filled blocks to the lists of their traces; returns false if a pair occurs twice."""
     state, pairs = borrowed(state), borrowed(pairs)
     blocks = state.blocks
     for number in range(pairs.shape[0]):
@@ -27,7 +27,7 @@ def link_pairs(state: SharedState, pairs: NDArray[np.int32]) -> bool:
 
 @kernel
 def fill_index(state: SharedState) -> None:
-    """Add all pairs but the first of each trace to an empty index."""
+    """Add all pairs except the first pair of each trace to an empty index."""
     state = borrowed(state)
     blocks, trace_first = state.blocks, state.trace_first
     state.counters[INDEXED] = 0
@@ -41,7 +41,7 @@ def fill_index(state: SharedState) -> None:
 
 @kernel
 def keep_patterns(program: Program, state: SharedState, numbers: NDArray[np.int32]) -> None:
-    """Renumber patterns by ``numbers[old]``, and drop the pairs of patterns with ``NIL``; empties the index."""
+    """Renumber patterns by ``numbers[old]``, drop the pairs of patterns that get ``NIL``, and empty the index."""
     program, state, numbers = borrowed(program), borrowed(state), borrowed(numbers)
     blocks, trace_first, slots, state_range = state.blocks, state.trace_first, state.slots, program.state_range
     for trace in range(trace_first.shape[0]):

@@ -25,10 +25,10 @@ from streams.kernels.compiling import kernel
 
 @kernel
 def held_pairs(program: Program, state: SharedState, output: Output, now: Int, entries: NDArray[np.int64]) -> Int:
-    """List the pairs with partial matches that have not expired; returns the number of pairs.
+    """List the (trace, pattern) pairs with partial matches that have not expired; returns the number of pairs.
 
-    ``entries`` gets (trace, pattern, furthest state, newest node of this state, number of partial matches). The memo in
-    ``output`` is used as scratch memory; if some pattern has a window, it must have room for all nodes.
+    ``entries`` gets (trace, pattern, furthest state, newest node of this state, number of partial matches).
+    ``output.memo`` is scratch; if some pattern has a window, the memo must have room for all nodes.
     """
     program, state, lent, entries = borrowed(program), borrowed(state), borrowed(output), borrowed(entries)
     blocks, nodes, trace_first, state_range = state.blocks, state.nodes, state.trace_first, program.state_range

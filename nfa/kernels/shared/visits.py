@@ -2,8 +2,8 @@
 
 A *pair* is a trace's entry for a pattern: a block with one stack of nodes per pattern state. A node binds one event to
 one alias and points to the top of its source state's stack at that time. Nodes are reference-counted in one arena with
-a free list. Under WITHIN a sweep releases expired nodes, and its cost is paid by the nodes created since the last
-sweep; enumeration never visits expired nodes.
+a free list. Under WITHIN a sweep releases expired nodes; its cost is amortized over the nodes created since the last
+sweep. Enumeration never visits expired nodes.
 
 Sources: SASE instance stacks (Wu, Diao, Rizvi, SIGMOD 2006), CORE's timed enumerable compact sets (Bucchi et al., VLDB
 2022), the monitor automaton of C-CEP (constraint-aware CEP, section 4.2).
@@ -65,9 +65,9 @@ from streams.kernels.compiling import apart, inlined, kernel
 
 @inlined
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """Release the dead states of one pattern: those that ``kills`` lists between ``place`` and ``end``.
+    """Release the dead states of one pattern, which ``tables.kills`` lists from index ``place`` on.
 
-    Returns the place of the next pattern, and the furthest dead state that was occupied or is the start state.
+    Returns (index of the next pattern's kills, furthest dead state that was occupied or is the start state).
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -87,7 +87,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """The alternatives, as bits, that a partial match can still complete; under BY_QUERY also any that ever matched."""
+    """The alternatives, as bits, that a pair can still complete; under BY_QUERY also alternatives that have matched."""
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -101,7 +101,7 @@ def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, poli
 
 @inlined
 def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
-    """The result of ``release_dead``, but nothing is released."""
+    """Compute the result of ``release_dead`` without releasing anything."""
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
     while place < end and kills[place] < last:
@@ -115,7 +115,7 @@ def furthest_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, l
 
 @inlined
 def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.uint32) -> None:
-    """Release the stacks of a pair for states none of whose alternatives is alive."""
+    """Release the stack of each state of a pair if none of the state's alternatives is alive."""
     blocks, terms = lent.state.blocks, lent.program.state_terms
     for number in range(1, states):
         head = blocks[pair + HEADER + number - 1]
@@ -129,9 +129,9 @@ def release_terms(lent: Matching, pair: Int, base: Int, states: Int, alive: np.u
 def kill_in_pattern(
     lent: Matching, pattern: Int, place: Int, end: Int, pair: Int, policy: Int, truth: Int
 ) -> tuple[Int, Int, bool]:
-    """Apply the guard's policy to the dead states of one pattern; ``place`` is where the pattern's kills begin.
+    """Apply the guard's policy to the dead states of one pattern, which ``tables.kills`` lists from index ``place`` on.
 
-    Returns the place of the next pattern, the furthest dead state, and whether the pattern can still match.
+    Returns (index of the next pattern's kills, furthest dead state, whether the pattern can still match).
     """
     program, blocks = lent.program, lent.state.blocks
     first, last = program.state_range[pattern], program.state_range[pattern + 1]
@@ -151,7 +151,7 @@ def kill_in_pattern(
 
 @apart
 def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int, after: Int) -> None:
-    """Apply the guard's policy to a list of kills; report every (trace, pattern) pair without a future."""
+    """Apply the guard's policy to the dead states in a range of ``tables.kills``; report patterns without a future."""
     program, tables, state, output = lent.program, lent.tables, lent.state, lent.output
     clock, policy, truth = lent.visited.clocks[row], tables.policy[before], tables.truth[after]
     held = state.counters[HELD]
@@ -185,8 +185,8 @@ def measure_of(
 ) -> tuple[Int, Int]:
     """The measure of a new node: the number of partial matches in its stack, or the time when the last one expires.
 
-    The node lies on the stack ``below`` and extends the stack ``before``. Also returns ``below``; if it has expired, it
-    is released and NIL is returned instead.
+    The node lies on the stack ``below`` and extends the stack ``before``. Returns (measure, below); if ``below`` has
+    expired, the stack is released and NIL is returned in its place.
     """
     nodes = state.nodes
     if within == 0:
@@ -225,7 +225,7 @@ def push(
 
 @inlined
 def lacking(state: SharedState, output: Output, states: Int, pushes: Int) -> Int:
-    """The status for an array that lacks room for a group of transitions; DONE if there is room."""
+    """The status that names an array without room for a group of transitions; DONE if every array has room."""
     counters = state.counters
     if counters[NODES] + pushes > state.nodes.shape[0]:
         return NODES_FULL
@@ -258,7 +258,7 @@ def bind(
     event: Int,
     row: Int,
 ) -> None:
-    """Bind an event by some transitions to the partial matches in their source states; under NEXT these are emptied."""
+    """Extend the partial matches in the source states of the taken transitions; under NEXT, empty these states."""
     program, state, transitions, live = matching.program, matching.state, matching.output.taken, matching.tables.live
     blocks, links, counters, targets, terms = (
         state.blocks,
@@ -308,7 +308,7 @@ def bind(
 
 @inlined
 def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
-    """Record the number of matches of an event and pattern beyond the limit."""
+    """Record how many matches of an event and a pattern exceed the limit."""
     counters, output = matching.state.counters, matching.output
     number = output.filled[3]
     counters[OVERFLOW] = min(counters[OVERFLOW] + count, MOST_COUNTED)
@@ -318,7 +318,7 @@ def drop(matching: Matching, row: Int, pattern: Int, count: Int) -> None:
 
 @inlined
 def sign(output: Output, first: Int, row: Int, trace: Int, pattern: Int) -> None:
-    """Write the row, trace and pattern of the matches from record ``first`` on."""
+    """Write row, trace and pattern into the match records from ``first`` on."""
     for record in range(first, output.filled[0]):
         output.match_row[record], output.match_trace[record], output.match_pattern[record] = row, trace, pattern
 
@@ -445,7 +445,7 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The transitions that listen to an event: by its type for part -1, by its cells for other parts; ranges ascend."""
+    """The range of transitions that listen to an event: by type for part -1, else by cell; ranges ascend."""
     program = matching.program
     if part < 0:
         return program.listen[event_type], program.listen[event_type + 1]
@@ -467,7 +467,7 @@ def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
 def match_visit(
     matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
-    """Process one visit, from a given transition on unless it is ``NIL``.
+    """Process one visit (relevant row), from ``first_transition`` on unless NIL.
 
     Returns (status, transition): ``DONE``, or the missing room and the transition at which to resume.
     """
@@ -514,10 +514,10 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 def match_visits(
     arrays: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
-    """Process visits from ``first_visit`` on, the first one from ``first_transition`` on unless it is ``NIL``.
+    """Process visits (relevant rows) from ``first_visit`` on, the first visit from ``first_transition`` on unless NIL.
 
     Returns (status, visit, transition): ``DONE``, or the missing room and where to resume. Stops *before* a group of
-    transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is room for ``BLOCK``
+    transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is scratch for ``BLOCK``
     visits. The tables are borrowed twice: the compiler keeps ``matching`` in registers, because only inlined functions
     read it; ``lent`` stays in memory for the functions that are called.
     """
