@@ -1,7 +1,7 @@
 """Bit tables for traces beyond the cap of monitor states (constraint-aware CEP, 4.3).
 
 A *row of liveness* says for each column (a state or trailing NOT of a pattern) whether it is alive. A *row monitor* is
-a monitor number that represents a guard and such a row instead of a monitor state; engines treat both alike. A trace
+a monitor number that represents a guard and such a row; engines treat it like the number of a monitor state. A trace
 under bit tables has a slot with the names seen in its events.
 """
 
@@ -32,7 +32,7 @@ class RowTables(Protocol):
         ...
 
     def row_number(self, row: NDArray[np.uint32]) -> int:
-        """Number of a row of liveness; a new row is added."""
+        """The index of a row of liveness, which is added if new."""
         ...
 
     def add_row_monitor(self, version: int, row: int) -> int:
@@ -40,7 +40,7 @@ class RowTables(Protocol):
         ...
 
     def kills_between(self, before: int, after: int) -> int:
-        """Number of the list of columns that die when a trace moves from one monitor number to another."""
+        """Index of the list of columns that die when a trace moves from one monitor number to another."""
         ...
 
 
@@ -171,9 +171,9 @@ class BitFallback:
         return None if slot == NIL else self._named(int(self.arena.arrays.guard[slot]), self.arena.seen(slot))
 
     def noted(self, before: NDArray[np.int32]) -> dict[int, tuple[int, MonitorState]]:
-        """For each noted visit of the batch, the state of its trace before the event, by place of the visit.
+        """The state of the trace before the event, by index of the visit, for the visits of the batch in ``BitNotes``.
 
-        ``before`` has the monitor numbers of the visits of the batch. See ``BitNotes`` for the visits that are noted.
+        ``before`` has the monitor numbers of the visits of the batch.
         """
         count = int(self.arena.arrays.counters[NOTED])
         visits = self.notes.visit[:count].tolist()
@@ -191,7 +191,7 @@ class BitFallback:
         return self._versions[place], MonitorState(seen=self._guards[place].names(as_mask(seen)))
 
     def _monitor(self, place: int, row: NDArray[np.uint32], tables: RowTables) -> int:
-        """Monitor number of a guard and a row; a new number is created and indexed."""
+        """The monitor number of a guard and a row of liveness, which is created and indexed if new."""
         number = tables.row_number(row)
         if number not in self._indexed:
             self._indexed.add(number)

@@ -141,17 +141,17 @@ def bit_program(
 
 @cache
 def no_program() -> BitProgram:
-    """The arrays without guards."""
+    """The empty arrays, for no guards."""
     return bit_program([], [], [])
 
 
 def as_words(mask: int, words: int) -> Words:
-    """A mask as words, the lowest first."""
+    """A bit mask as uint64 words, lowest word first."""
     return np.frombuffer(mask.to_bytes(words * WORD_BITS // 8, "little"), np.uint64).copy()
 
 
 def as_mask(words: Words) -> int:
-    """Words as a mask."""
+    """The bit mask of uint64 words, lowest word first."""
     return int.from_bytes(words.tobytes(), "little")
 
 

@@ -98,10 +98,7 @@ class BitArena:
 
 
 class RowIndex:
-    """The kernel's hash tables: numbers of rows of liveness, and lists of kills by pair of monitor numbers.
-
-    Callers assign the numbers.
-    """
+    """Hash tables from rows of liveness, and from pairs of monitor numbers, to numbers that callers assign."""
 
     def __init__(self) -> None:
         self._rows = np.zeros(2 * _LEAST_ROWS, np.int32)

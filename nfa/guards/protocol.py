@@ -116,14 +116,14 @@ class BitGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitRules:
-    """A guard's rules over its names, which are numbered by place.
+    """A guard's rules over its names: a name is an index, a set of names a bit mask.
 
     Attributes:
         start: Sets of a new trace: seen, certain, excluded, blocked.
         requires: For each name, the names that are certain once this name is, itself included.
         excludes: For each name, the names that no conforming continuation has once this name is certain.
         blocks: For each name, the names that cannot come after it.
-        clauses: Sets of names that imply another name (its place), or that cannot all occur (None).
+        clauses: Sets of names that imply another name (its index), or that cannot all occur (None).
         broken: Sets of names that are never all certain in a conforming trace.
     """
 
@@ -139,12 +139,10 @@ class BitGuard(Protocol):
     """The bit tables of a guard, for traces beyond the cap of its monitor states."""
 
     @property
-    def rules(self) -> BitRules:
-        """The guard's rules over its names."""
-        ...
+    def rules(self) -> BitRules: ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """For a query, the goal of each of its states, in order; for a step, its goals, one of which must be alive."""
+        """For a query, one goal per state, in order; for a step, alternative goals, one of which must be alive."""
         ...
 
     def names_in(self, event: EventClass) -> int:
@@ -161,11 +159,11 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """What one constraint set says about traces: the moves of a monitor, and the pattern states that are alive."""
+    """The answers of a constraint set about traces: the moves of a monitor, and the pattern states that are alive."""
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move the monitor, those of its symbols included."""
+        """Event types that can move the monitor, including the types of its symbols."""
         ...
 
     @property
@@ -174,9 +172,7 @@ class Guard(Protocol):
         ...
 
     @property
-    def policy(self) -> Policy:
-        """How the matcher uses the guard."""
-        ...
+    def policy(self) -> Policy: ...
 
     @property
     def start(self) -> MonitorState:

@@ -1,4 +1,4 @@
-"""Rows of liveness and lists of kills; each distinct one is stored once, because many monitor states share it."""
+"""Rows of liveness and lists of kills, each stored once, because many monitor states share them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LiveRows:
         return self._rows
 
     def number(self, row: Row) -> int:
-        """Number of a row; a new row is added."""
+        """The index of a row, which is added if new."""
         content = row.tobytes()
         number = self._numbers.get(content)
         if number is not None:
@@ -70,7 +70,7 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Number of the list of columns that die from one row to another; ``by_term``: also those that lose a term."""
+        """Index of the list of columns that die between two rows; with ``by_term`` also of columns that lose a term."""
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

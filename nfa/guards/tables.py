@@ -56,7 +56,7 @@ class GuardLayout:
         types: Event types by code; one more code, ``len(types)``, represents every other type.
         views: Each pattern's states as a guard sees them; None: no guard is asked about the pattern.
         state_range: (patterns + 1,) the columns of ``Guards.live`` for each pattern's states.
-        negation_range: (patterns + 1,) the columns for each pattern's trailing NOTs, after those of all states.
+        negation_range: (patterns + 1,) the columns for each pattern's trailing NOTs, after the columns of all states.
         start: Monitor state of a new trace.
     """
 
@@ -110,7 +110,7 @@ class GuardTables:
         return self._rows.array
 
     def intern(self, version: int, state: MonitorState) -> int:
-        """Number of a monitor state; the caller enforces the cap."""
+        """The number of a monitor state, which is added if new; the caller enforces the cap."""
         interned = (version, state)
         if interned not in self._numbers:
             self._sizes[version] += 1
@@ -175,7 +175,7 @@ class GuardTables:
             self._fill(len(self.states) - 1)
 
     def kills_of(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The list of kills for each move from a monitor state to another."""
+        """Index of the list of kills for each move from a monitor state to another."""
         kills = np.full(len(before), NOTHING_ENDS, np.int32)
         places = np.flatnonzero((before != after) & (before >= RESERVED) & (after >= RESERVED))
         firsts, which = distinct_rows(np.column_stack([before, after])[places])
@@ -188,7 +188,7 @@ class GuardTables:
         return self.bits.restart(self)
 
     def build(self, monitor: int, column: int) -> None:
-        """Ask the guard which monitor state follows on a class of events; store it with the columns that die there."""
+        """Ask the guard for the monitor state after a class of events; store the state and the columns that die."""
         interned = self.states[monitor]
         if interned is None:
             raise RuntimeError(f"monitor state {monitor} has no guard to ask")

@@ -1,1 +1,1 @@
-"""The patterns of one correlation key, compiled together: both engines over one table of traces, and their state."""
+"""Lanes (per-key matchers): the patterns of one correlation key, compiled together, over one table of traces."""

@@ -1,4 +1,4 @@
-"""Queries about the open traces of a matcher, with the partial matches in every lane."""
+"""Queries about the open traces of a matcher, with the partial matches in every lane (per-key matcher)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Progress: TypeAlias = tuple[int, Furthest]
 
 
 class CaseReading:
-    """Answers one query about open traces, from the lane of the correlation key (``main``) and those of finer keys.
+    """Answers a query about open traces from the lane of the correlation key (``main``) and the lanes of finer keys.
 
     Draining versions of patterns do not count. The work is one pass over the arrays of all open traces and partial
     matches, and the details of at most ``limit`` traces.
@@ -109,7 +109,7 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The entries of the given traces, by trace and pattern; a pattern with finer keys may have many per trace."""
+        """The entries of the given traces by trace and pattern; a pattern with finer keys may have many per trace."""
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -118,14 +118,14 @@ class CaseReading:
         return entries
 
     def _listed_patterns(self, home: int, entries: Collection[_Name], first: str | None) -> list[RunningPattern]:
-        """The patterns to show for a trace: ``first``, then others with partial matches, then the rest."""
+        """The patterns to show for a trace: ``first``, then other patterns with partial matches, then the rest."""
         alive = [pattern for pattern in self._patterns.values() if (home, pattern) in entries]
         others = (pattern for pattern in self._patterns.values() if (home, pattern) not in entries)
         alive.sort(key=lambda pattern: pattern.name != first)
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
-        """By (trace, pattern), the number of partial matches and the furthest one of ``_MOST_FINER`` finer traces."""
+        """By (trace, pattern): the number of partial matches, and the furthest one in ``_MOST_FINER`` finer traces."""
         compared: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:

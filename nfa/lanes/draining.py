@@ -20,9 +20,9 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    The version runs as before, but a result is only emitted if its first event has a sequence number below ``border``,
-    in the lane of the version's keys. Early terminations are not emitted: they concern whole traces, which the next
-    version sees, too. After ``until_us`` no partial match can complete; None without WITHIN.
+    The version runs as before, but emits only results whose first event has a sequence number below ``border``, counted
+    in the lane of the version's keys. Early terminations are not emitted, because they concern whole traces, which the
+    next version sees, too. After ``until_us`` no partial match can complete; None without WITHIN.
     """
 
     pattern: RunningPattern
@@ -44,7 +44,7 @@ def first_row_past(draining: Iterable[Draining], batch: EventBatch) -> int | Non
 
 
 def without_later(output: LaneOutput, borders: Mapping[RunningPattern, int]) -> LaneOutput:
-    """The output without early terminations of draining versions, and without results that began past their border."""
+    """The output without early terminations of draining versions, and without results that began past the border."""
     limits = np.array([borders.get(pattern, _NO_BORDER) for pattern in output.patterns], np.int64)
     if not np.any(limits < _NO_BORDER):
         return output

@@ -19,7 +19,7 @@ from nfa.traces.table import Visits
 
 @dataclass(frozen=True, slots=True)
 class SymbolsOfType:
-    """The guards' symbols for events of a type: names in ascending order, and the rows of their conditions."""
+    """The guards' symbols for events of a type: names in ascending order, and the condition row of each name."""
 
     type: str
     code: int
@@ -70,9 +70,9 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """The numbers of the monitor states in reports, and their states; states under bit tables get extra numbers.
+    """The numbers of the monitor states that results name; states under bit tables get extra, negative numbers.
 
-    ``ended`` are indices of visits that ended something, ``broken`` of visits at which a trace deviated. Returns the
+    ``ended`` are indices of visits with early terminations, ``broken`` of visits at which a trace deviated. Returns the
     numbers before the events of ``ended`` and ``broken`` as one array, the numbers after the events of ``ended``, and
     the state of each number.
     """

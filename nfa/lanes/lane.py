@@ -53,7 +53,6 @@ class Lane:
 
     @property
     def state(self) -> LaneState:
-        """The state that the lane keeps from batch to batch."""
         return self._state
 
     @property
@@ -122,10 +121,10 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the state that ``dump`` returned, in a lane without events; ``patterns`` are those at the dump.
+        """Restore the state that ``dump`` returned, in a lane without events; ``patterns`` are the lane's at that time.
 
-        ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does not
-        come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
+        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)
@@ -224,7 +223,7 @@ class Lane:
     def _finer_rows(
         self, batch: EventBatch, keys: Sequence[Path]
     ) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-        """The rows of finer traces, the hashes of their correlation keys, and their indices in the batch."""
+        """The rows of finer traces, and for each row the hash of its correlation key and its index in the batch."""
         return rows_with_keys(batch, keys)
 
     def process(self, batch: EventBatch) -> LaneOutput:
@@ -327,7 +326,7 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match rows, of which those in ``is_end`` end their traces and need not be events.
+        """Match rows; the rows that ``is_end`` masks end their traces and need not be events.
 
         ``passed_us`` is the newest time at each row, including events of other lanes; None: no other lanes. ``places``
         are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: no row has an index.
@@ -362,7 +361,7 @@ class Lane:
         return output
 
     def _visits(self, columns: Columns, places: NDArray[np.intp] | None) -> Visits:
-        """The visits of the rows of a batch; ``places`` as in ``_advance``."""
+        """The visits (relevant rows) of a batch; ``places`` as in ``_advance``."""
         return self._state.table.advance(columns, self._state.guards)
 
     def _columns(self, batch: EventBatch) -> Columns:
@@ -431,7 +430,6 @@ def _is_named(layout: Layout) -> NDArray[np.bool_]:
 
 
 def _end_rows(ended: EndedTraces) -> EventBatch:
-    """A row for the end of each trace, in order."""
     return EventBatch.of_ended(ended.keys, ended.times_us, kind=TRACE_END)
 
 

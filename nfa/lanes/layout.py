@@ -1,4 +1,4 @@
-"""The layout of a lane: its patterns compiled together, with engines, conditions, and numbers of types and states."""
+"""The layout of a lane: its patterns compiled together, with engines, conditions, type codes and state columns."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Layout:
         is_shared: By pattern, whether the shared-node engine runs it.
         types: The relevant event types; the index is the type's code. One more code, ``len(types)``, represents every
             other type. ``TRACE_END`` is always included.
-        listening: The filter index, and the steps that listen only to events with some constants.
+        listening: The filter index, and the steps that listen only to events with certain attribute values.
         predicates: The distinct unary conditions of steps and of guards' symbols, without those that the index of
             ``listening`` implies.
         transitions: The transitions of each pattern for the shared-node engine; empty for patterns of the run engine.
         state_range: (patterns + 1,), the first column of each pattern's states in a guard's tables, then the end.
-        negation_range: (patterns + 1,), the same for each pattern's trailing NOTs, in columns after all states.
+        negation_range: (patterns + 1,), the first column of each pattern's trailing NOTs, after all states; the end.
     """
 
     patterns: tuple[RunningPattern, ...]
@@ -94,7 +94,7 @@ def lay_out(
     *,
     is_log_ordered: bool,
 ) -> Layout:
-    """Compile patterns together: number types and states in the order of the patterns. Types of guards are included."""
+    """Compile patterns together, with states numbered in the order of the patterns; types of guards are included."""
     all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -129,7 +129,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps by type, for each pattern that is not affected by events which no step takes."""
+    """The steps by event type, for each pattern that only events of its steps can affect."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

@@ -31,7 +31,7 @@ _NO_EVENTS = EventBatch.from_events([])
 class BatchFindings:
     """The engines' results for one batch; ``runs`` has the results of the rows, then the results of passing time.
 
-    ``clocks`` are the newest times up to each row, of all traces.
+    ``clocks`` has, by row, the newest time of all traces so far.
     """
 
     batch: EventBatch
@@ -184,7 +184,7 @@ def _guarded(
     """Add the guard's results to the output of a batch; must be called before the batch's traces are released.
 
     ``endings`` are rows of the engines, in any order: row, pattern, two unused columns, column of the pattern's state
-    in the tables. ``state_range`` has the first of these columns by pattern.
+    in the tables. ``state_range`` has the first state column by pattern.
 
     Where traces follow the monitors of another lane, that lane reports the deviations, and a pattern without partial
     matches in a trace is not reported as terminated early.

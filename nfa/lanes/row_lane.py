@@ -52,7 +52,6 @@ class RowLane(Lane):
         super().__init__(options, is_finer=True, home=home)
 
     def configure(self, patterns: Sequence[RunningPattern]) -> None:
-        """Build tables for these patterns; see ``Lane.configure``."""
         super().configure(patterns)
         self._index = None
         steps = [atom.condition for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -112,7 +111,6 @@ class RowLane(Lane):
         return outputs
 
     def view(self) -> LaneView:
-        """A view of the open traces and partial matches, valid until the next batch."""
         self._state.guards.follow(self._home.guards)
         return super().view()
 

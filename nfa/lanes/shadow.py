@@ -1,8 +1,9 @@
 """Shadow mode: nothing is dropped, and each match is checked for whether eviction would have lost it.
 
-On a conforming trace eviction loses nothing. If a trace deviates, a match is lost if a beginning of the match was
-dropped before the deviation: its state could no longer complete when its next event came, or when the trace deviated.
-So the monitor's moves of each trace are kept until the trace ends (constraint-aware CEP, section 4.6).
+On a conforming trace eviction loses nothing. On a deviating trace a match is lost if a beginning of the match was
+dropped before the deviation, because the beginning's state could no longer complete when the next event of the match
+came or when the trace deviated. So the monitor's moves of each trace are kept until the trace ends (constraint-aware
+CEP, section 4.6).
 """
 
 from __future__ import annotations
@@ -124,7 +125,6 @@ class ShadowLedger:
         return arrays, [self._known[number] for number in used.tolist()]
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], states: Sequence[Interned], *, traces: int) -> None:
-        """Restore the result of ``dump_arrays``."""
         self._known = list(states)
         self._numbers = {state: number for number, state in enumerate(states)}
         size = len(checked(arrays, "shadow_trace", np.int32))

@@ -48,8 +48,8 @@ _NO_PAIRS = np.zeros((0, 2), np.uint64)
 class LaneOptions:
     """Options that all lanes of a matcher share.
 
-    With ``may_be_guarded`` traces are tracked from their first event on, as a guard may come later. A trace without an
-    event for ``idle_timeout_us`` ends; None: no timeout.
+    With ``may_be_guarded``, traces are tracked from their first event on, because a guard may be set later. A trace
+    without an event for ``idle_timeout_us`` ends; None: no timeout.
     """
 
     end_events: frozenset[str]
@@ -85,7 +85,7 @@ class SavedMembers:
 class SavedLane:
     """A lane's state as plain values: JSON values as in ``SavedMembers``, and one-dimensional arrays by name.
 
-    The prefix of an array's name shows which part of the state has the array.
+    The prefix of an array's name shows which part of the state owns the array.
     """
 
     members: Mapping[str, Any]
@@ -103,7 +103,7 @@ class LaneState:
         open: Keys and times of the open traces; None if the lane does not see every event.
         sequence: Number of rows so far, which is the sequence number of the next row.
         counts: The counters that no other member of the state keeps.
-        home: The state of the lane whose monitors the traces follow; None: the traces have monitors themselves.
+        home: The state of the lane whose monitors the traces follow; None: the traces have their own monitors.
         moves: The monitor moves at the events of the latest batch, for lanes that follow these monitors.
         entering: Traces of saved state, with the monitor states in which they must enter the bit tables.
     """
@@ -254,8 +254,8 @@ class LaneState:
         """Restore the open traces of ``dump`` into empty state.
 
         Afterwards the patterns must be compiled, which needs the guards of the traces, and ``load_matches`` must be
-        called. ``guards`` has, by version, at least those that the traces follow. A missing guard, or a value that does
-        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        called. ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that
+        does not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         members, arrays = SavedMembers(**saved.members), saved.arrays
         monitors = [_restored(saved_monitor) for saved_monitor in members.monitors]

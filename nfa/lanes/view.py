@@ -30,7 +30,7 @@ _MOST_WAITED_FOR = 10
 class ListedTraces:
     """The open traces of a lane, in any order: arrays of equal length, with hashed correlation keys.
 
-    ``events`` is negative if the number of events is unknown; ``last`` is the number of the newest event's type; the
+    ``events`` is negative if the number of events is unknown; ``last`` is the type number of the newest event; the
     key of an unnamed trace is unknown.
     """
 
@@ -173,7 +173,7 @@ class LaneView:
 
 
 def waiting_states(pattern: RunningPattern, event_type: str) -> NDArray[np.bool_]:
-    """For each state of a pattern's automaton, whether an event of a type would extend a partial match in it."""
+    """For each state of a pattern's automaton, whether an event of a type would extend a partial match in the state."""
     automaton = pattern.automaton
     waits = np.zeros(len(automaton.finishes), np.bool_)
     for transition in automaton.transitions:
