@@ -1,1 +1,1 @@
-"""Results of a batch: columns, and values on request."""
+"""Results of a batch, as columns and as values."""

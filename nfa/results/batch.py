@@ -1,4 +1,4 @@
-"""Results of the matcher for one batch: columns inside, values on request."""
+"""Results of the matcher for one batch, stored as columns and converted to values on request."""
 
 from __future__ import annotations
 
@@ -403,7 +403,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """Of the early terminations before the ``newest`` ones, the first of each kind, and their number by kind."""
+        """For each kind of early termination before the last ``newest``: the first, and the count of the kind."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -458,7 +458,7 @@ class LaneOutput:
     def _ended_state(
         self, pattern: RunningPattern, state: int, guard: Guard, before: MonitorState, after: MonitorState
     ) -> PatternState:
-        """Of an automaton state's pattern states, the first that was alive before an event and is dead after it."""
+        """The first pattern state of an automaton state that was alive before an event and is dead after it."""
         query = pattern.view.query
         return pattern.view.ended(state, guard.live(before, query), guard.live(after, query))
 
@@ -515,7 +515,7 @@ class MatchOutput:
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:
-        """Of the early terminations that ``endings(newest)`` omits, the first of each kind, and their number by kind.
+        """For each kind of early termination that ``endings(newest)`` omits: the first, and the count of the kind.
 
         Early terminations of a kind have the same pattern, state, monitor states and event class, so the same reason.
         """

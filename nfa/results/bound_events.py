@@ -28,9 +28,9 @@ class MatchColumns:
     """Matches as columns, for writing many at once; a match starts with its earliest event and ends with its latest.
 
     The bound events of a match lie between two ``ends``, by ascending alias (its number in the pattern), then in the
-    order of the log. They are indices in ``names``, the distinct ids. ``detected_us`` is the time at which the last
-    condition was decided, ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as JSON
-    objects; empty for a match without row; None: no match has a row. Compact columns keep the form of keys and ids.
+    order of the log. ``events`` are indices in ``names``, the distinct ids. ``detected_us`` is the time at which the
+    last condition was decided, ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as
+    JSON objects; empty: a match without row; None: no match has a row. Compact columns keep the form of ids and keys.
     """
 
     patterns: Sequence[RunningPattern]
@@ -82,8 +82,8 @@ class MatchColumns:
 class BoundEvents:
     """The bound events of a table's matches; each match also has its key and times.
 
-    ``rows`` are the rows of the bound events in ``events``, by match, alias and place in the log. ``row_keys`` and
-    ``row_values`` are the rows of FOR EACH ROW as JSON: their keys, and the columns that are read.
+    ``rows`` are the rows of the bound events in ``events``, sorted by match, alias and log order. ``row_keys`` and
+    ``row_values`` are the rows of FOR EACH ROW as JSON: their keys, and the columns that patterns read.
     """
 
     table: MatchTable
@@ -122,7 +122,7 @@ class BoundEvents:
         )
 
     def members(self) -> Iterator[tuple[RunningPattern, dict[str, Any]]]:
-        """The pattern of each match, and the members that all values made of the match have in common.
+        """The pattern of each match, and the members that Match, Timeout and Correction have in common.
 
         Bindings have their aliases in the order of the text; ``row`` is None if the pattern has no FOR EACH ROW.
         """

@@ -29,10 +29,10 @@ _OF_EVENTS = ("aliases", "sequences")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTable:
-    """Matches or partial matches; the events of each, in the order of binding, lie between two ``ends``.
+    """Matches or partial matches as columns; a match's events, in the order of binding, lie between two ``ends``.
 
     ``rows`` are the rows of the batch at which matches were emitted; -1: as time passed. ``detected_us`` is the time of
-    the last condition's decision, ``how`` a key of ``DECIDED_BY``. ``aliases`` are numbers in the pattern.
+    the last condition's decision, ``how`` a key of ``DECIDED_BY``. ``aliases`` are alias numbers of the pattern.
     """
 
     patterns: NDArray[np.int32]
@@ -63,9 +63,9 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 
 
 def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
-    """Matches of the run engine under the lane's pattern numbers, which ``numbers`` has by the engine's numbers.
+    """Matches of the run engine, converted to the lane's pattern numbers and to alias numbers.
 
-    ``aliases``, (patterns, atoms), are the alias numbers of the atoms of the engine's patterns.
+    ``numbers`` has the lane's pattern number by the engine's; ``aliases``, (patterns, atoms), the alias number by atom.
     """
     owners = np.repeat(matches.patterns, np.diff(matches.ends, prepend=0))
     return replace(

@@ -15,7 +15,7 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """A selection of open traces, which satisfy all given members.
+    """A query for open traces that satisfy all given members.
 
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a
@@ -45,7 +45,7 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furthest:
-    """The partial match of a pattern with the most progress; of several, the one with the newest events.
+    """The partial match of a pattern with the most progress; among equals, the partial match with the newest events.
 
     Attributes:
         waits_for: At most 10 texts: steps that would extend the match, and ``NOT`` steps for a pending match.
@@ -77,7 +77,7 @@ class OpenCase:
 
     Attributes:
         last_type: Type of its newest event; None if an earlier release saved the state, and no event has come since.
-        events: Number of its events; None if the first ones were not counted.
+        events: Number of its events; None if its first events were not counted.
         keeping: ``kept``: the trace conforms to its guard so far; ``deviating``: it broke a constraint; ``none``: it
             follows no guard.
         guard: Version of its guard, and the monitor state; None unless ``kept``.
@@ -98,10 +98,11 @@ class OpenCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCases:
-    """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts all selected ones.
+    """The selected open traces of a matcher up to the limit, oldest first; ``matching`` counts all selected traces.
 
-    ``total`` counts all open traces, ``unnamed`` those with unknown keys: an earlier release saved them, and no event
-    has come since. ``by_last_type`` counts all by the type of their newest event; empty if unknown.
+    ``total`` counts all open traces; ``unnamed`` counts open traces with unknown keys, which an earlier release saved
+    and which have had no event since. ``by_last_type`` counts all open traces by the type of their newest event; empty
+    if unknown.
     """
 
     cases: Sequence[OpenCase]

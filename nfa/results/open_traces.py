@@ -1,4 +1,4 @@
-"""Data of each open trace besides its monitor: key, times, number of events and newest type."""
+"""Data of each open trace besides its monitor: key, times, number of events, and type of the newest event."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OpenTraces:
         return self._times
 
     def number_of(self, event_type: str) -> int:
-        """The number of a type in ``times``; -1 if the type is unknown."""
+        """The number of a type in ``times.last``; -1 if the type is unknown."""
         return self._types.get(event_type, -1)
 
     def last_types(self, traces: NDArray[np.int32]) -> list[str]:
@@ -84,7 +84,7 @@ class OpenTraces:
         return {**times, **saved_texts("open_key", self._keys_of(traces)), **saved_texts("open_type", types)}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
-        """Restore the result of ``dump_arrays``; no effect if an earlier release saved the state.
+        """Restore the result of ``dump_arrays``; keys and times stay unknown if an earlier release saved the state.
 
         Arrays of another form, and invalid values, raise StateFormatError, ValueError or KeyError.
         """
@@ -104,7 +104,7 @@ class OpenTraces:
         self._enter(np.arange(traces, dtype=np.int32), keys)
 
     def _loaded_types(self, arrays: Mapping[str, NDArray[Any]], traces: int) -> NDArray[np.int64]:
-        """The numbers of the newest types; 0 if an earlier release saved the state."""
+        """The type number of each trace's newest event; 0 if an earlier release saved the state."""
         if "open_last" not in arrays:
             return np.zeros(traces, np.int64)
         last = checked(arrays, "open_last", np.int64, traces)

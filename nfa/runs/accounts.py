@@ -1,4 +1,4 @@
-"""Accounts of patterns: their work, the traces in which they were given up, and whether they are suspended for it."""
+"""Accounts of patterns: the work of each pattern, and its debt for the traces in which it was given up."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streams import WorkBudget
 
 @dataclass(slots=True)
 class Account:
-    """The debt of a pattern for the traces in which it was given up, in events.
+    """The debt, in events, of a pattern for the traces in which it was given up.
 
     Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. So only the events and their order
-    matter. ``owed`` is the debt at the event ``since``, when the pattern was last given up; ``work`` is its unpaid work
-    in all traces at the event ``worked_at``. A suspended pattern was given up in too many traces, or took too much work
-    in all traces: it meets no more events.
+    matter. ``owed`` is the debt at the event with the sequence number ``since``, when the pattern was last given up;
+    ``work`` is the pattern's unpaid work in all traces at the event ``worked_at``. A suspended pattern, which was given
+    up in too many traces or took too much work in all traces, meets no more events.
     """
 
     owed: int = 0

@@ -23,8 +23,8 @@ _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 class RunInput:
     """Input of the run engine for a batch; ``passed`` is (conditions, rows), ``cells`` is (dimensions, rows).
 
-    ``clocks`` are the newest times up to each row, of all traces. ``released`` counts, by trace number, the bound
-    events that are dropped because of the guard.
+    ``clocks`` has, by row, the newest time of all traces so far. ``released`` counts, by trace number, the bound events
+    that are dropped because of the guard.
     """
 
     batch: EventBatch
@@ -38,7 +38,7 @@ class RunInput:
     first_sequence: int
 
     def concerns(self, compiled: CompiledRuns) -> NDArray[np.intp]:
-        """Indices of the visits to which a pattern listens, that end a pattern state or trace, or break constraints."""
+        """Indices of the visits that a pattern listens to, that end a pattern state or trace, or break a constraint."""
         visits = self.visits
         program = compiled.program
         is_listened = (np.diff(program.listen_from) > 0)[self.types[visits.rows]]

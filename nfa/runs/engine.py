@@ -98,7 +98,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The columns of a guard's tables for states in the numbering of ``endings``."""
+        """The columns in a guard's tables of states that are numbered as in ``RunOutput.endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -114,7 +114,6 @@ class RunEngine:
         return held
 
     def held_pairs(self, now_us: int) -> NDArray[np.int64]:
-        """See ``viewing.held_pairs``."""
         return viewing.held_pairs(self._state, self._compiled, now_us)
 
     def chain(self, node: int) -> list[tuple[int, int]]:
@@ -205,10 +204,7 @@ class RunEngine:
         return collected.output
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """State as one-dimensional arrays, densely renumbered.
-
-        ``traces`` has new trace numbers by old one, as ``TraceTable.dump_arrays`` returns.
-        """
+        """The state as one-dimensional, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
         self._forget_texts()
         self._note_work()
         unpark_all(self._state)
@@ -227,7 +223,7 @@ class RunEngine:
         self._state, self._last_times = run_saving.restored(arrays, self._compiled, self._texts, bounds)
 
     def _in_order(self, pairs: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Pairs in the order of trace and pattern, which does not change when the state is saved and loaded."""
+        """Pairs sorted by trace and pattern; the order does not change when the state is saved and loaded."""
         state = self._state
         order = np.lexsort((state.pair_pattern[pairs], state.pair_trace[pairs]))
         return pairs[order].astype(np.int32)
@@ -244,7 +240,7 @@ class RunEngine:
         close_pair(state, int(pair))
 
     def _make_room_for(self, runs: int) -> None:
-        """Make room for ``runs`` results; earlier results were already taken."""
+        """Make room for ``runs`` results; earlier results must have been taken."""
         if runs > len(self._found.node):
             self._found = zeros_of(RunMatches, 2 * runs)
 
@@ -274,7 +270,7 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Drop all texts but those of conditions and of bound events; amortised over the texts added meanwhile."""
+        """Drop all texts except those of conditions and bound events; amortised over the texts added meanwhile."""
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)

@@ -16,7 +16,7 @@ from nfa.results.found import NO_MATCHES, MatchTable, joined
 class RunOutput:
     """Results of one batch or of passing time; ``timeouts`` are the maximal partial matches that WITHIN ended.
 
-    The ``aliases`` of these tables are the numbers of positive atoms; ``of_runs`` replaces them.
+    ``aliases`` in the match tables are numbers of positive atoms; ``of_runs`` replaces these numbers by alias numbers.
 
     Attributes:
         corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks

@@ -40,7 +40,7 @@ def is_plain(transitions: Sequence[Transition]) -> bool:
 
 
 def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | None:
-    """The first equality that all steps from a state, given as (condition, scope), require; None without one."""
+    """The first equality that all steps from a state require, or None; ``steps`` are pairs (condition, scope)."""
     requirements = [equalities(condition, scope) for condition, scope in steps]
     for leaf, atoms in requirements[0] if requirements else ():
         if all((leaf, atoms) in requirement for requirement in requirements):
@@ -49,7 +49,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """The equalities that a condition requires: by (attribute, atoms) of an earlier event, the current attribute."""
+    """Equalities that a condition requires, from (attribute, atoms) of an earlier event to the current attribute."""
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":
@@ -68,6 +68,6 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
-    """An attribute, or a function of attributes of one event, with the alias of the event."""
+    """The attribute, or the function of one event's attributes, with the alias of the event; None if neither."""
     leaf, aliases = leaf_of(expression), event_of(expression)
     return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

@@ -66,8 +66,8 @@ class CompiledRuns:
 class GuardColumns:
     """Columns of a guard's ``live`` tables for a pattern; the columns of the automaton's states are consecutive.
 
-    ``negations`` has the columns for whether the event of a trailing NOT can still come. A NOT without a column waits
-    until its deadline.
+    ``negations`` has a column for each trailing NOT: whether the NOT's event can still come. A NOT without a column
+    waits until its deadline.
     """
 
     first_state: int
@@ -91,7 +91,7 @@ class RunPattern:
 class RunListening:
     """The events to which the engine's patterns listen.
 
-    ``listening`` uses the lane's pattern numbers; ``numbers`` maps the engine's own pattern numbers to them.
+    ``listening`` uses the lane's pattern numbers; ``numbers`` maps the engine's pattern numbers to the lane's.
     """
 
     listening: Listening = field(default_factory=Listening)
@@ -156,7 +156,7 @@ def atoms_to_test(automaton: PatternAutomaton) -> list[Atom]:
 
 
 def every_event(codes: Mapping[str, int]) -> list[int]:
-    """The codes of all events: all codes except that of rows which end a trace without an event."""
+    """All type codes of events; the code of rows that end a trace without an event is left out."""
     return [code for code in range(len(codes) + 1) if code != codes.get(TRACE_END)]
 
 

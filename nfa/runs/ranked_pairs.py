@@ -24,7 +24,7 @@ class RankedPairs:
     """Ranks and emits the matches that pairs have decided; changes ``state`` in place.
 
     ``found`` receives timeouts, and has room for all runs of a pair. ``match_limit`` is the most matches per detection
-    time for a pattern without LIMIT; ``is_input_over`` is whether traces end because the input does.
+    time for a pattern without LIMIT; ``is_input_over`` is whether traces end because the input ends.
     """
 
     state: RunState
@@ -64,7 +64,7 @@ class RankedPairs:
         forget(self.compiled.program, state, pair, time_us)
 
     def _gone(self, pair: int, runs: Mapping[int, Ranked], time_us: tables.Int) -> set[int]:
-        """The runs of a pair that can lead to no match: muted or expired ones, or all if the pair is finished."""
+        """The runs of a pair that can lead to no match: muted or expired runs, or all runs if the pair is finished."""
         state = self.state
         if state.pair_finished[pair]:
             return set(runs)
@@ -76,7 +76,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """The runs that are decided before a time, or at it: by their deadline or, with ``is_last``, in any way."""
+        """The runs that are decided before a time, or exactly at this time if by deadline or with ``is_last``."""
         state, decided = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -111,7 +111,7 @@ class RankedPairs:
     def _emitted(
         self, pair: int, runs: Mapping[int, Ranked], decided: Sequence[int], collected: Collected, row: tables.Int
     ) -> list[int]:
-        """The decided runs to emit, in order, without matches that earlier ones rule out."""
+        """The decided runs to emit, in order, without matches that earlier matches rule out."""
         state = self.state
         number = int(state.pair_pattern[pair])
         pattern = self.compiled.automata[number].pattern

@@ -1,4 +1,4 @@
-"""The run engine's state as arrays without free room, and its restoration: dense numbers, every link checked."""
+"""The run engine's state as arrays without free room, densely renumbered; restoration checks every link."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Bounds:
 def saved(
     state: RunState, compiled: CompiledRuns, texts: TextPool, last_times: NDArray[np.int64], traces: NDArray[np.int32]
 ) -> dict[str, NDArray[Any]]:
-    """State as one-dimensional arrays: pairs, their runs in order, chains (parents first), events, texts.
+    """The state as one-dimensional arrays: pairs, their runs in order, chains (parents first), events, texts.
 
-    ``last_times`` are the times of the last events by trace number; ``traces`` has new trace numbers by old ones.
+    ``last_times`` are the times of the last events by trace number; ``traces`` maps old to new trace numbers.
     """
     pairs = _pairs_in_order(state)
     runs = np.array([run for pair in pairs.tolist() for run in run_state.runs_of(state, pair)], np.int64)
@@ -211,7 +211,7 @@ def _lengths(arrays: Arrays) -> NDArray[np.int32]:
 
 
 def _firsts(arrays: Arrays) -> NDArray[np.int64]:
-    """The earliest event of each run, the first one among ties."""
+    """The earliest event of each run; among equal times, the event bound first."""
     events, parents, times = (arrays[name].tolist() for name in ("node_event", "node_parent", "event_time"))
     first: list[int] = []
     for event, parent in zip(events, parents, strict=True):

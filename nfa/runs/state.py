@@ -20,7 +20,7 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays of one kind of element (the first has the free list), and the counters of free list and elements."""
+    """The arrays of one kind of element, the first with the free list, and the counters of free list and elements."""
 
     fields: tuple[str, ...]
     free: int
@@ -61,7 +61,7 @@ def new_state(*, columns: int, leads: int, width: int) -> RunState:
 
 
 def emptied(state: RunState, compiled: CompiledRuns) -> RunState:
-    """Empty state for other patterns; it takes over the counters that do not depend on runs."""
+    """Empty state for other patterns, with the counters that do not depend on runs."""
     fresh = new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     for counted in (tables.PEAK_EVENTS, tables.RELEASED):
         fresh.counters[counted] = state.counters[counted]
@@ -99,7 +99,7 @@ def indexed(state: RunState) -> RunState:
 
 
 def with_buckets(state: RunState, program: RunProgram) -> RunState:
-    """The state with fresh buckets, at least one for each place of a run, filled with the parked runs."""
+    """The state with fresh buckets, at least one for each run in the arena, filled with the parked runs."""
     size = 1 << (len(state.run_next) - 1).bit_length()
     state = state._replace(buckets=np.full(size, NIL, np.int32))
     fill_buckets(program, state)
@@ -120,7 +120,7 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """The state with room for ``needed`` more elements in one of ``ARENAS``; new ones come first in its free list."""
+    """The state with room for ``needed`` more elements in one of ``ARENAS``; its free list begins with the new ones."""
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)
@@ -142,7 +142,7 @@ def runs_of(state: RunState, pair: int) -> list[int]:
 def migrated(state: RunState, old: CompiledRuns, new: CompiledRuns, sources: Sequence[int]) -> RunState:
     """The state converted to the tables of other patterns; runs of removed patterns are released.
 
-    ``sources`` has for each new pattern its old number, or ``NIL``.
+    ``sources`` has, for each new pattern, its old number or ``NIL``.
     """
     numbers = np.full(len(old.automata) + 1, NIL, np.int32)
     states = np.full(len(old.program.accepts), NIL, np.int32)

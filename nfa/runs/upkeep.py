@@ -1,4 +1,4 @@
-"""Upkeep of runs between the rows of a batch: one function for each operation of the upkeep kernels."""
+"""Operations on runs outside of matching: one function for each operation of the upkeep kernels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def deadline(program: RunProgram, state: RunState, run: int) -> int:
 
 
 def finish(program: RunProgram, state: RunState, matches: RunMatches, pair: int, last_us: int) -> None:
-    """Decide the matches that wait for the end of a pair's trace, when the input has ended."""
+    """At the end of the input, decide the matches of a pair that wait for the end of their trace."""
     kernel.attend(program, state, matches, kernel.FINISH, _as_array(pair), 0, int(LATEST), last_us)
 
 
@@ -60,7 +60,7 @@ def time_out(program: RunProgram, state: RunState, matches: RunMatches, pair: in
 def pass_time(
     program: RunProgram, state: RunState, matches: RunMatches, pairs: NDArray[np.int32], first: int, watermark_us: int
 ) -> tuple[Int, Int]:
-    """Let the watermark reach due pairs, from ``first`` on; returns the status and the place reached."""
+    """Advance the time of due pairs, from index ``first`` on, to the watermark; returns (status, index reached)."""
     return kernel.attend(program, state, matches, kernel.PASS_TIME, pairs, first, int(watermark_us), 0)
 
 

@@ -14,8 +14,8 @@ from nfa.runs.program import CompiledRuns
 def held_pairs(state: RunState, compiled: CompiledRuns, now_us: int) -> NDArray[np.int64]:
     """The (trace, pattern) entries with partial matches that have not expired.
 
-    Rows of (entries, 5) are trace number, pattern number, furthest state of the pattern's automaton, the engine's node
-    of the newest event in that state, number of partial matches.
+    Columns of (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the engine's node
+    of the newest event in this state, number of partial matches.
     """
     depths = np.array([depth for automaton in compiled.automata for depth in automaton.depths], np.int32)
     entries = np.zeros((int(state.counters[tables.PAIRS]), 5), np.int64)

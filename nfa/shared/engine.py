@@ -1,8 +1,8 @@
 """The shared-node engine: patterns whose partial matches need no memory of their own.
 
 The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and
-plain sequences of atoms with gaps NEXT, both with or without the clause WITHIN. ``kernels.shared`` has the method, ADR
-3 the reason.
+plain sequences of atoms with gaps NEXT, all with or without the clause WITHIN. ``kernels.shared`` describes the method,
+ADR 3 the reason.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SAVED = (kernel.PEAK_HELD, kernel.MATCHES, kernel.ENDINGS, kernel.OVERFLOW, ker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTransition:
-    """One way for an event of a type to take a pattern from one state to another.
+    """A transition of a pattern from one state to another by an event of a type.
 
     Attributes:
         source: State within the pattern; 0 binds nothing.
@@ -71,7 +71,7 @@ class SharedPattern:
         depth: The progress of each state: an early termination names the furthest of the states that died.
         transitions: Transitions in any order; a transition for several types occurs once per type.
         limit: Most matches written per trace and event; further matches are counted.
-        may_repeat: Two paths may bind the same events to the same aliases: equal matches of one event are written once.
+        may_repeat: Whether two paths may bind the same events to the same aliases; equal matches are written once.
     """
 
     states: int
@@ -91,7 +91,7 @@ class Findings:
     Attributes:
         matches: The matches, each with the row of the event that completes it.
         endings: (n, 5): row, pattern, monitor state before and after the event, the furthest state that died (a column
-            of ``Guards.live``). Once per (trace, pattern), at the first event after which the pattern has no future.
+            of ``Guards.live``). One row per (trace, pattern): the first event after which the pattern has no future.
         dropped: (n, 3): row, pattern, number of matches beyond the limit.
     """
 
@@ -105,7 +105,7 @@ class SharedStats:
     """Counts of the shared-node engine so far.
 
     Attributes:
-        held: Number of (pair, event) where the pair binds the event; includes expired ones until they are released.
+        held: Number of (pair, event) where the pair binds the event, including expired events not yet released.
         pairs: Number of (trace, pattern) pairs with bound events.
         state_bytes: Bytes in use, without free room.
     """
@@ -224,7 +224,6 @@ class SharedEngine:
         return held
 
     def held_pairs(self, now_us: int) -> NDArray[np.int64]:
-        """See ``viewing.held_pairs``."""
         return viewing.held_pairs(self._program, self._state, self._output, now_us)
 
     def chain(self, node: int, pattern: int, now_us: int) -> list[tuple[int, int]]:
@@ -241,7 +240,7 @@ class SharedEngine:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Numbers of matches, early terminations and overflow so far; they can be set."""
+        """Counts of matches, early terminations and overflow so far; callers may set them."""
         matches, endings, overflow = self._state.counters[list(_COUNTED)].tolist()
         return matches, endings, overflow
 
@@ -266,10 +265,7 @@ class SharedEngine:
         )
 
     def dump_arrays(self, traces: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        """State as plain arrays, densely renumbered.
-
-        ``traces`` has new trace numbers by old one, as ``TraceTable.dump_arrays`` returns.
-        """
+        """The state as plain, densely renumbered arrays; ``traces`` maps old to new trace numbers."""
         counters = self._state.counters
         nodes, pairs = int(counters[kernel.NODES]), int(counters[kernel.PAIRS])
         timed = len(self._state.times) > 0

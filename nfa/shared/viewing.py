@@ -13,8 +13,8 @@ from nfa.kernels.shared.tables import NIL, Output, Program, SharedState
 def held_pairs(program: Program, state: SharedState, output: Output, now_us: int) -> NDArray[np.int64]:
     """The (trace, pattern) entries with partial matches that have not expired.
 
-    Rows of (entries, 5) are trace number, pattern number, furthest state of the pattern's automaton, the engine's node
-    of the newest event in that state, number of partial matches.
+    Columns of (entries, 5): trace number, pattern number, furthest state of the pattern's automaton, the engine's node
+    of the newest event in this state, number of partial matches.
     """
     entries = np.zeros((int(state.counters[kernel.PAIRS]), 5), np.int64)
     room = len(state.nodes) if len(state.times) else 0

@@ -70,7 +70,7 @@ class FinerTraces:
 
 
 def rows_with_keys(batch: EventBatch, keys: Sequence[Path]) -> tuple[EventBatch, NDArray[np.uint64], NDArray[np.intp]]:
-    """The rows without a null key, in order, the hashes of their correlation keys, and their indices in the batch.
+    """The rows without a null key, in order, with the hash of each row's correlation key and its index in the batch.
 
     The hash of a row covers all its keys. Equal numbers are equal keys, whatever their types; a number, a text and a
     boolean are always different.

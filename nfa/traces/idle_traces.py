@@ -23,7 +23,7 @@ _LEAST_ENDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedTraces:
-    """Traces that end without an event, in order: each before a row of a batch, with its hashed key and time."""
+    """Traces that end without an event, in order: row before which each trace ends, hashed key, and time of the end."""
 
     rows: NDArray[np.int64]
     keys: NDArray[np.uint64]
@@ -82,11 +82,10 @@ class IdleTraces:
         return keys
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
-        """Forget traces that have ended for another reason."""
         kernel.forget(self._state, keys)
 
     def dump_arrays(self) -> dict[str, NDArray[Any]]:
-        """The traces in any order, as ``idle_key`` and ``idle_last``; sorting would cost more than saving them."""
+        """The traces in any order, as ``idle_key`` and ``idle_last``; sorting would cost more than saving."""
         used = np.flatnonzero(self._state.last != EMPTY)
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
@@ -107,7 +106,7 @@ class IdleTraces:
         self._state = state
 
     def _make_room(self, rows: int) -> None:
-        """Make room for the new traces of ``rows`` rows, with at most three in four slots in use."""
+        """Make room for the new traces of ``rows`` rows; at most three quarters of the slots are then in use."""
         state = self._state
         needed = len(self) + rows
         if 4 * needed > 3 * len(state.keys):

@@ -42,9 +42,9 @@ class Want:
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
         opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
-            about it (a NOT, a counter). An event of an unknown trace is skipped unless a step that can take the event
-            ``opens``.
-        cell: Cell of the filter index in which the step listens; ``NO_CELL``: to all events of the type.
+            about the event (a NOT, a counter). An event of an unknown trace is skipped unless a step that can take the
+            event ``opens``.
+        cell: Cell of the filter index in which the step listens; ``NO_CELL``: the step listens to the whole type.
     """
 
     type_code: int
@@ -60,7 +60,7 @@ class Visits:
     Attributes:
         traces: Trace numbers, constant while the trace is open.
         before: Monitor state before the event; ``UNGUARDED`` without a guard.
-        kill: Number of the list of kills: the states and NOTs that can no longer complete after the event.
+        kill: Index of the list of kills: the states and NOTs that can no longer complete after the event.
         column: Column of the event in the guard's tables; empty if the column is the class of the row.
         ends: Whether the trace ends with the event, which still belongs to the trace.
     """
@@ -91,7 +91,7 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """These visits with the monitor states of other traces.
+        """These visits with the monitor states of the traces that they follow.
 
         ``places`` has the index in ``moves`` of each row; a row with ``NIL`` does not change the state of its trace.
         """
@@ -121,7 +121,7 @@ class Moves:
 
     Attributes:
         column: Column of the event in the guard's tables.
-        kill: Number of the list of kills.
+        kill: Index of the list of kills.
     """
 
     before: NDArray[np.int32]
@@ -156,7 +156,7 @@ def is_deviant(monitors: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 class TraceTable:
-    """Open traces by key. Their numbers are below ``capacity`` and are reused after ``release_closed``.
+    """Open traces by key; trace numbers are below ``capacity`` and are reused after ``release_closed``.
 
     If events with equal timestamps are simultaneous, the newest time of each trace is kept.
     """
@@ -183,7 +183,7 @@ class TraceTable:
         end_mark: int | None = None,
         index: FilterIndex | None = None,
     ) -> None:
-        """Set the rows of batches whose traces are looked up.
+        """Set for which rows of a batch the trace is looked up.
 
         ``types`` is the number of type codes, including the code for every other type; ``wants`` are the steps of all
         patterns of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under
@@ -204,10 +204,7 @@ class TraceTable:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """The counters ``open``, ``deviations``, ``guard_steps``, ``ignored`` (violations) and ``out_of_order``.
-
-        ``out_of_order`` counts events older than the shard's newest.
-        """
+        """The number of open traces, deviations, monitor moves, ignored violations and events out of order, by name."""
         counters = self._state.counters
         return {
             "open": int(counters[kernel.TRACES]),
@@ -352,7 +349,7 @@ class TraceTable:
         self._release(numbers[idle])
 
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
-        """The open traces as plain arrays, densely renumbered, and the new number for each old one, or ``NIL``.
+        """The open traces as plain arrays, densely renumbered, and the new number (or ``NIL``) by old number.
 
         Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``, which the caller makes
         stable), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
@@ -418,7 +415,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Double the full arrays: the index of keys, or those by trace number, as closed traces keep their numbers."""
+        """Double the arrays that are full: the index of keys, or the arrays by trace number, kept by closed traces."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:
