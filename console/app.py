@@ -52,7 +52,7 @@ def create_console(url: str, *, hosts: Collection[str] = ()) -> Starlette:
 
 
 def _endpoint(view: View) -> Any:
-    """The endpoint of a view: browsers without a session are sent to the login, and failures get an error page."""
+    """The endpoint of a view: sends browsers without a session to the login, and renders failures as error pages."""
 
     async def show(request: Request) -> Response:
         session = request.app.state.sessions.find(request.cookies.get(COOKIE, ""))

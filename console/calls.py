@@ -34,17 +34,16 @@ class Api:
         self._kept: OrderedDict[Hashable, tuple[float, asyncio.Future[Any]]] = OrderedDict()
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._client.aclose()
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path, without empty parameters; returns JSON, possibly that of an equal call up to ``age_s`` ago."""
+        """GET a path, leaving out empty parameters; returns JSON, possibly from an equal call at most ``age_s`` ago."""
         query = _query_of(parameters)
         call = (path, tuple(sorted(query.items())))
         return await self.shared(call, age_s, lambda: self._client.request("GET", path, query=query))
 
     async def ask(self, path: str, question: Any, *, age_s: float = 0.0) -> Any:
-        """POST a question, which changes nothing; returns JSON, possibly that of an equal call up to ``age_s`` ago."""
+        """POST a question, which changes nothing; returns JSON, possibly from an equal call at most ``age_s`` ago."""
         call = (path, orjson.dumps(question))
         return await self.shared(call, age_s, lambda: self._client.request("POST", path, body=question))
 

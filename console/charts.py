@@ -18,7 +18,7 @@ HEIGHT: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a histogram; ``top`` and ``height`` are in units of the drawing, in which a bar is 10 wide."""
+    """A bar of a histogram; ``top`` and ``height`` are in units of the drawing. A bar is 10 units wide."""
 
     x: int
     top: float
@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Results over time: bars, the time span of a bar and of the whole chart, and counts."""
+    """A histogram of results over time; ``width`` is the duration of a bar as a text, ``most`` the highest count."""
 
     bars: Sequence[Bar]
     width: str
@@ -44,7 +44,7 @@ class Histogram:
 
 
 def histogram(times: Iterable[str], noun: str) -> Histogram | None:
-    """Count times by minutes, hours or days, whichever gives at most 48 bars; None without times."""
+    """Count times in bars of the shortest round duration that gives at most 48 bars; None without times."""
     seconds = sorted(moment.timestamp() for moment in map(parse, times) if moment is not None)
     if not seconds:
         return None

@@ -15,7 +15,7 @@ from forestall import ApiError, ServiceUnreachable, UnexpectedAnswer
 
 
 def entering() -> list[Route]:
-    """The routes that need no session."""
+    """The routes of login and logout, which need no session."""
     return [
         Route("/login", _show_login, name="login"),
         Route("/login", _log_in, methods=["POST"]),

@@ -30,7 +30,7 @@ def parse(time: str | None) -> datetime | None:
 
 
 def when(time: str | None) -> Markup:
-    """A time in UTC, to the second; the exact time shows when the reader points at it."""
+    """A time as HTML, in UTC and to the second; its tooltip is the time as the API gave it."""
     parsed = parse(time)
     if parsed is None:
         return _NONE
@@ -102,7 +102,7 @@ def early(summary: Mapping[str, Any] | None) -> int:
 
 
 def as_json(value: Any, *, is_indented: bool = False) -> str:
-    """A value as JSON; text stays as it is unless indented."""
+    """A value as JSON; a text is returned unchanged unless ``is_indented``."""
     if isinstance(value, str) and not is_indented:
         return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if is_indented else None).decode()

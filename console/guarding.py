@@ -30,7 +30,7 @@ _OWN_SITE: Final = ("same-origin", "none")
 
 
 class Guard:
-    """Middleware that answers only under the console's own names, against DNS rebinding, and sets response headers."""
+    """Middleware that rejects requests to other host names, against DNS rebinding, and sets security headers."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app
@@ -67,7 +67,7 @@ class Guard:
 
 
 def is_own_change(request: Request, token: str, sent: str) -> bool:
-    """Whether a change comes from a form of this console in this session."""
+    """Whether a form comes from this console and session: same origin, and ``sent`` equals the session's ``token``."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITE:
         return False

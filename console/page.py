@@ -59,21 +59,19 @@ class Page:
 
     @property
     def api(self) -> Api:
-        """The API, called with the session's key."""
         return self.session.api
 
     async def get(self, path: str, *, age_s: float = 0.0, **parameters: Value) -> Any:
-        """GET a path of the API; returns JSON, which may be that of an equal call ``age_s`` seconds ago.
+        """GET a path of the API; returns JSON, possibly from an equal call at most ``age_s`` seconds ago.
 
-        A refresh reuses answers that other pages of the same key received since about the previous refresh, so twenty
-        open pages ask the API as often as one.
+        A refresh also reuses answers to other pages with the same key, so that many open pages do not load the API.
         """
         async with self._calls:
             return await self.api.get(path, age_s=max(age_s, self.shared_s), **parameters)
 
     @property
     def shared_s(self) -> float:
-        """The greatest age of answers that a page reuses: 0 for a click, most of the refresh period for a refresh."""
+        """The greatest age, in seconds, of reused answers: 0 for a click, most of the refresh period for a refresh."""
         try:
             period_s = float(self.request.headers.get("x-refresh", 0))
         except ValueError:
@@ -81,15 +79,12 @@ class Page:
         return _SHARED * min(period_s, _LONGEST_SHARED_S) if period_s > 0 else 0.0
 
     async def picture(self, path: str, **parameters: Any) -> bytes:
-        """GET an SVG."""
+        """GET a picture of the API, an SVG."""
         drawing: str = await self.get(path, **parameters)
         return drawing.encode()
 
     def query(self, name: str) -> str | None:
-        """A parameter of the address; None if missing or empty.
-
-        For ``stream``, a key that is restricted to streams defaults to its first one.
-        """
+        """A parameter of the address; None if missing or empty. ``stream`` defaults to ``only_stream``."""
         value = self.request.query_params.get(name)
         return value or (self.only_stream if name == "stream" else None)
 
@@ -103,7 +98,7 @@ class Page:
         return str(self.request.path_params[name])
 
     async def form(self) -> dict[str, str]:
-        """The members of a sent form; raises ``FormRefused`` unless it has this session's token."""
+        """The members of a sent form; raises ``FormRefused`` unless the form has this session's token."""
         members = await read_form(self.request)
         sent_token = members.pop("token", "") or self.request.headers.get("x-console-token", "")
         if not is_own_change(self.request, self.session.token, sent_token):
@@ -111,7 +106,6 @@ class Page:
         return members
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Render the page from a template."""
         path = self.request.url.path
         path = next((menu_path for prefix, menu_path in _PARTS.items() if path.startswith(prefix)), path)
         common = {
@@ -172,7 +166,7 @@ class Page:
         return [pattern["name"] for pattern in listed["items"]]
 
     async def stream(self, *, is_derived: bool = False) -> tuple[str | None, list[str]]:
-        """The chosen stream, by default the first, and all names of streams; derived ones with ``is_derived``."""
+        """The chosen stream, by default the first, and the names of all streams (derived only with ``is_derived``)."""
         streams = await self.streams()
         names = [stream["name"] for stream in streams if is_derived or not stream["derived"]]
         return self.query("stream") or next(iter(names), None), names
@@ -254,6 +248,6 @@ def static(name: str) -> str:
 
 @cache
 def _digest() -> str:
-    """A digest of all static files together, a part of each file's address, as scripts import each other by path."""
+    """A digest of all static files, used in the address of each file, because scripts import each other by path."""
     static_files = sorted((files(__package__) / "static").iterdir(), key=lambda file: file.name)
     return hashlib.sha256(b"".join(file.read_bytes() for file in static_files)).hexdigest()[:12]

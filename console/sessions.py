@@ -59,7 +59,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions, by digest of the session name, so that the table itself is useless to an attacker.
+    """The open sessions, by digest of the session name, so that the table itself is useless to an attacker.
 
     A session ends after twelve hours without a request. ``now`` gives seconds on a monotonic clock.
     """
@@ -106,11 +106,9 @@ class Sessions:
         return session
 
     async def close(self, cookie: str) -> None:
-        """End a session."""
         await self._end(_digest(cookie))
 
     async def close_all(self) -> None:
-        """End all sessions."""
         for digest in list(self._sessions):
             await self._end(digest)
 

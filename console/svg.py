@@ -36,7 +36,7 @@ class Badge:
 
 
 def inline(picture: bytes, badges: Mapping[str, Sequence[Badge]] | None = None) -> Markup:
-    """The drawing elements of an SVG, without all other elements; event types get their badges."""
+    """An SVG as markup, reduced to its drawing elements, with the badges of each event type."""
     drawn = _cleaned(fromstring(picture))
     if drawn is None or drawn.tag != "svg":
         return Markup("")

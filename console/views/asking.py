@@ -1,4 +1,4 @@
-"""Questions to aggregates, by groups and filters that are chosen ad hoc."""
+"""Ad-hoc questions to aggregates: the user chooses groups and filters."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ async def show(page: Page) -> Response:
 
 
 def _ask_attributes(aggregate: Mapping[str, Any]) -> list[str]:
-    """Attributes by which an aggregate can be asked."""
+    """The attributes by which questions to an aggregate may group."""
     return list((aggregate["body"].get("ask") or {}).get("by") or [])
 
 
 def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The question that the form asks, and what is wrong with its filter (empty: nothing)."""
+    """The question in the form, and an error message about its filter (empty: no error)."""
     attributes = _ask_attributes(aggregate)
     by = [name for name in page.request.query_params.getlist("by") if name in attributes]
     if "by" not in page.request.query_params and attributes:
@@ -82,7 +82,7 @@ def _question(page: Page, aggregate: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def _ranked(groups: Sequence[Mapping[str, Any]], value: str | None) -> list[dict[str, Any]]:
-    """Groups by falling value, each with its share of the largest value."""
+    """Groups in descending order of a value, each with its share of the largest absolute value."""
     numbers = [group.get(value or "") for group in groups]
     largest = max((abs(amount) for amount in numbers if isinstance(amount, int | float)), default=0) or 1
     ranked = [

@@ -27,7 +27,7 @@ _FAILURES: Final = (ApiError, ServiceUnreachable, UnexpectedAnswer)
 
 
 class Feed:
-    """New alerts that match some filters, for all pages that follow them; polls the API while any page does."""
+    """A feed of new alerts for all pages with the same filters; polls the API while at least one page follows."""
 
     def __init__(self, api: Api, filters: dict[str, Any]) -> None:
         self._api = api
@@ -37,7 +37,7 @@ class Feed:
 
     @classmethod
     def of(cls, api: Api, filters: dict[str, Any]) -> Feed:
-        """The feed of the pages with these filters; a new one if no page follows them."""
+        """The feed of the pages with these filters; a new feed if no page follows one."""
         feed: Feed | None = api.feeds.get(tuple(filters.values()))
         return feed or cls(api, filters)
 
@@ -56,7 +56,7 @@ class Feed:
         return queue
 
     def leave(self, queue: asyncio.Queue[bytes | None]) -> None:
-        """Remove a page from the feed; the last one stops polling."""
+        """Remove a page from the feed; polling stops with the last page."""
         self._queues.discard(queue)
         if self._queues:
             return
@@ -67,7 +67,7 @@ class Feed:
             del self._api.feeds[name]
 
     async def newer(self, cursor: str) -> tuple[str, bytes | None]:
-        """The newest cursor, and the newest alerts after ``cursor`` as a server-sent event; None without new alerts."""
+        """The newest cursor, and the newest alerts after ``cursor`` as a server-sent event (None: no new alerts)."""
         listed = await self._api.get("/alerts", **self._wanted, after=cursor, limit=_MOST_ROWS)
         is_cut = listed["next"] is not None
         items = list(reversed(listed["items"]))
@@ -115,8 +115,8 @@ async def follow_alerts(page: Page) -> Response:
 async def _events(api: Api, filters: dict[str, Any], cursor: str, missed: bytes | None) -> AsyncIterator[bytes]:
     """The alerts that the page has missed, then the feed's batches; a comment keeps a quiet connection open.
 
-    A running feed may be past ``cursor``, so the alerts after it are read again once the page has joined; alerts that
-    the page gets twice are shown once.
+    A running feed may be past ``cursor``, so the alerts after ``cursor`` are read again once the page has joined; the
+    page shows an alert only once, even if it arrives twice.
     """
     feed = Feed.of(api, filters)
     is_shared, queue = feed.is_running, feed.join(cursor)

@@ -158,8 +158,7 @@ def _rows(
 class Figures:
     """Figures from the metrics: alerts by pattern since its registration, and the latency of alerts.
 
-    Nine of ten alerts are found within ``latency`` seconds: the bound of a bucket, ``inf`` if above all bounds, None
-    without alerts.
+    ``latency`` is the least bucket bound, in seconds, within which nine of ten alerts are found; None without alerts.
     """
 
     alerts: Mapping[str, float]
@@ -167,7 +166,7 @@ class Figures:
 
     @classmethod
     def of(cls, metrics: str) -> Figures:
-        """Parse the text of the metrics."""
+        """Parse metrics in Prometheus' text format."""
         samples = {
             family.name: family.samples
             for family in text_string_to_metric_families(metrics)

@@ -128,7 +128,7 @@ async def _editor(
 
 
 async def _past(page: Page, stream: str | None) -> dict[str, Any]:
-    """The oldest and newest kept event of a stream, and event types with attributes in a sample of new events."""
+    """The oldest and newest kept events of a stream, and the event types in a sample of new events, with attributes."""
     if not stream:
         return {"oldest": None, "newest": None, "vocabulary": {}}
     path = at("streams", stream, "events")

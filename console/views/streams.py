@@ -1,4 +1,4 @@
-"""Streams: a graph of streams and operators with rates; single ones with definition and newest events."""
+"""Streams: a graph of streams and operators with rates, and single streams with definition and newest events."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def show(page: Page) -> Response:
 
 
 def dearest(engines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Engines by falling processor use, equal ones by cost per event; engines without events have no cost per event."""
+    """Engines in descending order of processor use, then of cost per event (0 for engines without events)."""
     return sorted(engines, key=lambda engine: (-engine["cores"], -(engine["cost_us"] or 0.0)))
 
 

@@ -59,14 +59,14 @@ async def show_list(page: Page) -> Response:
 
 
 def _with_quiet(case: Mapping[str, Any], time: str | None) -> dict[str, Any]:
-    """The case, extended by the event time in seconds since its newest event; None if the stream's time is unknown."""
+    """Add ``quiet_s`` to a case: seconds of event time since its newest event; None if the stream's time is unknown."""
     if time is None:
         return {**case, "quiet_s": None}
     return {**case, "quiet_s": max(0.0, (_time(time) - _time(case["newest"])).total_seconds())}
 
 
 def _quietest(cases: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """For each type of newest event, the listed case whose newest event is the longest ago."""
+    """By type of newest event, the listed case that has been quiet longest."""
     return {case["last_type"] or "": case for case in sorted(cases, key=lambda case: case["quiet_s"] or 0.0)}
 
 
@@ -90,7 +90,7 @@ async def find(page: Page) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a pattern in a transaction: a word, and why."""
+    """The outcome of a pattern in a transaction: a word and the reason."""
 
     pattern: str
     level: str
@@ -164,7 +164,6 @@ def _verdict(
     *,
     is_open: bool,
 ) -> Verdict:
-    """The outcome of a pattern, in words."""
     name, state = pattern["name"], pattern["state"]
     if pattern["matched"]:
         return Verdict(

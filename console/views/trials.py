@@ -18,7 +18,7 @@ _OF_THE_SAMPLE: Final = "in these events"  # ends warnings about the sample, whi
 
 
 async def check(page: Page) -> Response:
-    """The faults in the editor's text, with line and column, as JSON."""
+    """Check the editor's text; returns the error with line and column, or warnings, as JSON."""
     form = await page.form()
     try:
         trial = await _dry_run(page, form, 1)

@@ -120,7 +120,7 @@ async def show(page: Page) -> Response:
 
 
 def _path(page: Page) -> str:
-    """The path of a receiver, equal in API and console."""
+    """The path of a receiver, which is the same in the API and the console."""
     return at(page.request.url.path.split("/")[1], page.place("id"))
 
 
