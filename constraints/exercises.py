@@ -1,4 +1,4 @@
-"""The exercise of a guarded matcher: a small piece of work that calls its kernels (``streams.compiling``)."""
+"""The exercise of a guarded matcher: a small run that calls the matcher's kernels."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Heads:
         self.certain = frozenset(certain)
 
     def closure(self, names: frozenset[str]) -> frozenset[str]:
-        """The least superset of some names with all names that they require; names that every trace has are ignored."""
+        """The least superset of some names with all names that they require; ``certain`` names are not added."""
         closed = waiting = sum(self._bits[name] for name in names if name in self._bits)
         before = closed
         while waiting:

@@ -53,7 +53,7 @@ _LOGIC = (_TRUE, _FALSE, _NULL)
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """An attribute compared with some values: true if one comparison is true, false if all are false, or null."""
+    """An attribute compared with values: true if one comparison is true, false if all are false, otherwise null."""
 
     attribute: Attribute
     operator: str
@@ -70,8 +70,7 @@ class _Part:
     """A conjunct of a condition.
 
     Attributes:
-        constants: The attributes that the conjunct compares with constants, each with these constants; and its free
-            subexpressions, each without constants.
+        constants: Constants that each attribute is compared with; free subexpressions are keys without constants.
         true_at: If the conjunct reads a single attribute, the cells of the attribute where it is true; otherwise None.
         is_large: Whether the conjunct has too many constants to be examined; then only an equal conjunct implies it.
     """
@@ -192,7 +191,7 @@ class _Scale:
     def cells(self) -> tuple[_Cell, ...]:
         """Null, true, false, and the cells into which the constants divide numbers and texts.
 
-        A constant has an odd rank; the values below, between and above constants have even ones.
+        Constants have odd ranks; the gaps below, between and above the constants have even ranks.
         """
         numbers = [("number", rank) for rank in range(2 * len(self.numbers) + 1)]
         texts = [("text", rank) for rank in range(2 * len(self.texts) + 1)]

@@ -27,7 +27,7 @@ _SYMBOL_NAME = re.compile(r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|`[^`]+`) \[.+\]", re.
 
 
 def quoted(name: str) -> str:
-    """A name in its printed form: in backticks, doubled inside, unless it is a plain or dotted name, or a symbol."""
+    """A name in its printed form: in backticks (doubled inside) unless it is a plain or dotted name, or a symbol."""
     return name if _PLAIN_NAME.fullmatch(name) or _SYMBOL_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 

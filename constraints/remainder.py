@@ -13,10 +13,9 @@ class Gap:
     """A NOT of the remainder: no event of ``type`` comes while the gap is open.
 
     Attributes:
-        since: Atoms of the remainder, of which the last one opens the gap. Empty: the gap is open; None: the gap has
-            been open since the trace began.
-        until: Atoms of the remainder, of which the first one closes the gap. Empty: the gap stays open until the trace
-            ends.
+        since: Indices of atoms; the last of them to come opens the gap. Empty: the gap is open; None: the gap has been
+            open since the trace began.
+        until: Indices of atoms; the first of them to come closes the gap. Empty: it stays open until the trace ends.
     """
 
     type: str

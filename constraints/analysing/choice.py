@@ -1,4 +1,4 @@
-"""Chooses the names that a monitor distinguishes if all of them would take too many states.
+"""Chooses the names that a monitor distinguishes when distinguishing all names would need too many states.
 
 Leaving a constraint out is always sound: continuations that are impossible under fewer constraints are impossible under
 all. Names are chosen greedily: the savings of the explanations that a choice enables are weighed against the states
@@ -53,11 +53,10 @@ class Choice:
 
     Attributes:
         left_out: Constraints that the monitor ignores, in the order of ``ConstraintSet.parts``.
-        estimated_states: Upper bound of its states; more than ``budget`` only if no choice was possible at all.
-        watched: Longer clauses that bit tables watch, by benefit per effort, descending.
-        candidates: The candidates in the order of the decisions; empty if everything fits. Further constraints are left
-            out without being candidates, because the choice ended before them.
-        workflow: In exact mode, the workflow whose automaton gives the states; then nothing is ever left out.
+        estimated_states: Upper bound of the number of monitor states; above ``budget`` only in exact mode.
+        watched: Clauses of three or more names that bit tables watch.
+        candidates: Candidates in the order of decision, up to the first that does not fit; empty if everything fits.
+        workflow: The workflow whose automaton gives the states; None unless in exact mode, where nothing is left out.
     """
 
     distinguished: frozenset[str]
@@ -162,8 +161,8 @@ def _savings(constraint_set: ConstraintSet, query: Query) -> list[_Saving]:
 def _benefit(query: Query, condition: FailingCondition, frequencies: Frequencies) -> float:
     """The benefit of an explanation: its probability in the state, times the retained state and the remaining work.
 
-    The retained state counts one instance for each bound atom, and one for the pattern's place in the trace. The
-    remaining work is the share of the atoms that are still to come.
+    The retained state is one instance for each bound atom, and one for the pattern's entry in the trace. The remaining
+    work is the share of the atoms that are still to come.
     """
     bound = frozenset(atom.type for atom in condition.bound)
     events = frozenset({condition.event_type, *condition.explanation.shown, *condition.explanation.earlier})
@@ -224,7 +223,7 @@ class _Search:
         return Candidate(names=names, benefit=benefit, states_added=max(0, states - before), is_chosen=is_chosen)
 
     def _states_with(self, names: frozenset[str]) -> int:
-        """Upper bound of the states with more names: each name at most doubles them, and large bounds are recounted."""
+        """Upper bound of the states with more names: each name at most doubles it; a bound over budget is recounted."""
         together = self.names | names
         if together == self.names:
             return self.states

@@ -15,9 +15,9 @@ from nfa import Atom, PatternState, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikelyEnding:
-    """An event that ends partial matches at a state, with estimated shares of the traces that have the state's atoms.
+    """An event that ends partial matches at a state; shares are estimates among the traces with the state's atoms.
 
-    In the share ``probability`` the event occurs; in the share ``first`` it precedes all other events that end them.
+    ``probability``: the event occurs. ``first``: the event precedes all other events that end these partial matches.
     """
 
     condition: FailingCondition
@@ -29,8 +29,8 @@ class LikelyEnding:
 class StateForecast:
     """The forecast for partial matches at a pattern state; ``bound`` are its bound atoms in the order of the text.
 
-    ``endings`` are in descending order of their own ``first``, ties by name. ``probability`` is the estimated share of
-    the traces with the state's atoms in which the partial matches are terminated early.
+    ``endings`` are sorted by ``LikelyEnding.first``, descending, then by name. ``probability`` is the estimated share
+    of the traces with the state's atoms in which the partial matches are terminated early.
     """
 
     state: PatternState
@@ -103,7 +103,7 @@ def _events(condition: FailingCondition) -> frozenset[str]:
 
 
 def _share_before(constraint_set: ConstraintSet, condition: FailingCondition, other: FailingCondition) -> float:
-    """The share of cases in which the last event of one condition precedes that of another, if both occur."""
+    """The estimated probability that the event of one condition precedes the event of another, if both occur."""
     if constraint_set.comes_before(condition.event_type, other.event_type):
         return 1.0
     return 0.0 if constraint_set.comes_before(other.event_type, condition.event_type) else 0.5

@@ -54,7 +54,7 @@ class Frequencies:
         return self._known.get(name, UNKNOWN)
 
     def of_all(self, names: Iterable[str], condition: frozenset[str] = frozenset()) -> float:
-        """The share of the traces with all of ``names`` among those with ``condition``."""
+        """The share of traces that show all of ``names``, among the traces that show all of ``condition``."""
         certain = self._set.horn_closure(condition)
         uncertain = sorted(frozenset(names) - certain)
         if self._set.is_ruled_out(self._set.horn_closure(certain.union(uncertain))):

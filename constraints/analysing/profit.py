@@ -27,8 +27,7 @@ REPLAY_LIMIT = 20_000  # repeated evaluations of rules, each without one part
 class IdleParts:
     """The constraints that no pattern profits from, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` monitor states were examined; the result is complete if no other states exist and every part was
-    decided.
+    ``visited`` is the number of examined monitor states; ``is_complete`` if these are all, and every part was decided.
     """
 
     parts: tuple[Part, ...]
@@ -38,9 +37,9 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """The death of a pattern state: a monitor state in which it can no longer complete.
+    """The death of a pattern state: the index ``visit`` of a monitor state in which the pattern state cannot complete.
 
-    ``by`` has the names of the event that caused this; None if the cause need not be a single event.
+    ``by`` has the names of the event that caused the death; None if the cause need not be a single event.
     """
 
     visit: int
@@ -148,10 +147,7 @@ class _Search:
             self._by_name.setdefault(name, []).append(clash.constraints)
 
     def _citing(self, names: frozenset[str]) -> Iterator[tuple[Part, ...]]:
-        """The cores that contain some of the names.
-
-        An event causes deaths only through cores that contain one of its names.
-        """
+        """The cores with one of the names of an event; the event causes deaths only through these cores."""
         for name in sorted(names):
             yield from self._by_name.get(name, ())
 

@@ -32,7 +32,7 @@ from nfa import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantAtom:
-    """An atom whose presence is implied: the atom at ``index`` in the term at ``term`` of ``Query.terms``."""
+    """An atom whose presence is implied: the atom at ``index`` in the term at index ``term`` of ``Query.terms``."""
 
     term: int
     atom: Atom
@@ -44,10 +44,10 @@ class RedundantAtom:
 
 
 def redundant_atoms(query: Query, constraint_set: ConstraintSet) -> tuple[RedundantAtom, ...]:
-    """The redundant atoms of each term, each given all the others.
+    """The atoms of each term that are redundant given the term's other atoms.
 
     Patterns with NOTs, repetitions, spans, gap conditions, a SELECT other than ALL MATCHES, or partitions are not
-    examined; nor are atoms that other conditions refer to.
+    examined; nor are atoms that conditions of other steps refer to.
     """
     if query.partitions or query.pattern.select != "all" or not _is_plain(query.pattern.event):
         return ()

@@ -26,8 +26,8 @@ class DeadTerm:
     """An alternative of a pattern that no conforming trace completes, with a minimal set of constraints.
 
     Attributes:
-        atoms: A minimal set of its atoms that clash with the constraints.
-        forbidden: Types that must not come, if the atoms alone would be possible; otherwise empty.
+        atoms: A minimal set of the term's atoms that clash with the constraints.
+        forbidden: Types of NOTs that take part in the clash; empty if the atoms alone are impossible.
     """
 
     term: int
@@ -39,10 +39,9 @@ class DeadTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCheck:
-    """The alternatives of a pattern that can never match, in the order of the terms.
+    """The result of checking a pattern; ``dead`` are its terms that can never match, in order.
 
-    A pattern ``asks_for_violation`` if no term can match, but some could without its NOTs: it looks for traces that
-    break the constraints.
+    ``asks_for_violation``: no term can match, but some could without NOTs, so the pattern looks for violations.
     """
 
     dead: tuple[DeadTerm, ...]
@@ -53,8 +52,7 @@ class QueryCheck:
         """Reject a pattern that cannot match.
 
         Raises:
-            UnsatisfiablePattern: No term can match; ``details`` has the atoms and constraints of each, and whether the
-                pattern looks for a violation.
+            UnsatisfiablePattern: No term can match; ``details`` has the atoms and constraints of each term.
         """
         if self.is_satisfiable:
             return
@@ -105,9 +103,9 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 
 class _Search:
-    """Searches for clashes before the first event; a clash explains every remainder that includes the clash's own.
+    """Searches for clashes before the first event; a known clash explains every remainder that includes its own.
 
-    ``exact`` decides the remainders that the constraints (``outlook``) leave possible.
+    The constraints (``outlook``) decide first; ``exact`` decides the remainders that they leave possible.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:

@@ -52,8 +52,7 @@ _WORKFLOW_KEY = "workflow"
 class ParsedConstraints:
     """The contents of a document, with notices for people: settings that may lose matches, words with two meanings.
 
-    ``stream`` is the stream that the document names; ``mined`` describes the log that it was mined from, plain JSON
-    values.
+    ``stream`` is the stream that the document names; ``mined`` describes the log that the set was mined from.
     """
 
     constraint_set: ConstraintSet
@@ -76,11 +75,10 @@ class _Entry:
 def parse_constraints(
     document: object, *, max_bytes: int = MAX_BYTES, max_constraints: int = MAX_CONSTRAINTS
 ) -> ParsedConstraints:
-    """Read a constraint set: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or the value that it decodes to.
+    """Read a constraint set: JSON or YAML text, as ``str`` or UTF-8 ``bytes``, or an already decoded value.
 
     Raises:
-        InvalidConstraints: The document has problems; the error has each with its entry, and its line if the document
-            is a text.
+        InvalidConstraints: The document has problems; the error has each with its entry, and its line in a text.
     """
     source = _source(document, max_bytes)
     value = document if source is None else source.value
@@ -110,7 +108,7 @@ def parse_constraints(
 
 
 def to_document(constraint_set: ConstraintSet) -> dict[str, object]:
-    """The canonical form of a constraint set, as plain JSON values; ``parse_constraints`` reads it as an equal set.
+    """The canonical form of a constraint set, as plain JSON values; ``parse_constraints`` reads an equal set from it.
 
     A set that was built by hand may lack constraints that follow from its rules; the set that is read back has them.
     """
@@ -234,7 +232,7 @@ def _joined(hand_written: ConstraintSet, process: Process, derived: Sequence[Par
 
 
 def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
-    """The entries of a document with their places; a pair in a group becomes an entry of its kind."""
+    """The entries of a document with their paths; each item in a group of one kind becomes an entry."""
     if isinstance(value, list):
         yield from (((index,), item) for index, item in enumerate(value))
     elif isinstance(value, Mapping):
@@ -358,7 +356,7 @@ def _read_mined(value: object, problems: list[PlacedProblem]) -> Mapping[str, An
 
 
 def _plain(value: object) -> object:
-    """A value of a text in JSON's types: numbers and YAML's bare words are converted."""
+    """A decoded value in plain JSON types: a ``Bare`` becomes its value, and keys become texts."""
     if isinstance(value, Bare):
         return value.value
     if isinstance(value, Mapping):

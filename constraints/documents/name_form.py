@@ -23,7 +23,7 @@ _TYPE_KEY = "type"
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """A quoted event type, which contains no condition."""
+    """An event type in backticks, which is never read as a type with a condition."""
 
     name: str
 

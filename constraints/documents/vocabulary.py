@@ -82,7 +82,7 @@ def _exactly(names: Names, count: int) -> tuple[Part, ...]:
 
 
 def _rule(kind: str, *entailed: Translation) -> Translation:
-    """A translation to the order and Horn constraints that follow from the rule of a kind, and then the rule."""
+    """A translation to the order and Horn constraints that follow from a rule, and then the rule itself."""
     return lambda names, count: (
         *(part for translation in entailed for part in translation(names, count)),
         Rule(kind, tuple(names)),

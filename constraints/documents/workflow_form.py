@@ -33,7 +33,7 @@ _AUTOMATON_MEMBERS = ("letters", "states", "table", "accepting")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowForm:
-    """The workflow in a document, with entries of its constraints and end events that are not parsed yet.
+    """A workflow as written in a document; the entries of its constraints and end events are not parsed yet.
 
     ``process`` lacks the constraints that follow from the workflow.
     """
@@ -95,7 +95,7 @@ def _name(value: object, problems: list[PlacedProblem]) -> str:
 
 
 def _read_automaton(value: object) -> ProcessAutomaton:
-    """Read an automaton with consistent numbers, from each of whose states some trace can be completed."""
+    """Read an automaton; rejects inconsistent arrays, and states from which no trace can be completed."""
     if not isinstance(value, Mapping) or set(value) != set(_AUTOMATON_MEMBERS):
         raise Misread(f"an automaton is a mapping of {', '.join(_AUTOMATON_MEMBERS)}; got {excerpt(value)}")
     letters, states = _letters(value["letters"]), whole_number(value["states"])

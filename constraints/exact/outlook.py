@@ -30,8 +30,8 @@ MEMORY_LIMIT = 1 << 27  # cells, one byte each, of the cached tables of queries
 class ExactOutlook:
     """Moves monitor states and decides which continuations are still possible, in exact mode.
 
-    ``constraint_set`` has all constraints, also those that follow from the workflow; ``own`` is the outlook of the
-    hand-written ones. A search for a common word takes at most ``max_steps`` steps.
+    ``constraint_set`` has all constraints; ``own`` is the outlook of the hand-written constraints alone. A search for a
+    common word takes at most ``max_steps`` steps.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ def find_workflow_clash(outlook: ExactOutlook, state: MonitorState, remainder: R
 
 
 def _beside(constraint_set: ConstraintSet, automaton: ProcessAutomaton) -> ConstraintSet:
-    """The hand-written constraints, whose settings name the types of the process and of all constraints too."""
+    """The hand-written constraints, with all types of the process and of the whole set added to their settings."""
     settings = constraint_set.settings
     types = settings.types | constraint_set.types | frozenset(automaton.letters)
     return replace(constraint_set.own, settings=replace(settings, types=types))

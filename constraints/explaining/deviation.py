@@ -122,7 +122,7 @@ def _too_late(outlook: Outlook, before: MonitorState, event: EventClass) -> Devi
 
 
 def _clash(outlook: Outlook, after: MonitorState) -> Clash | None:
-    """A minimal clash of the reasoner's kind; the shortest one if several required names can no longer come."""
+    """A minimal clash for the reasoner's reason; the shortest clash if several required names can no longer come."""
     constraint_set = outlook.constraint_set
     occurrence = [part for part in constraint_set.constraints if not isinstance(part, Prior)]
     reasoner, (seen, settled) = outlook.reasoner, outlook.masks(after)

@@ -1,7 +1,6 @@
 """Explains why an event ended a partial match: form, constraint chain, impossible atoms, and a sentence.
 
-The forms are the ones of constraint-aware CEP, section 4.1, and two more: for rules, and for a workflow's automaton.
-Explanations are computed on request.
+The forms are those of constraint-aware CEP, section 4.1, and two more: for rules, and for a workflow's automaton.
 """
 
 from __future__ import annotations
@@ -89,8 +88,8 @@ def explain_ending(
 ) -> Explanation:
     """Explain why ``event``, which led from ``before`` to ``after``, ended the partial matches at ``state``.
 
-    Beyond the cap of monitor states, partial matches may end later than they became impossible; the reason is still
-    that of ``after``.
+    Beyond the cap of monitor states, partial matches may end later than they become impossible; the explanation then
+    still refers to ``after``.
 
     Raises:
         ValueError: ``state`` can still complete after the event.

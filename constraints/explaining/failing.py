@@ -68,9 +68,8 @@ def failing_conditions(
     ``steps`` are known steps of the process, as pairs of the types seen and the type that may come next. They may
     exclude more than the constraints do, for example if one of two types always comes; then fewer events are listed.
     Without ``steps``, conditions on two events are searched for only up to ``pair_limit`` pairs of event and state. At
-    most ``walk_limit`` monitor states are visited to find endings by rules. Per state, events that no partial match can
-    bind come first, then the other events, each group sorted by name. For an event at which rules end partial matches,
-    the shortest way to the event counts.
+    most ``walk_limit`` monitor states are visited to find endings by rules; each is listed with its shortest prefix.
+    Per state, events that no partial match can bind come first, then the other events, each group sorted by name.
     """
     search = _Search(query, constraint_set)
     known_steps = None if steps is None else tuple(steps)
@@ -98,7 +97,7 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An earlier explanation; its clash explains every state that needs ``part`` and has shown ``shown``."""
+    """An explanation that also holds for states that need ``part`` and have, among ``names``, seen just ``shown``."""
 
     explanation: Explanation
     part: Remainder
@@ -122,7 +121,7 @@ class _Search:
         self._known: dict[int, list[_EarlierExplanation]] = {}
 
     def conditions(self, state: PatternState, candidates: Iterable[_Candidate]) -> list[FailingCondition]:
-        """The conditions that end partial matches at ``state``, among possible events; each event occurs once."""
+        """The failing conditions of a state among the candidate events; each event occurs once."""
         remainder = remainder_of(self._query, state)
         goal = self.reasoner.goal(remainder)
         conditions: dict[int, FailingCondition] = {}
@@ -178,10 +177,7 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Each event of a group, with the least consistent prefix that has the group's other events.
-
-        The prefix also contains the bound events.
-        """
+        """Each event of a group, with the least consistent prefix that has the bound events and the group's others."""
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
         for names in groups:
@@ -198,9 +194,9 @@ class _Search:
         return Remainder(term.atoms, term.before).only(state.bound)
 
     def _least_prefix(self, seen: int, event: int, needed: int) -> int:
-        """The seen names, and all names that must have come before an event.
+        """The least superset of the seen names that contains all names that must precede an event.
 
-        A name must have come before the event if it is required and can no longer come: the seen names and the event
+        A name must come before the event if it is required and can no longer come: the seen names and the event
         both require and block it, or the needed names require it and the seen names block it.
         """
         closure, blocked = self.reasoner.closure, self.reasoner.blocked
@@ -225,8 +221,8 @@ class _Search:
 def _groups(constraint_set: ConstraintSet, reasoner: Reasoner, most_pairs: int) -> list[tuple[str, ...]]:
     """Single events, then pairs of events that may have an effect only together, unless there are too many pairs.
 
-    In such a pair one event leads into the body of a long clause, or both have obligations. Events that show the fewest
-    names come first.
+    In such a pair one event leads into the body of a long clause, or both events require further names. Events that
+    show the fewest names come first.
     """
     names_with = {name: constraint_set.shown_with({name}) for name in _remembered(constraint_set)}
     names = sorted(names_with, key=lambda name: (len(names_with[name]), name))

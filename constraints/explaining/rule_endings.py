@@ -53,7 +53,7 @@ class _Walk:
         self._visited = {self._monitor.start}
 
     def endings(self) -> Iterator[tuple[MonitorState, int, EventClass, MonitorState]]:
-        """The endings: monitor state before, pattern state, event, monitor state after."""
+        """Each ending: the monitor state before, the pattern state's index, the event, the monitor state after."""
         start = self._monitor.live(self._monitor.start, self._query)
         waiting: dict[_Place, None] = {
             (self._monitor.start, index): None
@@ -89,7 +89,7 @@ class _Walk:
         return self._steps[before, event]
 
     def _reached(self, index: int, event: EventClass) -> Iterator[int]:
-        """The pattern state itself, and the pattern states that bind the event."""
+        """The index of the pattern state itself, and of each pattern state that also binds the event."""
         yield index
         state = self._query.states[index]
         term = self._query.terms[state.term]

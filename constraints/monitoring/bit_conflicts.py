@@ -1,7 +1,7 @@
 """Order on bit masks: finds names that, once certain, leave no possible order for the remaining events.
 
-A name is a bit of a Python integer. Names on a cycle of order constraints with the nodes of a goal make the goal
-impossible, whether they were seen or are still to come (constraint-aware CEP, section 4.3).
+A name is a bit of a Python integer. A goal is impossible if its nodes lie on a cycle of order constraints with names
+that were seen or must still come (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Node(NamedTuple):
         earlier: Names that cannot come after the event.
         alike: Names of its own event type.
         is_atom: Whether the event belongs to a match; two events of a match are always distinct.
-        after: Nodes that precede it in the pattern, as bits of their places.
+        after: Nodes that precede this node in the pattern, as bits of node indices.
     """
 
     later: int
@@ -37,10 +37,10 @@ class Node(NamedTuple):
 
 
 def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int | None) -> list[int]:
-    """The least sets of candidates that close a cycle; only the empty set if the nodes have a cycle by themselves.
+    """The least sets of candidates that close a cycle; only the empty set if the nodes alone have a cycle.
 
-    ``nodes`` must come in any case; ``candidates`` are names that may become certain, by their places. Sets have at
-    most ``most`` names; None: any number.
+    ``nodes`` must come in any case; ``candidates`` are names, by bit index, that may become certain. Sets have at most
+    ``most`` names; None: any number.
     """
     reach = _reach(nodes)
     if reach is None:
@@ -64,7 +64,7 @@ def conflicts(nodes: Sequence[Node], candidates: Mapping[int, Node], most: int |
 
 
 def _circles(following: Mapping[int, int], candidates: int, most: int | None) -> Iterator[int]:
-    """Cycles of at least two names, each from its lowest name."""
+    """Cycles of at least two names, as masks; each cycle is found from its lowest name only."""
     for start in members(candidates):
         higher = candidates & ~((2 << start) - 1)
         waiting = [(start, 1 << start)]
@@ -86,7 +86,7 @@ def least(masks: Iterable[int]) -> list[int]:
 
 
 def _reach(nodes: Sequence[Node]) -> list[int] | None:
-    """For each node, the node itself and all nodes after it, as bits of places; None if the nodes are cyclic."""
+    """For each node, the node itself and all nodes after it, as bits of node indices; None if the nodes are cyclic."""
     following = [0] * len(nodes)
     for later, node in enumerate(nodes):
         for earlier, other in enumerate(nodes):

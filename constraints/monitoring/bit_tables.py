@@ -185,7 +185,7 @@ class BitTables:
         return self._goals[key]
 
     def _conflicts(self, atom_names: tuple[int, ...], remainder: Remainder, implies: int) -> list[int]:
-        """The least sets of names that, once certain, make a goal impossible; the empty set if it is so in any case."""
+        """The least sets of names that, once certain, make a goal impossible; the empty set if it always is."""
         if self._is_contradictory(implies):
             return [0]
         atoms = [

@@ -43,8 +43,8 @@ class Monitor:
     rows. Traces beyond the cap of monitor states follow the longer clauses in ``watched``; None: all.
 
     In exact mode the workflow's automaton replaces the constraints that follow from the workflow (section 6.2); its
-    state is the first of a monitor state's places. With the hand-written constraints, all dead states are found, unless
-    the search for a common word takes too many steps (``JointSearch``).
+    state is the first of a monitor state's places. Automaton and hand-written constraints together find all dead
+    states, unless the search for a common word takes too many steps (``JointSearch``).
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Monitor:
         return self._plans[query]
 
     def _is_monotone(self, query: Query, term: int) -> bool:
-        """Whether a dead state of a term stays dead as the trace continues, and makes all states that bind less dead.
+        """Whether a dead state of a term stays dead, and implies that states that bind fewer atoms are dead too.
 
         False if the term has NOTs, whose gaps may close or open later, or if dead states may be missed.
         """

@@ -23,7 +23,7 @@ def offsets_of(sources: NDArray[np.integer], nodes: int) -> Numbers:
 
 
 def edges_at(offsets: Numbers, nodes: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-    """All edges out of some nodes: for each edge, the index in ``nodes`` of its source, and the edge's number."""
+    """All edges out of some nodes: for each edge, the index of its source in ``nodes``, and the index of the edge."""
     first = offsets[nodes]
     counts = offsets[nodes + 1] - first
     place = np.repeat(np.arange(len(nodes), dtype=np.int64), counts)

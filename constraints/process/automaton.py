@@ -94,7 +94,7 @@ class ProcessAutomaton:
         return target[order], source[order].astype(np.int32), letter[order].astype(np.int32)
 
     def distances(self, targets: Flags, letters: Flags | None = None) -> NDArray[np.int32]:
-        """For each state, the length of the shortest word to a wanted state; -1 without such a word.
+        """For each state, the length of the shortest word to a state in the mask ``targets``; -1 without such a word.
 
         ``letters`` is a mask of the letters that the word may have; None: all.
         """

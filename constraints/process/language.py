@@ -27,7 +27,7 @@ Distances = NDArray[np.int32]  # one number of events for each state; -1: unreac
 class Language:
     """The language of a process, with the rules for its unknown types and for the end of its traces.
 
-    ``accepting`` and ``completable``, (states,), are masks of the states in which a trace may end, and from which it
+    ``accepting``, (states,), is the mask of states in which a trace may end; ``completable`` of states from which it
     can still end. Events of types that the process does not emit may come at any time until the trace is over. With
     ``assumes_completion`` a trace ends only where the automaton accepts, otherwise anywhere; nothing follows the types
     in ``ends``. ``known`` are the types that events have; None: any.
@@ -100,7 +100,7 @@ class Language:
         return self._all if atom.is_any_type else self._codes(frozenset(atom.types))
 
     def back(self, targets: Vector, codes: frozenset[int]) -> Vector:
-        """The states from which an event of one of the columns leads to a wanted state and the trace continues."""
+        """The states from which an event of one of the columns leads to a target and the trace continues."""
         return self._back(targets, codes - self._end_codes)
 
     def back_from_end(self, codes: frozenset[int]) -> Vector:
@@ -115,9 +115,9 @@ class Language:
         return states
 
     def distances(self, targets: Vector, without: frozenset[str]) -> Distances:
-        """For each state, the number of events to a wanted state.
+        """For each state, the number of events to a target (-1: unreachable).
 
-        Only events count that do not end the trace and whose types are not in ``without``.
+        Events that end the trace, and events whose types are in ``without``, are not used.
         """
         letters = np.zeros(len(self._all), np.bool_)
         letters[sorted(self._all - self._codes(without) - self._end_codes)] = True
@@ -209,7 +209,7 @@ class Completions:
                 yield atom
 
     def _solved(self, mask: int) -> Distances:
-        """For each state, the number of events to a binding event or the end, by allowed events that bind nothing."""
+        """For each state, the number of allowed non-binding events before the next binding event or the end."""
         language = self._language
         gaps = [gap for gap in self._remainder.gaps if _is_open(gap, mask)]
         forbidden = frozenset(gap.type for gap in gaps)
@@ -250,5 +250,5 @@ class Completions:
 
 
 def _is_open(gap: Gap, bound: int) -> bool:
-    """Whether a gap is open when some atoms are bound."""
+    """Whether a gap is open once exactly the atoms ``bound`` (as bits) have come."""
     return not bits_of(gap.since or ()) & ~bound and not bits_of(gap.until) & bound

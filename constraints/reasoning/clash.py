@@ -106,10 +106,10 @@ class _Question:
 
 
 def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> list[_Item]:
-    """A minimal part (by inclusion) of ``items`` that still clashes, in their order; early items are preferred.
+    """A minimal subset of ``items`` that still clashes, in their order; early items are preferred.
 
     ``clashes`` is monotone and true for all items. Each round finds the shortest prefix that clashes together with the
-    kept items, first by doubling its length; its last item is always needed.
+    kept items, first by doubling its length; the prefix's last item is always needed.
     """
     needed: list[_Item] = []
     candidates = list(items)
@@ -129,7 +129,7 @@ def _minimal(items: Sequence[_Item], clashes: Callable[[list[_Item]], bool]) -> 
 
 
 def _nearest_first(constraint_set: ConstraintSet, names: frozenset[str]) -> list[Part]:
-    """Constraints with all consequences of the names ``names``, sorted by the number of requirements that lead to each.
+    """The constraints on ``names`` and their consequences, sorted by the number of derivation steps.
 
     Each required name is derived once, in the fewest steps. At equal distance, end events and clauses come before
     orders.

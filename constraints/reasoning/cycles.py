@@ -20,8 +20,8 @@ class PriorCycle:
 def prior_cycles(constraint_set: ConstraintSet) -> tuple[PriorCycle, ...]:
     """The shortest cycle through each type, without repetitions, sorted.
 
-    Cycles are left out if two of their types never occur together, because of an exclusion or as two ends; also cycles
-    through symbols of a single type, because one event can show all of them.
+    Left out are cycles with two types that exclude each other or are both ends, and cycles of symbols of a single type,
+    because one event can show all of them.
     """
     types = sorted(constraint_set.end_events.union(*(part.names for part in constraint_set.constraints)))
     successors = {

@@ -68,7 +68,7 @@ class Reasoner:
         self._read(constraint_set.parts)
 
     def with_only(self, parts: Iterable[Part]) -> Reasoner:
-        """A reasoner for some of the set's parts; masks and goals have the same meaning in both."""
+        """A reasoner for some of the set's parts; masks and goals have the same meaning in both reasoners."""
         reasoner = copy(self)
         reasoner._impossible = {}
         reasoner._read(parts)
@@ -102,7 +102,7 @@ class Reasoner:
         self._long = [(body, self._implied_by(head)) for body, head in definite]  # body, head with all it implies
 
     def _masks_of(self, part: Part) -> _Masks:
-        """The masks of a part: for orders earlier and later, for clauses body and head; zeros if ignored."""
+        """The kind of a part and two masks: earlier and later of orders, body and head of clauses; zeros if ignored."""
         if part not in self._masks:
             self._masks[part] = self._new_masks(part)
         return self._masks[part]
@@ -246,7 +246,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """As ``can_be_ordered``, for nodes; masks are sets of nodes here, and atoms keep their bits."""
+        """``can_be_ordered`` for nodes: masks are sets of node indices, which begin with the indices of atoms."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -292,10 +292,10 @@ class Reasoner:
 
 
 def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iterator[list[tuple[int, int]]]:
-    """For each gap and each forbidden event, the ways to avoid the gap, as pairs of a node and its earlier nodes.
+    """For each gap and forbidden event, the ways to avoid the gap: pairs of a node's index and a node (bit) before it.
 
-    The event comes before some atom that opens the gap, or after some atom that closes it. An event whose type the
-    match still needs may be one of the match's events, which have their own edges.
+    The event comes before some atom that opens the gap, or after some atom that closes it. A required event whose type
+    the match binds is skipped: it may be one of the match's events, which have their own edges.
     """
     served = 0
     for node in nodes:

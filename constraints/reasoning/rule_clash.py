@@ -39,7 +39,7 @@ def find_rule_clash(outlook: Outlook, state: MonitorState, remainder: Remainder 
 def least_clash(
     parts: Sequence[Part], remainder: Remainder, clashes: Callable[[Sequence[Part], Remainder], bool]
 ) -> Clash:
-    """The minimal clash of some constraints with a remainder; ``clashes`` is monotone, and true for all of them."""
+    """The minimal clash of some constraints with a remainder; ``clashes`` must be monotone and true for all parts."""
     gaps = _least(remainder.gaps, lambda subset: clashes(parts, replace(remainder, gaps=tuple(subset))))
     whole = replace(remainder, gaps=tuple(gaps))
     minimal = _least(parts, lambda subset: clashes(subset, whole))
@@ -48,7 +48,7 @@ def least_clash(
 
 
 def _least(items: Iterable[_Item], clashes: Callable[[Sequence[_Item]], bool]) -> list[_Item]:
-    """A minimal part (by inclusion) of ``items`` that still clashes, in their order; large groups are dropped first."""
+    """A minimal subset of ``items`` that still clashes, in their order; dropping large groups is tried first."""
     minimal = list(items)
     size = len(minimal)
     while size:

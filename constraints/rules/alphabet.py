@@ -32,9 +32,8 @@ def event_kinds(
 ) -> frozenset[EventKind] | None:
     """All kinds of events that may come: at least those of conforming traces, sometimes more.
 
-    An event shows its type and any combination of the type's symbols that is closed under implication; of these,
-    ``names`` are distinguished, and ``impossible`` ones do not come. The result is None if some type has too many
-    symbols.
+    An event shows its type and any combination of the type's symbols that is closed under implication. Only ``names``
+    are distinguished; ``impossible`` names do not come. The result is None if some type has too many symbols.
     """
     symbols: dict[str, list[str]] = {}
     for name in names & constraint_set.symbols.keys():

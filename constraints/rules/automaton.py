@@ -69,7 +69,7 @@ class RuleAutomaton:
         return self.table[place][self.letter(event_names)]
 
     def leading_to(self, targets: frozenset[int], letters: Iterable[int]) -> frozenset[int]:
-        """Places from which some word of ``letters``, possibly empty, leads to a wanted place."""
+        """Places from which some word of ``letters``, possibly empty, leads to a place in ``targets``."""
         usable, reached = tuple(letters), set(targets)
         is_growing = True
         while is_growing:

@@ -37,7 +37,7 @@ class Company(Protocol):
 
 
 class WordSearch:
-    """A search for a word of some kinds of events that keeps the rules and binds a remainder.
+    """A search for a sequence of events (a word) that keeps the rules and binds a remainder.
 
     ``end_places`` are, for each rule, the places in which the trace may end; ``company`` follows the events too.
     """
@@ -140,10 +140,7 @@ class WordSearch:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """The atoms, as bits, one of which an event must bind because a gap forbids it otherwise.
-
-        None: no gap forbids the event.
-        """
+        """The atoms, as bits, of which an event must bind one because a gap forbids it otherwise; None: no gap does."""
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:
