@@ -42,7 +42,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttribute(_Named):
-    """A whole number, drawn uniformly from ``domain`` successive numbers, of which ``least`` is the first."""
+    """A whole number, drawn uniformly from the ``domain`` successive numbers that begin with ``least``."""
 
     domain: int
     least: int = 1

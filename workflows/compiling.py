@@ -34,9 +34,9 @@ _MOST_TRAPPED = 8
 class CompiledWorkflow:
     """A model with its derived net, automaton and constraints.
 
-    ``tree`` is the model as blocks, if it is made of blocks; ``net`` is None if the model was read as a tree. The
-    automaton of the language is minimal; None if it would be too large or the language is not regular, with the reason
-    in ``without_automaton``.
+    ``tree`` is None unless the model is made of blocks; ``net`` is None for trees, and for flow graphs made of blocks.
+    ``automaton`` is the minimal automaton of the language; None if it would be too large or the language is not
+    regular, with the reason in ``without_automaton``.
     """
 
     model: WorkflowModel
@@ -141,7 +141,7 @@ def _from_net(
 
 
 def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
-    """The error, extended by the drawn elements from which no way leads to an end; the net lacks the silent ones."""
+    """The error, extended by the drawn elements from which no way leads to an end; the net lacks silent elements."""
     trapped = Drawing.of_graph(source).without_way_out() if isinstance(source, FlowGraph) else []
     if not trapped:
         return error
@@ -154,7 +154,7 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 def _automaton(
     net: WorkflowNet, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
-    """The automaton of a net, the reason why there is none (empty: there is one), and warnings about the net."""
+    """The automaton of a net, if any, the reason why it has none (otherwise empty), and warnings about the net."""
     warnings: tuple[str, ...] = ()
     try:
         markings = explore(net, limits, progress)

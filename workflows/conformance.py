@@ -32,11 +32,11 @@ class Conformance:
     """The conformance of one trace to a model.
 
     Attributes:
-        conforms: Whether no event leaves the model: the trace is the beginning of a complete one.
-        at: Place of the first event that leaves the model, from 0; None if none does.
+        conforms: Whether no event leaves the model: the trace is the beginning of a complete trace.
+        at: Index of the first event that leaves the model; None if no event does.
         kind: The kind of the deviation: ``after_end`` if the trace was over before the event; None without a deviation.
-        allowed: The types that may come at that place instead, sorted.
-        still_allowed: If no event leaves the model, the types that may come after the last one, sorted.
+        allowed: The types that may come instead of that event, sorted.
+        still_allowed: If no event leaves the model, the types that may come after the last event, sorted.
         broken: The constraints that the event breaks, if the model has no automaton.
         unmet: The constraints that a complete trace would still have to satisfy, if the model has no automaton.
         unknown: The types of the trace that the model never emits, sorted.
@@ -73,11 +73,10 @@ class Conformance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationCount:
-    """A way in which traces leave a model: the first event that does, and the number of traces.
+    """The number of traces that leave a model in the same way; ``event`` is the type of the first event that does.
 
     ``kind`` is ``after_end`` if the trace was over before the event; ``allowed`` types may come instead. ``broken`` are
-    the constraints that the event breaks, if the model has no automaton. ``example`` is the index of the first of these
-    traces.
+    the constraints that the event breaks, if the model has no automaton. ``example`` is the index of the first trace.
     """
 
     event: str
@@ -155,8 +154,6 @@ def check_log(compiled: CompiledWorkflow, traces: Iterable[Sequence[str]]) -> Lo
 
 
 class _Checker(Protocol):
-    """Checks traces against a model."""
-
     def check(self, types: Sequence[str]) -> Conformance: ...
 
 

@@ -45,7 +45,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram:
-    """Shapes, in the order of drawing, and flows."""
+    """A drawing: shapes in the order of drawing, and flows."""
 
     shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class CompileLimits:
     """Limits of the work for compiling a model.
 
-    A model has no automaton if the minimal one would exceed ``max_states``, or its net ``max_markings`` explored
-    markings. The model is rejected beyond ``max_event_types`` (relations grow with the square of their number) or
-    ``max_elements`` (activities, gateways and other nodes, or places and transitions).
+    The automaton is given up beyond ``max_states`` states, or beyond ``max_markings`` explored markings of the net. The
+    model is rejected beyond ``max_event_types`` (relations grow with the square of their number) or ``max_elements``
+    (activities, gateways and other nodes, or places and transitions).
     """
 
     max_states: int = 100_000

@@ -26,7 +26,7 @@ class ModelFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNotice:
-    """A notice about a part of a model that was left out, or read in an unexpected way; no element: the whole model."""
+    """A notice about a part of a model that was left out or read in an unexpected way; ``element`` may be empty."""
 
     element: str
     message: str

@@ -156,7 +156,7 @@ def iterate_activities(tree: ProcessTree) -> Iterator[Activity]:
 
 
 def activity_names(tree: ProcessTree) -> tuple[str, ...]:
-    """The distinct names of the activities, by first place."""
+    """The distinct names of the activities, in the order of their first occurrence."""
     return tuple(dict.fromkeys(activity.name for activity in iterate_activities(tree)))
 
 

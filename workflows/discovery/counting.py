@@ -16,7 +16,7 @@ MAX_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """Counts of one kind of constraint over a log: int64 arrays (types,) or (types, types), with a row per first name.
+    """Counts of one kind of constraint over a log: int64 arrays (types,) or (types, types), indexed by the names.
 
     ``tested`` counts the traces that activate the constraint, ``broken`` the activating traces that break it.
     """
@@ -134,9 +134,10 @@ def _alternations(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> C
 
 
 def _gaps(log: EncodedLog, seen: Occurrences, group: Counts, *, is_response: bool) -> tuple[Counts, Counts]:
-    """The begin and the end of each event's gap: up to the next event of its type, or else to the end of the trace.
+    """The begin and end of the gap after each event: up to the next event of its type, otherwise to the trace's end.
 
-    Without ``is_response``, the gap before the event: from the previous event of its type, or else from the beginning.
+    Without ``is_response``, of the gap before each event: from the previous event of its type, otherwise from the
+    trace's beginning. Positions are indices into ``log.codes``.
     """
     events = np.arange(len(log.codes))
     order = np.argsort(group, kind="stable")

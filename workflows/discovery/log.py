@@ -76,13 +76,11 @@ class EncodedLog:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Occurrences:
-    """Positions of the types of a log in its variants, (variants, types), and the variant and place of each event.
-
-    Places count from 0.
+    """Where types occur in the variants of a log, (variants, types); the variant and index of each event, (events,).
 
     Attributes:
-        first: The place of a type's first event; ``ABSENT_FIRST`` if there is none.
-        last: The place of its last event; ``ABSENT_LAST`` if there is none.
+        first: Index of a type's first event in a variant; ``ABSENT_FIRST`` without any.
+        last: Index of a type's last event in a variant; ``ABSENT_LAST`` without any.
     """
 
     counts: NDArray[np.int32]

@@ -19,12 +19,12 @@ class MiningSettings:
     """Thresholds of mining.
 
     Attributes:
-        min_support: Least number of traces that activate a constraint: below 1 a share of all traces, otherwise their
-            number; None: 1 % of the traces, but at least 5.
+        min_support: Least number of traces that activate a constraint: below 1 a share of all traces, otherwise a
+            count; None: 1 % of the traces, but at least 5.
         min_confidence: Least share of the activating traces that keep the constraint, 0 to 1.
         min_expected: Least significance of ``exclusive`` and ``require``, which could hold by chance: the number of
-            traces that would break the constraint if its two types were independent. If some traces do break it, their
-            number must be as improbable as 0 would be if ``min_expected`` were expected. 0: not tested.
+            traces that would break the constraint if its two types were independent. The observed violations must be as
+            improbable as none would be with ``min_expected`` expected. 0: not tested.
     """
 
     min_support: float | None = None
@@ -70,7 +70,7 @@ class MinedConstraint:
 
     @property
     def confidence(self) -> float:
-        """The share of the activating traces that keep it."""
+        """The share of the activating traces that keep the constraint."""
         return 1.0 - self.violations / self.support
 
     def to_document(self) -> dict[str, Any]:

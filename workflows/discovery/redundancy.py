@@ -22,8 +22,8 @@ _RULES = ("response", "precedence", "alternate response", "alternate precedence"
 class FoundConstraints:
     """The mined constraints of one kind, as their numbers of violations.
 
-    ``violations`` are float64 (types,) or (types, types), infinite for a constraint that was not found or that has been
-    left out. They change in place.
+    ``violations``, float64 (types,) or (types, types), are infinite for a constraint that was not found or that has
+    been left out. The array changes in place.
     """
 
     violations: Violations
@@ -37,7 +37,7 @@ class FoundConstraints:
         return np.isfinite(self.violations)
 
     def leave_out(self, least: Violations) -> None:
-        """Leave out each constraint with at least ``least`` violations: the total of others that together imply it."""
+        """Leave out each constraint with at least ``least`` violations, the total of the constraints that imply it."""
         self.violations[self.mask & (least <= self.violations)] = np.inf
 
 
@@ -67,9 +67,9 @@ def useful_among(constraints: Mapping[str, FoundConstraints]) -> Mapping[str, Ma
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Closure:
-    """Violations of orders and requirements, where orders include those implied by ends and exclusions.
+    """Violations of orders, including orders implied by ends and exclusions, and of requirements.
 
-    Requirements include those of types that occur in every trace.
+    Requirements include requirements of types that occur in every trace.
     """
 
     prior: Violations
@@ -139,7 +139,7 @@ def _reduce_require(constraints: Mapping[str, FoundConstraints]) -> None:
 def _reduce_prior(constraints: Mapping[str, FoundConstraints], require: Violations) -> None:
     """Leave out orders that follow from other constraints.
 
-    Nothing comes after an end; types that never meet are in order; order is transitive over required types.
+    Nothing comes after an end; types that never meet are ordered both ways; order is transitive over required types.
     """
     prior, ends = constraints["prior"], constraints["end"].violations
     derived = np.minimum(np.broadcast_to(ends[None, :], prior.violations.shape), _symmetric(constraints["exclusive"]))

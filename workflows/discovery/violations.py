@@ -13,7 +13,7 @@ from constraints import Clause, ConstraintSet, End, Part, Prior, Rule, RuleAutom
 
 @dataclass(frozen=True, slots=True)
 class _Trace:
-    """A finished trace, with the place of the first and the last event of each type."""
+    """A finished trace, with the index of the first and the last event of each type."""
 
     types: Sequence[str]
     first: Mapping[str, int]

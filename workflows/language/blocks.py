@@ -23,7 +23,7 @@ def one_event(name: str) -> ProcessAutomaton:
 
 
 def one_after_another(parts: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """Concatenation: a word of each part, in order; ``most``, here and below, is the limit of states."""
+    """Concatenation: a word of each part, in order; ``most``, in all functions here, is the limit of states."""
     if len(parts) == 1:
         return parts[0]
     _check_length(sum(map(_shortest_length, parts)), most)
@@ -88,9 +88,9 @@ def interleaved(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutom
 
 
 def any_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
-    """The language of one or more branches: a word of each of these, in any interleaving.
+    """Inclusive choice: a word of each of one or more branches, in any interleaving.
 
-    It is the interleaving of optional branches, without the empty word unless some branch contains the empty word.
+    Built as the interleaving of optional branches, without the empty word unless some branch contains it.
     """
     if len(branches) == 1:
         return branches[0]

@@ -16,10 +16,10 @@ SILENT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moves:
-    """A finite automaton that may have several moves with one letter, and silent moves.
+    """A nondeterministic finite automaton with silent moves.
 
-    A move leads from a state of ``sources`` to one of ``targets``; its label is the index of a letter, or ``SILENT``.
-    Words begin in ``initial`` states, and may end in ``accepting`` ones, (states,).
+    A move leads from a state of ``sources`` to a state of ``targets``; its label is the index of a letter, or
+    ``SILENT``. Words begin in the ``initial`` states, and may end in the states of the mask ``accepting``, (states,).
     """
 
     letters: tuple[str, ...]
@@ -80,7 +80,7 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """The disjoint union of automata, which begins where the first begins, and the number of each one's first state."""
+    """The disjoint union of automata, with the start of the first; and the index of each automaton's first state."""
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

@@ -47,7 +47,7 @@ def trimmed(moves: Moves) -> Moves:
 
 
 def _accepting_silently(moves: Moves) -> Moves:
-    """Make states accepting from which silent moves lead to an accepting state."""
+    """Make each state accepting from which silent moves lead to an accepting state."""
     is_silent = moves.labels == SILENT
     back = Adjacency.of(moves.targets[is_silent], moves.sources[is_silent], len(moves))
     return replace(moves, accepting=back.reached(np.flatnonzero(moves.accepting)))

@@ -48,7 +48,7 @@ class _Sets:
 def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
     """The minimal automaton of the language of ``moves``, from each of whose states acceptance can be reached.
 
-    ``AutomatonTooLarge`` if the minimal automaton has more than ``max_states`` states, or if there are too many sets.
+    Raises ``AutomatonTooLarge`` if it has more than ``max_states`` states, or if there are too many sets on the way.
     """
     plain = _plain(moves)
     if plain is None:

@@ -12,7 +12,7 @@ MOST_STEPS = 50_000
 
 
 class Assembly:
-    """The places, in words, and the transitions of a net so far; places are numbered in order of addition.
+    """The places, in words, and the transitions of a net so far; a place's index is its order of addition.
 
     Tokens of ``bookkeeping`` places only mirror the state of other places.
     """
@@ -23,7 +23,7 @@ class Assembly:
         self.bookkeeping: set[int] = set()
 
     def place(self, words: str, is_bookkeeping: bool = False) -> int:
-        """Add a place; returns its number."""
+        """Add a place; returns its index."""
         self.places.append(words)
         if is_bookkeeping:
             self.bookkeeping.add(len(self.places) - 1)

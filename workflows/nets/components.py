@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def components(first: list[int], target: list[int]) -> list[int]:
-    """For each node the number of its strongly connected component; edges lead to the same or a lower number.
+    """For each node, the index of its strongly connected component; edges lead to the same or a lower index.
 
-    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion. ``first`` has the first edge
-    of each node, and one more entry for the end of the last; ``target`` the target node of each edge.
+    R. E. Tarjan, Depth-first search and linear graph algorithms (1972), without recursion. ``first`` has the index of
+    each node's first edge, then the number of edges; ``target`` the target node of each edge.
     """
     nodes = len(first) - 1
     component, met, low = [-1] * nodes, [-1] * nodes, [0] * nodes

@@ -20,7 +20,7 @@ _NONE = -1
 
 
 def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
-    """For each transition, the number of its eager group, smaller groups first; -1 if it is not eager."""
+    """For each transition, the index of its eager group, smaller groups first; -1 for transitions without a group."""
     consumers: defaultdict[int, list[int]] = defaultdict(list)
     for number, transition in enumerate(net.transitions):
         for place in set(transition.inputs):

@@ -178,7 +178,7 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add a non-interrupting exit, whose token is put when the block begins, or never; returns where it begins."""
+        """Add a non-interrupting exit: its token is put when the block begins, or never; returns the block's begin."""
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)
@@ -188,7 +188,7 @@ class _Drawing:
     def _put_open_block(
         self, node: Node, block: Block, place: int, target: int | None, leaving: Iterable[Exit]
     ) -> bool:
-        """Add a block that can be left while it runs, by its single steps; returns whether it could be expressed.
+        """Add the single steps of a block that can be left while it runs; returns whether it could be expressed.
 
         The block must have one token at a time. If it can be left at any time, no step may have several events.
         """

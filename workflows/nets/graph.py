@@ -57,7 +57,7 @@ GATEWAYS = frozenset({NodeKind.EXCLUSIVE, NodeKind.PARALLEL, NodeKind.INCLUSIVE}
 class Exit:
     """An exit of a running block; its id is unique in the whole model, and flows that leave by the exit name it.
 
-    An interrupting exit ends the block; only ``throw`` nodes in the block take a thrown one.
+    An interrupting exit ends the block; a thrown exit is taken only by ``throw`` nodes in the block.
     """
 
     id: str

@@ -77,7 +77,7 @@ class TreeNet:
         self.source = self.place("")
 
     def place(self, words: str) -> int:
-        """Add a place; returns its number."""
+        """Add a place; returns its index."""
         self.words.append(words)
         self._makers.append(set())
         self._takers.append(set())
@@ -89,7 +89,7 @@ class TreeNet:
         return self._count
 
     def link(self, source: int, target: int | None, tree: ProcessTree = normal_forms.NOTHING) -> int:
-        """Add a step from one place to another, or to an end; returns its number."""
+        """Add a step from one place to another, or to an end; returns its key in ``steps``."""
         outputs = frozenset() if target is None else frozenset({target})
         return self.add(TreeTransition(inputs=frozenset({source}), outputs=outputs, tree=tree))
 
@@ -458,7 +458,7 @@ class TreeNet:
         return True
 
     def _join_further(self, place: int) -> bool:
-        """Rule: a join that leads only to another join is merged with the other join."""
+        """Rule: a join that leads only to another join is merged with that join."""
         names = self._between(place)
         if names is None:
             return False

@@ -48,7 +48,7 @@ class Translation:
 
 
 def translate(graph: FlowGraph) -> Translation:
-    """A net with the traces of a graph; it is complete when no token is left.
+    """A net with the traces of a graph; a trace is complete when no token is left.
 
     A model is refused if ``Ways`` refuses a graph, if no block around a throw has its exit, if an inclusive gateway
     joins more than ``MOST_JOINED`` or splits into more than ``MOST_SPLIT`` flows, or if the net is too large.
@@ -175,7 +175,7 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add copies of a run in sequence, the last copy first; if their number is open, the last may begin again."""
+        """Add copies of a run in sequence, the last copy first; if their number is open, this copy may begin again."""
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
             gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)

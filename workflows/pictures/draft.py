@@ -72,7 +72,7 @@ def small_box(element: str, kind: str, label: str = "") -> Box:
 
 
 def room_of(box: Box) -> tuple[float, float]:
-    """The room that the text below a box needs beyond the box's width and lower edge."""
+    """The width and height that the text below a box needs beyond the box's width and lower edge."""
     shape = Shape(element="", kind=box.kind, label=box.label, x=0.0, y=0.0, width=box.width, height=box.height)
     label = label_below(shape)
     if label is None:

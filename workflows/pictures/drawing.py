@@ -32,11 +32,11 @@ def draw(
     highlighted: Mapping[str, int] | Collection[str] = (),
     expected: Collection[str] = (),
 ) -> str:
-    """A picture of a model, SVG.
+    """A picture of a model, as SVG.
 
-    The model's own drawing is used if it has one of a usual size; otherwise it gets a layout, in rows if it is long. A
-    model with too many elements for a picture becomes a picture with a notice. Highlighted event types are filled; a
-    mapping puts its number beside each. Expected ones, which may come next, are outlined.
+    The model's own drawing is used if it has a usual size; otherwise the model gets a layout, in rows if it is long. A
+    model with too many elements becomes a picture with a notice. Highlighted event types are filled; a mapping puts its
+    number beside each. Expected event types, which may come next, are outlined.
     """
     marks = _marks(highlighted, expected)
     diagram = model.diagram if model.diagram is not None and _is_usual(model.diagram) else None

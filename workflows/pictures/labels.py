@@ -45,10 +45,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A text with its position: the middle of its height, and the middle or an end of its width, by its ``anchor``.
-
-    The anchor is ``middle``, ``start`` or ``end``.
-    """
+    """A text at a position; ``at`` is its vertical middle and, by ``anchor``, its horizontal start, middle or end."""
 
     lines: tuple[str, ...]
     at: Point
@@ -84,7 +81,7 @@ def outside_labels(diagram: Diagram) -> dict[int, Label]:
 
 
 def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
-    """The first free place, or the one with the fewest overlaps."""
+    """The first label without overlaps, otherwise the label with the fewest."""
     meetings = []
     for label in places:
         rectangle = label.rectangle
@@ -95,7 +92,7 @@ def _free(places: Sequence[Label], obstacles: Sequence[Rectangle]) -> Label:
 
 
 def _places(shape: Shape) -> Iterator[Label]:
-    """Possible places of a shape's label, the best first."""
+    """A shape's label at each possible position, the best position first."""
     is_small = shape.kind == "transition"  # leaves space: a highlight adds an outline or a number around it
     widest, space = (_WIDEST_OF_SMALL, _SPACE_OF_SMALL) if is_small else (max(_WIDEST, shape.width), _SPACE)
     lines = tuple(wrapped(shape.label, widest, LABEL_SIZE, _MOST_LINES))

@@ -2,7 +2,7 @@
 
 The method of layers (K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system
 structures, 1981): arrows that close a cycle are set aside, a box comes one layer after the last of its predecessors,
-long arrows get a place in every layer that they cross, and each layer is ordered by the barycentres of its neighbours.
+long arrows get a node in every layer that they cross, and each layer is ordered by the barycentres of its neighbours.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layered:
-    """Boxes and the places of long arrows, by layer.
+    """A draft in layers. Its nodes are the boxes, by index, and after them the crossings of long arrows with layers.
 
     Attributes:
-        layers: Layers from left to right, each with its numbers from top to bottom; numbers from ``len(boxes)`` on are
-            places of long arrows.
-        links: Pairs of numbers in neighbouring layers.
-        chains: For each forward arrow, its numbers from source to target.
+        layers: Nodes of each layer from top to bottom; layers from left to right.
+        links: Pairs of nodes in neighbouring layers.
+        chains: For each forward arrow, its nodes from source to target.
     """
 
     layers: tuple[tuple[int, ...], ...]
@@ -40,7 +39,7 @@ class Layered:
 def layered(draft: PictureDraft, max_places: int) -> Layered:
     """Give every box a layer, and a position in the layer.
 
-    Long arrows get at most ``max_places`` places in total; arrows beyond that are straight, across other boxes.
+    Long arrows get at most ``max_places`` nodes in total; arrows beyond that are straight, across other boxes.
     """
     forward, back = _without_cycles(draft)
     layer_of = _longest_paths(len(draft.boxes), forward)
@@ -136,7 +135,7 @@ def _ordered(layer_of: Sequence[int], links: Sequence[Link]) -> tuple[tuple[int,
 
 
 def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
-    """Numbers in the order of a depth-first walk, so that branches stay together."""
+    """Nodes in the order of a depth-first walk, so that branches stay together."""
     _, after = neighbours(len(layer_of), links)
     order: dict[int, None] = {}
     for root in sorted(range(len(layer_of)), key=lambda number: layer_of[number]):
@@ -150,7 +149,7 @@ def _reading_order(layer_of: Sequence[int], links: Sequence[Link]) -> list[int]:
 
 
 def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list[list[int]]]:
-    """For each number, the numbers before it and after it."""
+    """The linked nodes before each node, and the linked nodes after each node."""
     before: list[list[int]] = [[] for _ in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
     for first, second in links:
@@ -160,7 +159,7 @@ def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Order a layer by the mean places of neighbours beside it; members without neighbours keep their place."""
+    """Order a layer by the mean position of each node's neighbours in the layer ``fixed``; a node without stays."""
     place = {number: index for index, number in enumerate(fixed)}
     position = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
 

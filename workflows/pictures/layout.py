@@ -23,10 +23,10 @@ _BETWEEN_TRACKS = 10.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Placed:
-    """A draft with all coordinates: heights of boxes and of places of arrows, and edges and widths of the layers.
+    """A draft with all coordinates: ``middle`` height of each node, ``left`` edge and ``width`` of each layer.
 
-    ``tracks`` has the horizontal position of the vertical part of each hop, ``back`` the same for each backward arrow,
-    at its source and at its target.
+    ``tracks`` has the x coordinate of the vertical part of each hop; ``back`` has, for each backward arrow, the x
+    coordinates of its vertical parts at its source and at its target.
     """
 
     draft: PictureDraft
@@ -68,7 +68,7 @@ def moved(diagram: Diagram, right: float, down: float) -> Diagram:
 
 
 def _hops(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> list[list[Hop]]:
-    """The hops of each channel; channel ``n`` is the one after layer ``n``."""
+    """The hops of each channel; channel ``n`` is the space after layer ``n``."""
     channels: list[list[Hop]] = [[] for _ in layers.layers]
     for arrow, chain in layers.chains:
         for first, second in pairwise(chain):
@@ -95,7 +95,7 @@ def port_height(height: float, port: int) -> float:
 
 @dataclass(slots=True)
 class _Tracks:
-    """Positions of vertical lines, assigned from left to right."""
+    """X coordinates of the vertical parts of arrows, assigned from left to right."""
 
     x: float = 0.0
     hops: dict[Hop, float] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class _Tracks:
     enter: dict[Arrow, float] = field(default_factory=dict)
 
     def take(self, hops: Sequence[Hop], leaving: Sequence[Arrow], entering: Sequence[Arrow]) -> None:
-        """Assign the tracks of a channel: to forward arrows, then to backward ones."""
+        """Assign the vertical lines of a channel: to forward arrows, then to backward arrows."""
         tracks = tracks_of(hops)
         self.hops.update({hop: self.x + track * _BETWEEN_TRACKS for hop, track in tracks.items()})
         self.x += (max(tracks.values(), default=-1) + 1) * _BETWEEN_TRACKS
@@ -114,7 +114,7 @@ class _Tracks:
 
 
 def _columns(draft: PictureDraft, layers: Layered, middle: Sequence[float]) -> _Placed:
-    """Place the layers, with room for the tracks of each channel."""
+    """Place the layers, with room between them for the vertical parts of arrows."""
     channels = [[], *_hops(draft, layers, middle)]
     leaving: list[list[Arrow]] = [[] for _ in channels]
     entering: list[list[Arrow]] = [[] for _ in channels]
@@ -173,7 +173,7 @@ def _forward(placed: _Placed) -> Iterator[Edge]:
 
 
 def _piece(placed: _Placed, arrow: Arrow, first: int, second: int) -> Sequence[Point]:
-    """The points of an arrow between two successive numbers of its chain."""
+    """The points of an arrow between two successive nodes of its chain."""
     hop = _hop(placed.draft, placed.layers, placed.middle, arrow, (first, second))
     start, end = _start(placed, arrow, first), placed.edges(second)[0]
     if hop not in placed.tracks:

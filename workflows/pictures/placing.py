@@ -22,7 +22,7 @@ _ARROW_SPACE = 9.0
 
 
 def heights(draft: PictureDraft, layers: Layered) -> list[float]:
-    """The height of the middle of every box and every place of a long arrow, from 0."""
+    """The height of the middle of every node (box or crossing of a long arrow), measured from the top."""
     count = len(layers.layer_of)
     above, below = extents(draft, count)
     before, after = neighbours(count, layers.links)
@@ -42,7 +42,7 @@ def heights(draft: PictureDraft, layers: Layered) -> list[float]:
 
 
 def extents(draft: PictureDraft, count: int) -> tuple[list[float], list[float]]:
-    """The extent of each box or place above and below its middle, with its text and half of the space to the next."""
+    """The extents of each node above and below its middle, with its text and half of the space to the next node."""
     above, below = [_ARROW_SPACE] * count, [_ARROW_SPACE] * count
     for number, box in enumerate(draft.boxes):
         above[number] = (box.height + _BETWEEN_BOXES) / 2

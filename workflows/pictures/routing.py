@@ -1,4 +1,4 @@
-"""Routes arrows between layers: horizontally out of a box, vertically in the channel beside its layer, and on."""
+"""Routes arrows between layers: horizontally out of a box, vertically between the layers, then horizontally again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _BETWEEN_LANES = 14.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """A piece of an arrow through one channel, from number ``first`` on its left to number ``second`` on its right.
+    """A piece of an arrow through one channel, the space between two layers, from node ``first`` to node ``second``.
 
-    The piece leads from the height ``rise`` to the height ``fall``; ``channel`` is the layer on its left.
+    The piece leads from the height ``rise`` to the height ``fall``; ``channel`` is the index of the layer on its left.
     """
 
     first: int
@@ -28,14 +28,14 @@ class Hop:
 
     @property
     def is_level(self) -> bool:
-        """Whether the hop is horizontal and needs no track."""
+        """Whether the hop is horizontal, so that it needs no vertical line (track)."""
         return abs(self.rise - self.fall) < _LEVEL
 
 
 def tracks_of(hops: Sequence[Hop]) -> dict[Hop, int]:
-    """The track of each hop of a channel, from the left; hops of one box share a track.
+    """The tracks of hops of a channel: vertical lines, counted from the left; hops of one box share a track.
 
-    Downward hops are assigned from the lowest, upward ones from the highest, so that they do not cross one another.
+    Downward hops are assigned from the lowest, upward hops from the highest, so that they do not cross one another.
     """
     leaving: dict[int, int] = {}
     for hop in hops:
@@ -64,7 +64,7 @@ def _turn(group: Sequence[Hop]) -> tuple[bool, float]:
 
 
 def lanes_below(back: Sequence[Arrow], layers: Layered, bottoms: Sequence[float]) -> dict[Arrow, float]:
-    """For each backward arrow, the height below all boxes in its way, and below shorter backward arrows."""
+    """For each backward arrow, the height of its horizontal part: below all boxes and shorter arrows in its way."""
     lanes: dict[Arrow, float] = {}
     occupied_spans: list[tuple[int, int, float]] = []
     spans: Mapping[Arrow, tuple[int, int]] = {

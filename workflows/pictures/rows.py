@@ -52,9 +52,9 @@ def _breaks(diagram: Diagram) -> list[_Break]:
 
 
 def _pieces(edges: Sequence[Edge]) -> list[tuple[float, float, int, int, bool]]:
-    """For each piece of an arrow that is not vertical: left and right end, arrow, index, whether it runs to the right.
+    """The non-vertical pieces of arrows: left and right end, indices of arrow and piece, whether it runs right.
 
-    A piece counts as running to the right only if it is horizontal.
+    A piece runs to the right only if it is horizontal.
     """
     return [
         (min(x1, x2), max(x1, x2), number, place, y1 == y2 and x1 < x2)

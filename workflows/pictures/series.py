@@ -45,7 +45,7 @@ class Panel:
 
 
 def draw_series(title: str, panels: Sequence[Panel]) -> str:
-    """A picture of panels that share one axis of time, SVG; without any point a picture with a notice."""
+    """An SVG picture of panels that share one time axis; without any point, a picture with a notice."""
     drawn_panels = [panel for panel in panels if any(panel.series.values())][:MOST_PANELS]
     times_us = [time_us for panel in drawn_panels for points in panel.series.values() for time_us, _ in points]
     span = (min(times_us), max(times_us)) if times_us else (0, 0)

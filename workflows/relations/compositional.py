@@ -50,7 +50,7 @@ def derive_constraints(tree: ProcessTree) -> ConstraintSet:
 
 
 def relations_of_outline(outline: Outline) -> RelationTable:
-    """The relations between any two event types of a tree; types are ordered by first place."""
+    """The relations between any two event types of a tree; types are in the order of their first leaves."""
     events = tuple(dict.fromkeys(outline.labels))
     count = len(events)
     places = {name: place for place, name in enumerate(events)}

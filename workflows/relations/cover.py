@@ -28,7 +28,7 @@ def minimal_cover(extraction: Extraction) -> tuple[Constraint, ...]:
 
 
 class _Occurrence:
-    """Horn clauses over types, which are numbered by their places in the extraction; sets of types are integers."""
+    """Horn clauses over types, which are numbered by their index in the extraction; sets of types are bit masks."""
 
     def __init__(self, extraction: Extraction) -> None:
         self._parts: list[Constraint] = [part for part in extraction.constraints if not isinstance(part, Prior)]
@@ -79,9 +79,9 @@ class _Occurrence:
         )
 
     def _reduce_requires(self, extraction: Extraction) -> None:
-        """Reduce requirements: existence clauses stay.
+        """Keep existence clauses, and only the requirements around rings and from each ring to the nearest rings.
 
-        Types that require each other form a ring, and each ring requires the nearest rings.
+        A ring is a set of types that require each other.
         """
         for part in self._parts:
             if isinstance(part, Clause) and not part.body:
@@ -96,7 +96,7 @@ class _Occurrence:
                     self._require(ring[0], rings[other][0])
 
     def _rings(self, extraction: Extraction) -> dict[int, list[int]]:
-        """The rings, keyed by requirements: types with the same requirements, where each type requires itself.
+        """The rings: types with the same requirements, by these requirements, which include the ring itself.
 
         Types that always occur are left out.
         """
@@ -191,7 +191,7 @@ def _orders(extraction: Extraction, occurrence: _Occurrence) -> list[tuple[str, 
 
 
 def _leads(after: list[int], first: int, last: int, through: int) -> bool:
-    """Whether a chain of orders leads from a type to another, through some types only."""
+    """Whether a chain of orders leads from one type to another, through types in ``through`` only."""
     reached, waiting = 0, after[first] & through
     while waiting:
         if waiting & last:

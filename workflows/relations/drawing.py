@@ -50,7 +50,7 @@ class Drawing:
         return drawing
 
     def add(self, words: str, label: str | None = None) -> int:
-        """Add a node; returns its number."""
+        """Add a node; returns its index."""
         number = len(self._words)
         self._words.append(words)
         self._after.append([])

@@ -27,7 +27,7 @@ Families = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class _BlockFamilies:
-    """The families of a block, for the groups with a member in the block, by ascending number of the group."""
+    """The families of a block, for the groups with a member in the block; ``groups`` are ascending indices."""
 
     groups: Numbers
     families: Families
@@ -36,7 +36,7 @@ class _BlockFamilies:
 class GroupFamilies:
     """The families of all groups of one size, 1 to 3, over the whole tree.
 
-    ``members`` are (groups, size), the members of each group as ascending places in the list of types.
+    ``members``, (groups, size), are the members of each group, as ascending indices into the list of types.
     """
 
     def __init__(self, outline: Outline, labels: tuple[str, ...], size: int) -> None:

@@ -18,9 +18,9 @@ class Block:
     """A node of a tree.
 
     Attributes:
-        parts: Its parts by their place in the outline, from left to right; of a loop the body, then the redo part.
-        parent: The place of the block that contains it; ``NO_BLOCK`` for the whole tree.
-        last: One more than the number of its last leaf.
+        parts: Indices of its parts in the outline, from left to right; of a loop the body, then the redo part.
+        parent: Index of the block that contains this block; ``NO_BLOCK`` for the whole tree.
+        last: The index of its last leaf, plus 1.
     """
 
     node: ProcessTree
@@ -36,7 +36,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All blocks of a tree, each after the blocks in it; the names of the leaves, and their places among the blocks."""
+    """All blocks of a tree, each after its inner blocks; ``labels`` and ``leaf_blocks`` have an entry per leaf."""
 
     blocks: tuple[Block, ...]
     labels: tuple[str, ...]

@@ -15,10 +15,9 @@ _MOST_EXAMINED = 64  # the most pairs of places to examine; a repeated label has
 
 
 class Origins(Mapping[Constraint, str]):
-    """The origins of constraints in words, computed on request."""
+    """The origins of constraints in words, computed by ``explain`` on request; an empty explanation means no origin."""
 
     def __init__(self, extraction: Extraction, explain: Callable[[Constraint], str]) -> None:
-        """Take a function that explains each constraint of an extraction; an empty explanation means no origin."""
         self._extraction = extraction
         self._explain = explain
 
@@ -64,7 +63,7 @@ class TreeExplanation:
                 return self._meeting(list(constraint.names))
 
     def _meeting(self, names: list[str]) -> str:
-        """The blocks in which the places of several types meet, each with the effect of the block."""
+        """The blocks in which leaves of several types meet, each with the effect of the block."""
         pairs = (
             pair
             for first, second in combinations(names, 2)
@@ -120,7 +119,7 @@ class TreeExplanation:
         return ""
 
     def _certainty(self, name: str) -> str:
-        """The smallest block with all places of a type, in which the type always occurs, in words."""
+        """The smallest block with all leaves of a type, in which the type always occurs, in words."""
         leaves = self._leaves[name]
         block = self._common(leaves[0], leaves[-1])
         if isinstance(block.node, Activity):

@@ -23,7 +23,7 @@ _AT_A_TIME = 1 << 22  # words of one step
 class Graph:
     """Edges between nodes numbered from 0, sorted by source; the edges of a node begin at ``first``, (nodes + 1,).
 
-    The level of a node is the largest number of strongly connected components that a path to the node's own passes.
+    The level of a node is the largest number of strongly connected components on a path to the node's component.
     """
 
     source: Numbers

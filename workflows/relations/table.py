@@ -22,7 +22,7 @@ class RelationTable:
     """Relations between the event types of a model, all of which occur in some trace.
 
     Attributes:
-        events: The types, in any order; the tables are indexed by their places here.
+        events: The types, in any order, which is the order of rows and columns.
         follows: (A, B): in some trace an A comes, and later a B.
         lacks: (A, B): some trace has an A and no B; false on the diagonal.
         optional: The types that some trace lacks.

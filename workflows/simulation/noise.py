@@ -16,7 +16,7 @@ from workflows.tree import Activity
 class SimulatedEvent(NamedTuple):
     """A future event of a simulated trace, with its offset from the trace's beginning; 0 without durations.
 
-    A copy repeats the event before it, with its attributes.
+    If ``is_copy``, the event repeats the event before it, with the same attributes.
     """
 
     activity: Activity
@@ -29,13 +29,12 @@ class NoiseSettings:
     """Frequencies of disturbances, each a probability per event.
 
     Attributes:
-        swapped: The event and the next one of its trace are swapped; the last of a trace has no next one. Of two pairs
-            that overlap only the first is swapped.
-        duplicated: The event is repeated as the next one of its trace, with the same attributes, a later time and a new
-            id.
-        late: The event arrives after newer ones of the stream, its time unchanged.
-        lateness_us: How long an event is held back: uniform up to this. An event that no other event overtakes
-            meanwhile does not count as late. No event arrives after one that is newer by more than this.
+        swapped: The event is swapped with the next event of its trace; of overlapping pairs only the first is swapped.
+        duplicated: The event is repeated as the next event of its trace, with the same attributes, a later time and a
+            new id.
+        late: The event arrives after newer events of the stream, its time unchanged.
+        lateness_us: The longest time for which an event is held back (uniform), which bounds the out-of-orderness. An
+            event that no other event overtakes meanwhile does not count as late.
     """
 
     missing: float = 0.0

@@ -38,8 +38,8 @@ class SimulationSettings:
         start_us: Time before the first event, microseconds since 1970 UTC.
         interval_us: Mean time between two events of the stream; with durations, between the beginnings of two traces.
             Times rise strictly.
-        key_prefix: The traces' keys are ``<prefix>1``, ``<prefix>2``, ... by their beginning; the ids of their events
-            ``<key>:1``, ``<key>:2``, ...
+        key_prefix: The traces' keys are ``<prefix>1``, ``<prefix>2``, ... in the order of their beginnings; the ids of
+            their events are ``<key>:1``, ``<key>:2``, ...
     """
 
     traces: int = 2_000

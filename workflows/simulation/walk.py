@@ -13,9 +13,9 @@ _MOST_RANDOM_EVENTS = 100
 
 
 class AutomatonWalk:
-    """Draws traces by uniform choices among the allowed events and, where the trace may be complete, stopping.
+    """Draws traces by random walks: at each state, a uniform choice among the allowed events and, if allowed, the end.
 
-    After ``most_random_events`` events it takes a shortest way to the end, so that every walk ends.
+    After ``most_random_events`` events a walk takes a shortest way to the end, so that every walk ends.
     """
 
     def __init__(self, automaton: ProcessAutomaton, most_random_events: int = _MOST_RANDOM_EVENTS) -> None:

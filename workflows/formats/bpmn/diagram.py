@@ -40,7 +40,7 @@ _OTHER = 3
 def read_diagram(
     document: Document, process: BpmnElement, events: Mapping[str, str], findings: Findings
 ) -> Diagram | None:
-    """The drawing of a process with its pool and lanes; None without one.
+    """The drawing of a process with its pool and lanes; None if the file has no drawing of it.
 
     Of several pages, the page that shows most of the process is used. ``events`` maps ids of elements to the event
     types that they emit.

@@ -70,7 +70,7 @@ class Document:
         return process.name or (participant.name if participant is not None else "")
 
     def definitions_of(self, event: BpmnElement) -> tuple[BpmnElement, ...]:
-        """The definitions of an event, its own and referenced ones."""
+        """The definitions of an event: in the event itself, then by reference."""
         definitions = [child for child in event if child.kind.endswith(EVENT_DEFINITION)]
         for reference in event.children("eventDefinitionRef"):
             definition = self.find((reference.text or "").strip())

@@ -45,7 +45,7 @@ class GraphDraft:
         self._flows.append(Flow(id=flow or generated_id, source=source, target=target, exit=port.exit))
 
     def finish(self, findings: Findings) -> FlowGraph:
-        """The graph without its unreachable nodes; drawn ones among them get a notice.
+        """The graph without its unreachable nodes; drawn nodes among these get a notice.
 
         Flows to missing nodes are left out, because those nodes were rejected. A parallel gateway that waits for an
         unreachable node is refused.

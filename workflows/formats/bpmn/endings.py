@@ -30,7 +30,7 @@ _COMPLETING = frozenset({NodeKind.ACTIVITY, NodeKind.SILENT, NodeKind.BLOCK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """An activity that comes last in a block, and is placed after it.
+    """An activity that comes last in a block, and is therefore placed after the block.
 
     The block's exit ``exit`` leads to the activity, after which the exit ``instead`` is taken (empty: terminate).
     """
@@ -82,7 +82,7 @@ def _end_graph(graph: FlowGraph, frames: tuple[_Frame, ...]) -> tuple[FlowGraph,
 def _end_block(
     node: Node, block: Block, frames: tuple[_Frame, ...], around: tuple[Flow, ...]
 ) -> tuple[FlowGraph, list[_Last]]:
-    """The block with immediate ends and the activities placed after it; the activities to be placed further out."""
+    """The block with immediate ends and the activities placed after it; the activities to place after outer blocks."""
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
     inner, lasts = _end_graph(block.graph, (*frames, _Frame(cutting, is_single(block.graph), is_left)))

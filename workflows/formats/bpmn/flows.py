@@ -113,7 +113,7 @@ class FlowTable:
                 self._take(flow)
 
     def _read_mentions(self, document: Document) -> None:
-        """Read flows without an element of their own that a node names as outgoing and another as incoming."""
+        """Read flows that have no element: one node mentions the flow as outgoing, and one node as incoming."""
         for identity in self._sources:
             if (
                 identity not in self._targets

@@ -41,7 +41,7 @@ def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], defaul
 def lead_on_from_gateway(
     draft: GraphDraft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str
 ) -> None:
-    """Connect a gateway with its successors; an inclusive one with a default flow first chooses default or others."""
+    """Connect a gateway with its successors; with a default flow, an inclusive one first chooses default or others."""
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
     if not flows:

@@ -102,7 +102,6 @@ class GraphReader:
         return replace(scope, element=element, identity=scope.prefix + element.id, depth=scope.depth + 1, terminator="")
 
     def _read_level(self, level: Level, identity: str) -> FlowGraph:
-        """The graph of a level, from its starts to its ends."""
         draft = GraphDraft(identity, level.scope.element.name, self._budget)
         for element in level.nodes.values():
             kind = element.kind

@@ -39,7 +39,6 @@ class ProcessScope:
     terminator: str = ""
 
     def node(self, element: BpmnElement, kind: NodeKind) -> Node:
-        """The node of an element of the scope."""
         return Node(id=self.prefix + element.id, kind=kind, name=element.name, described=element.described)
 
 
@@ -49,8 +48,8 @@ class Level:
 
     Attributes:
         nodes: Elements on the path of tokens, by id; without boundary events and event sub-processes.
-        boundary: Id of an activity -> its boundary events.
-        links: Name of a link -> the events that catch it.
+        boundary: The boundary events of each activity, by the activity's id.
+        links: The ids of the events that catch each link, by the link's name.
     """
 
     scope: ProcessScope

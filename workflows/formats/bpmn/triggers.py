@@ -93,12 +93,12 @@ def exit_of(event: BpmnElement, prefix: str, document: Document, thrown: set[str
 
 
 def first_of(triggers: Sequence[Trigger], kinds: Iterable[str]) -> Trigger | None:
-    """The first trigger of the first kind that occurs."""
+    """The first trigger of the first of ``kinds`` that occurs; None if none occurs."""
     return next((trigger for kind in kinds for trigger in triggers if trigger.kind == kind), None)
 
 
 def link_of(event: BpmnElement, document: Document) -> str | None:
-    """The name of the link that an event throws or catches; None: it is not a link."""
+    """The name of the link that an event throws or catches; None if the event is not a link."""
     trigger = first_of(triggers_of(event, document), ("link",))
     return trigger.link if trigger is not None else None
 

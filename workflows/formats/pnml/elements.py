@@ -78,7 +78,7 @@ class NetNode:
         kind: ``place`` or ``transition``.
         tokens: Initial tokens of a place.
         refers_to: The id of a reference node's target; empty for other nodes.
-        page: Id of the page that contains it; empty for the net itself.
+        page: Id of the page that contains the node; empty for the net itself.
     """
 
     id: str
