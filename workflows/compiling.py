@@ -184,7 +184,7 @@ def _check_model_size(source: Source, limits: CompileLimits) -> None:
 
 
 def _labels(source: Source) -> Iterator[str | None]:
-    """The event type of each element; None for an element without one."""
+    """The event type of each element; None for an element without a type."""
     match source:
         case FlowGraph():
             for node in source.nodes:

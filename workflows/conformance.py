@@ -1,8 +1,8 @@
 """Conformance checking: whether past traces are traces of a model, and where they leave it.
 
-If the model has an automaton, the first event that no complete trace has at its place is found exactly. Otherwise the
-constraints that follow from the model are used: a trace that breaks a constraint is not a trace of the model, but a
-trace that keeps all constraints need not be one.
+If the model has an automaton, the first event that leaves the model is found exactly. Otherwise the constraints that
+follow from the model are used: a trace that breaks a constraint is not a trace of the model, but a trace that keeps all
+constraints need not be one.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MAX_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tally:
-    """Counts of one kind of constraint over a log: int64 arrays (types,) or (types, types), indexed by the names.
+    """Counts of one kind of constraint over a log: int64 arrays (types,) or (types, types), indexed by its types.
 
     ``tested`` counts the traces that activate the constraint, ``broken`` the activating traces that break it.
     """
@@ -81,7 +81,7 @@ def count_rules(log: EncodedLog) -> Mapping[str, Tally]:
 def _per_first(
     seen: Occurrences, weights: Counts, holds: Callable[[int, NDArray[np.intp]], NDArray[np.bool_]]
 ) -> Counts:
-    """For each pair of types, the number of traces that have the first type and in which ``holds`` is true of both."""
+    """For each pair of types, the number of traces that have the first type and for which ``holds`` is true."""
     counts = np.zeros((seen.counts.shape[1],) * 2, np.int64)
     for first in range(len(counts)):
         rows = np.flatnonzero(seen.counts[:, first])
@@ -90,7 +90,7 @@ def _per_first(
 
 
 def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
-    """For each pair of types, the number of traces in which an event of the first type is after one of the second.
+    """For each pair of types, the number of traces with an event of the first type after an event of the second.
 
     On the diagonal: the number of traces with at least two events of the type.
     """
@@ -100,8 +100,8 @@ def _orders(log: EncodedLog, seen: Occurrences) -> Counts:
 def _chains(log: EncodedLog, seen: Occurrences, *, is_response: bool) -> Counts:
     """For each pair of types, the number of traces that keep chain response (``is_response``) or chain precedence.
 
-    Every event of the first type must be directly followed by one of the second; or every event of the second type
-    directly preceded by one of the first.
+    Every event of the first type must be directly followed by an event of the second; or every event of the second type
+    directly preceded by an event of the first.
     """
     width = len(log.types)
     follows = np.flatnonzero(seen.place[1:] > 0)  # events that have a next event in their variant

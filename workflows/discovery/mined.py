@@ -22,9 +22,8 @@ class MiningSettings:
         min_support: Least number of traces that activate a constraint: below 1 a share of all traces, otherwise a
             count; None: 1 % of the traces, but at least 5.
         min_confidence: Least share of the activating traces that keep the constraint, 0 to 1.
-        min_expected: Least significance of ``exclusive`` and ``require``, which could hold by chance: the number of
-            traces that would break the constraint if its two types were independent. The observed violations must be as
-            improbable as none would be with ``min_expected`` expected. 0: not tested.
+        min_expected: Least number of violations to expect if the two types of an ``exclusive`` or ``require`` were
+            independent; with fewer, it could hold by chance. Observed violations raise this bound. 0: not tested.
     """
 
     min_support: float | None = None

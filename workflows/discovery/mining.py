@@ -47,7 +47,7 @@ def mine(
 ) -> MinedConstraints:
     """The constraints that past traces keep, each trace given as its event types in order.
 
-    The counts of traces and events in ``log`` are replaced by the counted ones.
+    ``log.traces`` and ``log.events`` are replaced by the counts of ``traces``.
     """
     thresholds = settings or MiningSettings()
     encoded = EncodedLog.of(traces)

@@ -43,7 +43,7 @@ def one_of(branches: Sequence[ProcessAutomaton], most: int) -> ProcessAutomaton:
 
 
 def again_and_again(body: ProcessAutomaton, redo: ProcessAutomaton, most: int) -> ProcessAutomaton:
-    """Loop: a word of the body, then any number of times a word of ``redo`` and one of the body."""
+    """Loop: a word of the body, then any number of times a word of ``redo`` and a word of the body."""
     union, (first, second) = side_by_side((body, redo))
     is_body = np.arange(len(union)) < second
     ends = np.flatnonzero(union.accepting)

@@ -80,7 +80,7 @@ def moves_of(automaton: ProcessAutomaton) -> Moves:
 
 
 def side_by_side(parts: Sequence[ProcessAutomaton]) -> tuple[Moves, NDArray[np.int64]]:
-    """The disjoint union of automata, with the start of the first; and the index of each automaton's first state."""
+    """The disjoint union of automata, starting in the first automaton; and the index of each one's first state."""
     letters = tuple(sorted({letter for part in parts for letter in part.letters}))
     codes = {letter: code for code, letter in enumerate(letters)}
     begins = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

@@ -48,7 +48,8 @@ class _Sets:
 def deterministic(moves: Moves, max_states: int) -> ProcessAutomaton:
     """The minimal automaton of the language of ``moves``, from each of whose states acceptance can be reached.
 
-    Raises ``AutomatonTooLarge`` if it has more than ``max_states`` states, or if there are too many sets on the way.
+    Raises ``AutomatonTooLarge`` if the automaton has more than ``max_states`` states, or if its construction needs too
+    many sets.
     """
     plain = _plain(moves)
     if plain is None:
@@ -179,7 +180,7 @@ class _Determinisation:
         return keys[self._is_solid[keys % states]]
 
     def _number(self, keys: Numbers, groups: int) -> Numbers:
-        """The numbers of sets, given by sorted keys; new sets are queued."""
+        """The indices of sets that are given by sorted keys; new sets are queued."""
         self._spend(len(keys))
         group, members = np.divmod(keys, len(self._moves))
         offsets = offsets_of(group, groups)

@@ -178,7 +178,7 @@ class _Drawing:
         return True
 
     def _put_chance(self, place: int, target: int | None) -> int:
-        """Add a non-interrupting exit: its token is put when the block begins, or never; returns the block's begin."""
+        """Add a non-interrupting exit, taken when the block begins, or never; returns the place where it begins."""
         begin, chance = self.net.place(""), self.net.place("")
         self.net.add(TreeTransition(inputs=frozenset({place}), outputs=frozenset({begin, chance})))
         self.net.link(chance, target)

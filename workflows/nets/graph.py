@@ -77,7 +77,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A graph within a graph."""
+    """A graph within a graph, with its exits and its repetition."""
 
     graph: FlowGraph
     exits: tuple[Exit, ...] = ()

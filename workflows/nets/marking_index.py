@@ -1,4 +1,4 @@
-"""Numbers packed markings with a hash table, many markings at a time."""
+"""Gives packed markings numbers, by a hash table, many markings at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HALF = np.uint64(32)
 
 
 class MarkingIndex:
-    """Numbers markings, each of some words, in the order in which they are first added."""
+    """Gives each distinct marking a number, in the order of first addition; a marking has ``words`` words."""
 
     def __init__(self, words: int) -> None:
         self._rows = np.zeros((1 << 10, words), np.uint64)

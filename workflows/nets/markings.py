@@ -117,7 +117,7 @@ class _Search:
         self._growth = _Growth(net)
 
     def run(self) -> Markings | None:
-        """All markings; None if the fields are too narrow."""
+        """All markings; None if the packed fields are too narrow."""
         self._index.add(self._packing.pack(self._net.initial)[None, :])
         size = max(1, _CELLS // max(1, len(self._net.transitions)))
         done = level_end = 0

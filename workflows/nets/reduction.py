@@ -27,11 +27,11 @@ class TreeTransition:
     """A transition (a step) that performs a trace of a process tree.
 
     Attributes:
-        tree: Process tree of which the step performs a trace between taking and putting its tokens.
+        tree: The process tree; the step performs one of its traces between taking and putting tokens.
         is_open_join: The step takes a token from each filled input, once the empty inputs can get none.
-        is_open_split: The step puts tokens on any of its outputs, at least one.
+        is_open_split: The step puts tokens on one or more of its outputs.
         signal: If not empty, the step also ends other steps, as a terminate or throw does; the caller interprets it.
-        splits: The element that splits, in words.
+        splits: The model's element that splits, in words.
     """
 
     inputs: Tokens
@@ -59,10 +59,9 @@ class _Branch:
 
 
 class TreeNet:
-    """A net of steps; a trace begins with one token on ``source`` and ends with one on ``sink``, or with none.
+    """A net of steps; a trace begins with one token on ``source`` and ends with one on ``sink`` (no sink: no token).
 
-    Without a ``sink`` it ends with none. No step puts a token on ``source``. ``words`` are the descriptions of gateways
-    at places; other places have none.
+    No step puts a token on ``source``. ``words`` are the descriptions of gateways at places; empty for other places.
     """
 
     def __init__(self) -> None:
@@ -151,7 +150,7 @@ class TreeNet:
         return False
 
     def _spin(self, place: int) -> bool:
-        """Rule: steps from a place back to itself become a loop from the place to a new one."""
+        """Rule: steps from a place back to itself become a loop from the place to a new place."""
         spinning = sorted(
             name
             for name in self._takers[place]
@@ -246,7 +245,7 @@ class TreeNet:
         return True
 
     def _vanish(self, place: int) -> bool:
-        """Rule: remove a place whose tokens can only disappear, silently."""
+        """Rule: remove a place whose tokens can only disappear without an event."""
         if place in {self.source, self.sink} or len(self._takers[place]) != 1:
             return False
         (name,) = self._takers[place]
@@ -347,7 +346,7 @@ class TreeNet:
         return False
 
     def _gather_splits(self, place: int) -> bool:
-        """Rule: splits for all choices of branches to one join become an inclusive choice, or optional branches."""
+        """Rule: one split for each choice of branches to a join becomes an inclusive choice, or optional branches."""
         before = {other for name in self._makers[place] for other in self.steps[name].inputs}
         return any(self._gather_splits_of(other) for other in sorted(before | {place}))
 
@@ -472,7 +471,7 @@ class TreeNet:
         return True
 
     def _between(self, place: int) -> tuple[int, int] | None:
-        """The only step that fills a place and the only step that takes from this place, both plain."""
+        """The only step before a place and the only step after the place, if both are plain; else None."""
         if len(self._makers[place]) != 1 or len(self._takers[place]) != 1 or place in {self.source, self.sink}:
             return None
         (first,), (second,) = self._makers[place], self._takers[place]

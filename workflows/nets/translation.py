@@ -175,7 +175,7 @@ class _Translator:
         return [(name, (running, *tokens) if tokens else way.done) for name, tokens in begins]
 
     def _one_by_one(self, node: Node, graph: FlowGraph, repeat: Repeat, way: _Way) -> _Begins:
-        """Add copies of a run in sequence, the last copy first; if their number is open, this copy may begin again."""
+        """Add copies of a run in sequence, the last copy first, which may repeat if the number of runs is open."""
         begins: _Begins = []
         for count in range(repeat.least or 1 if repeat.most is None else repeat.most, 0, -1):
             gate = self.assembly.place(f"after run {count} of {node}", is_bookkeeping=True)

@@ -48,7 +48,7 @@ class Ways:
         return tuple(self._outgoing.get((node.id, leaves), ()))
 
     def all_out_of(self, node: Node) -> tuple[Flow, ...]:
-        """The flows by which a node continues, including those of its exits."""
+        """The flows by which a node continues, including the flows of its exits."""
         exits = node.block.exits if node.block else ()
         return self.out_of(node) + tuple(flow for leaves in exits for flow in self.out_of(node, leaves.id))
 

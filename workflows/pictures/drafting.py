@@ -132,7 +132,7 @@ def _grow(growing: _Growing, tree: ProcessTree, ends: _Ends) -> _Ends:
 
 
 def _branched(growing: _Growing, kind: str, branches: list[tuple[ProcessTree, str]], ends: _Ends) -> _Ends:
-    """Add a gateway, the branches, and a gateway where they join; a single branch needs neither."""
+    """Add a gateway, the branches, and a gateway where they join; a single branch gets no gateways."""
     if len(branches) == 1:
         return _grow(growing, branches[0][0], ends)
     ((split, _),) = growing.add(small_box(growing.name(kind), kind), ends)

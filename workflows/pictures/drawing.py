@@ -90,7 +90,7 @@ def _mark(shape: Shape, marks: Mapping[str, Mark]) -> Mark:
 
 
 def _holds(area: Shape, other: Shape) -> bool:
-    """Whether a shape counts as content of an area: of a pool only a lane, of other areas any but a boundary event."""
+    """Whether an area holds a shape: pools hold only lanes, other areas all shapes but boundary events."""
     if area.kind == "pool" and other.kind != "lane":
         return False
     x, y = other.centre

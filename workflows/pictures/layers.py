@@ -159,7 +159,7 @@ def neighbours(count: int, links: Iterable[Link]) -> tuple[list[list[int]], list
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    """Order a layer by the mean position of each node's neighbours in the layer ``fixed``; a node without stays."""
+    """Order a layer by the mean position of each node's neighbours in ``fixed``; nodes without neighbours stay."""
     place = {number: index for index, number in enumerate(fixed)}
     position = {number: index * len(fixed) / len(layer) for index, number in enumerate(layer)}
 

@@ -82,7 +82,7 @@ def _gaps(shapes: Sequence[Shape]) -> list[tuple[float, float]]:
 
 
 def _chosen(breaks: Sequence[_Break], held: Rectangle) -> list[_Break]:
-    """The breaks to use: a row ends at the last break within its width, otherwise at the next; no row is very short."""
+    """The breaks to use: a row ends at the last break within its width, otherwise at the next; no row is short."""
     usable = [candidate for candidate in breaks if candidate.x < held.right - _ROW / 2]
     selection: list[_Break] = []
     places = [candidate.x for candidate in usable]

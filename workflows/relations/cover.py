@@ -137,7 +137,7 @@ class _Occurrence:
                 self.requires[trigger] |= bit
 
     def _reduce_exclusives(self, extraction: Extraction, ends: frozenset[str]) -> None:
-        """Remove exclusions that follow from others, or from both types being ends."""
+        """Remove exclusions that follow from other constraints, or because both types are ends."""
         pairs = [pair for pair in extraction.exclusive if not ends.issuperset(pair)]
         for first, second in extraction.exclusive:
             self._exclude(first, second)

@@ -137,7 +137,7 @@ class GroupFamilies:
 
 @cache
 def unions(size: int) -> Families:
-    """A table (families, families): the family of all unions of a subset from one family and one from the other."""
+    """A table (families, families): the family of all unions of a subset in the first and a subset in the second."""
     subsets = range(1 << size)
     families = np.arange(1 << (1 << size))
     table = np.zeros((len(families), len(families)), np.uint8)

@@ -73,7 +73,7 @@ def extraction_of_automaton(automaton: ProcessAutomaton) -> Extraction:
 
 
 def _single_bits(count: int, words: int) -> Bits:
-    """For each type, the set of this type alone."""
+    """For each type, the set of this type alone, as bits (types, words)."""
     bits = np.zeros((count, words), np.uint64)
     places = np.arange(count)
     bits[places, places // 64] = np.uint64(1) << (places % 64).astype(np.uint64)

@@ -96,7 +96,7 @@ class RelationTable:
 
 
 def clause_order(clause: Clause) -> tuple[list[str], bool, str]:
-    """Sort key of clauses: by body, then by head, those without a head first."""
+    """Sort key of clauses: by body, then by head; clauses without a head first."""
     return sorted(clause.body), clause.head is not None, clause.head or ""
 
 

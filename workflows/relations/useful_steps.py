@@ -40,7 +40,7 @@ def _closure(
     gives: Callable[[Transition], Places],
     begin: frozenset[int],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The steps whose needed places are all in ``begin`` or given by steps of the result; and all these places."""
+    """The steps whose needed places are all in ``begin`` or given by steps of the result; and all provided places."""
     missing = {step: set(needs(net.transitions[step])) for step in steps}
     waiting_for: dict[int, list[int]] = {}
     for step, places in missing.items():

@@ -74,7 +74,7 @@ class Noise:
         return NoiseCounts(missing=self._missing, swapped=self._swapped, duplicated=self._duplicated, late=self._late)
 
     def disturb(self, trace: list[SimulatedEvent]) -> list[SimulatedEvent]:
-        """The trace with events missing, swapped and duplicated, applied in this order."""
+        """The trace after events are removed, swapped and duplicated, in this order."""
         return self._duplicate(self._swap(self._thin(trace)))
 
     def delay(self, events: Iterable[Event]) -> Iterator[Event]:

@@ -124,7 +124,7 @@ def _sampler_of(source: ProcessTree | ProcessAutomaton) -> _Sampler:
 
 
 def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -> Iterator[_OpenTrace]:
-    """The traces by their beginning; traces without events are skipped."""
+    """The traces in the order of their beginnings; traces without events are skipped."""
     for number in range(1, settings.traces + 1):
         remaining = sample(rng)[::-1]
         if remaining:
@@ -132,7 +132,7 @@ def _begin_traces(sample: _Sampler, settings: SimulationSettings, rng: Random) -
 
 
 def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """For each event of the stream its time, trace and step, if activities have no durations."""
+    """The time, trace and step of each event of a stream whose activities have no durations."""
     spread_us = 2 * settings.interval_us - 1
     time_us = settings.start_us
     open_traces = list(islice(waiting, settings.concurrent))
@@ -152,7 +152,7 @@ def _interleave(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng
 
 
 def _play_in_time(waiting: Iterator[_OpenTrace], settings: SimulationSettings, rng: Random) -> Iterator[_Emission]:
-    """For each event of the stream its time, trace and step, if activities have durations."""
+    """The time, trace and step of each event of a stream whose activities have durations."""
     due: list[_Due] = []
     last_us = start_us = settings.start_us
     for rank, trace in enumerate(waiting):

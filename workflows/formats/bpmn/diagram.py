@@ -1,4 +1,4 @@
-"""The drawing of a process: BPMN diagram interchange, if the file has it."""
+"""The drawing of a process: BPMN diagram interchange, if any."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Port:
 class GraphDraft:
     """The nodes and flows of a graph under construction; the model's budget counts the nodes.
 
-    Generated ids extend those of elements by ``#``, which no id in a file contains.
+    Generated ids extend ids of elements by ``#``, which no id in a file contains.
     """
 
     def __init__(self, identity: str, name: str, budget: Budget) -> None:

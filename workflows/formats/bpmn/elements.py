@@ -68,7 +68,7 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def is_model_namespace(namespace: str) -> bool:
-    """Whether a namespace is that of BPMN elements, of any version; tools also omit it."""
+    """Whether a namespace belongs to BPMN elements, of any version; an empty one does, because tools omit it."""
     return not namespace or _BPMN.fullmatch(namespace) is not None
 
 

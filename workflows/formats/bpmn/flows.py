@@ -22,7 +22,7 @@ class SequenceFlow:
 
 
 class FlowTable:
-    """The flows of one process, including its sub-processes; some may be elsewhere in the file."""
+    """The flows of one process and its sub-processes; some flows are written elsewhere in the file."""
 
     def __init__(self, process: BpmnElement, document: Document, findings: Findings) -> None:
         self._findings, self._document = findings, document

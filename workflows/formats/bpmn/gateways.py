@@ -41,7 +41,7 @@ def lead_on(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], defaul
 def lead_on_from_gateway(
     draft: GraphDraft, gateway: Node, flows: Sequence[SequenceFlow], default: str, prefix: str
 ) -> None:
-    """Connect a gateway with its successors; with a default flow, an inclusive one first chooses default or others."""
+    """Connect a gateway with its successors; an inclusive gateway first chooses its default flow, if any, or others."""
     port = Port(node=gateway)
     others = [flow for flow in flows if flow.id != default]
     if not flows:
@@ -81,7 +81,7 @@ def _split(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], default
 
 
 def _choose_any(draft: GraphDraft, port: Port, flows: Sequence[SequenceFlow], prefix: str) -> None:
-    """Connect a port with flows of which at least one is taken, and possibly several."""
+    """Connect a port with flows; one or more of the flows are taken."""
     if len(flows) > 1:
         choice = _make(draft, port, NodeKind.INCLUSIVE, "choice")
         draft.connect(port, choice.node.id)

@@ -279,7 +279,7 @@ def _is_single(block: Block) -> bool:
 def _activity_node(
     scope: ProcessScope, element: BpmnElement, content: _Content, exits: tuple[Exit, ...], repeat: Repeat | None
 ) -> Node:
-    """The node of an activity; a block only if needed."""
+    """The node of an activity; a block if the activity has content, exits or a repetition."""
     if isinstance(content, FlowGraph):
         graph = content
     else:

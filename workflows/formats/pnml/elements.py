@@ -116,7 +116,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """All nodes, by id in the order of the file, and arcs of a net or a page."""
+    """The nodes, by id in the order of the file, and the arcs of a net or a page."""
 
     nodes: dict[str, NetNode]
     arcs: tuple[Arc, ...]
@@ -229,7 +229,7 @@ def _refuse_colours(identity: str, name: str, findings: NetFindings) -> None:
 
 
 def _is_invisible(element: Element) -> bool:
-    """Whether a transition has ProM's marks of a silent one, which PM4Py writes too."""
+    """Whether a transition is marked as silent, as ProM and PM4Py write the mark."""
     is_marked = any(inner.get("activity") == "$invisible$" for inner in element if local(inner) == "toolspecific")
     return is_marked or element.get("invisible") == "true"
 

@@ -117,7 +117,7 @@ def _check_type(net: Element, findings: NetFindings) -> None:
 
 
 def _resolve(drawn: Drawn, findings: NetFindings) -> dict[str, str]:
-    """For each node, the id of the place or transition that it is or refers to; empty if the reference is broken."""
+    """For each node, the id of the node itself or of the node that it refers to; empty for a broken reference."""
     links: dict[str, str] = {}
     for node in drawn.nodes.values():
         way: set[str] = set()
