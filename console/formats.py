@@ -92,7 +92,7 @@ def size(value: float | None) -> str:
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
-    """A count and its noun."""
+    """A count with its noun, in singular or plural."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 

@@ -8,7 +8,7 @@ from streams import ForestallError
 
 
 class ConstraintError(ForestallError, code="constraint", fault="caller"):
-    """A constraint set is invalid, or a pattern under it."""
+    """A constraint set, or a pattern under a constraint set, is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ def implies(premise: Condition, conclusion: Condition) -> bool:
 
 
 def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
-    """Whether a conjunct follows from the known conjuncts, of which only those with a common variable are used."""
+    """Whether a conjunct follows from known conjuncts; only known conjuncts with a common variable are used."""
     relevant = [premise for premise in premises if premise.variables & part.variables]
     if any(conjunct.is_large for conjunct in (part, *relevant)):
         return any(premise.expression == part.expression for premise in relevant)
@@ -146,7 +146,7 @@ def _follows(part: _Part, premises: Iterable[_Part]) -> bool:
 
 
 def _follows_on_one(part: _Part, premises: Sequence[_Part]) -> bool:
-    """``_follows`` for conjuncts that all read one attribute: tried on the cells between and at their constants."""
+    """``_follows`` for conjuncts that all read one attribute; tries the cells at and between their constants."""
     every = (*premises, part)
     for kind in ("null", "boolean", "number", "text"):
         values = sorted({value for conjunct in every for value in conjunct.scale.of_kind(kind)})

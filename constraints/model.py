@@ -141,7 +141,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """``type`` closes the monitor of its trace: nothing follows it; an event that does follow deviates."""
+    """An end event: ``type`` closes the monitor of its trace, and every later event deviates."""
 
     type: str
     kind: ClassVar[str] = "end"
@@ -283,7 +283,7 @@ class ConstraintSet:
 
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
-        """The occurrence constraints as Horn clauses; those with a head only if traces are assumed to complete."""
+        """The occurrence constraints as Horn clauses; clauses with a head only if traces are assumed to complete."""
         is_assumed = self.settings.completion == "assumed"
         return tuple(
             filter(None, (clause_of(constraint, assumes_completion=is_assumed) for constraint in self.constraints))
@@ -313,7 +313,7 @@ class ConstraintSet:
 
     @cached_property
     def implied(self) -> Mapping[str, frozenset[str]]:
-        """For each symbol, the other names of an event that shows it: its type, and symbols that are certain."""
+        """For each symbol, the other names that its events show: their type, and the symbols that follow from it."""
         return {
             name: frozenset({event_type}).union(
                 other for other, conclusion in of_type.items() if other != name and implies(premise, conclusion)
@@ -378,7 +378,7 @@ class ConstraintSet:
 
     @property
     def trace_ends(self) -> frozenset[str]:
-        """Types that end a trace because of this set; mostly none, because end events of the stream do that."""
+        """Types that end a trace because of this set; mostly none, because streams declare their own end events."""
         return self.end_events if self.settings.reopen == "new_transaction" else frozenset()
 
     @property

@@ -9,12 +9,12 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def bits_of(numbers: Iterable[int]) -> int:
-    """A set of numbers as an integer."""
+    """A set of numbers as an integer: bit ``i`` is the number ``i``."""
     return union(1 << number for number in numbers)
 
 
 def members(bits: int) -> Iterator[int]:
-    """The numbers in a set, ascending."""
+    """The numbers in a set that is given as an integer, ascending."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -30,7 +30,7 @@ def union(sets: Iterable[int]) -> int:
 
 
 def overlapping(sets: Mapping[_Key, Iterable[Hashable]]) -> list[list[_Key]]:
-    """The keys in groups whose sets overlap, directly or through others; ordered by the first key of each group."""
+    """Groups of keys whose sets overlap, directly or through other sets; ordered by the first key of each group."""
     leader = {key: key for key in sets}
 
     def leader_of(key: _Key) -> _Key:

@@ -114,7 +114,7 @@ def choose(constraint_set: ConstraintSet, queries: Sequence[Query], *, most_watc
 
 
 def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
-    """The choice in exact mode, with the automaton's number of states times that of the hand-written constraints."""
+    """The choice in exact mode; states are those of the automaton, times those of the hand-written constraints."""
     process, hand_written = constraint_set.process, constraint_set.own
     assert process is not None
     assert process.automaton is not None
@@ -130,7 +130,7 @@ def _of_workflow(constraint_set: ConstraintSet, budget: int) -> Choice:
 
 
 def within_cap(constraint_set: ConstraintSet, queries: Sequence[Query]) -> tuple[ConstraintSet, tuple[Part, ...]]:
-    """The constraint set for the monitor, and the constraints left out of it; the settings must allow leaving out."""
+    """The constraint set for the monitor, and the constraints left out of the set; none if the settings forbid that."""
     if constraint_set.settings.beyond_cap != "leave_out":
         return constraint_set, ()
     choice = choose(constraint_set, queries)

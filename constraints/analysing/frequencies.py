@@ -12,9 +12,9 @@ UNKNOWN = 0.5
 class Frequencies:
     """The share of the traces that show a name; names are assumed to be independent unless constraints relate them.
 
-    Observed frequencies are used unchanged. Otherwise, names that every trace must show have the frequency 1, and names
-    that no trace can show 0. For the rest, the estimate is ``UNKNOWN``, bounded from above by the share that the
-    excluding names leave, and from below by the frequency of each name that requires it.
+    Observed frequencies are used unchanged. Otherwise, the frequency is 1 for names that every trace must show, and 0
+    for names that no trace can show. For the rest, the estimate is ``UNKNOWN``, bounded from above by the share that
+    the excluding names leave, and from below by the frequency of each name that requires it.
     """
 
     def __init__(self, constraint_set: ConstraintSet) -> None:

@@ -27,7 +27,7 @@ REPLAY_LIMIT = 20_000  # repeated evaluations of rules, each without one part
 class IdleParts:
     """The constraints that no pattern profits from, in the order of ``ConstraintSet.parts``.
 
-    ``visited`` is the number of examined monitor states; ``is_complete`` if these are all, and every part was decided.
+    ``visited`` is the number of examined monitor states; ``is_complete``: no others exist, and all parts were decided.
     """
 
     parts: tuple[Part, ...]
@@ -37,7 +37,7 @@ class IdleParts:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """The death of a pattern state: the index ``visit`` of a monitor state in which the pattern state cannot complete.
+    """A dead pattern state: in the monitor state at index ``visit``, the pattern state can no longer complete.
 
     ``by`` has the names of the event that caused the death; None if the cause need not be a single event.
     """
@@ -112,7 +112,7 @@ class _Walk:
 
 
 class _Search:
-    """Finds a set of parts (a core) that suffices for each death; parts that no death needs are idle.
+    """For each death, finds a set of parts (a core) that suffices for it; parts that no death needs are idle.
 
     Parts in cores are left out one by one. Deaths caused by rules are evaluated again without each part.
     """

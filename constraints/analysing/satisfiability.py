@@ -103,9 +103,9 @@ def check_query(query: Query, constraint_set: ConstraintSet) -> QueryCheck:
 
 
 class _Search:
-    """Searches for clashes before the first event; a known clash explains every remainder that includes its own.
+    """Searches for clashes before the first event: under the constraints (``outlook``) first, then under ``exact``.
 
-    The constraints (``outlook``) decide first; ``exact`` decides the remainders that they leave possible.
+    A known clash explains every remainder that includes the clash's remainder.
     """
 
     def __init__(self, outlook: Outlook, exact: ExactOutlook | None = None) -> None:
@@ -119,7 +119,7 @@ class _Search:
 
     @property
     def is_certain(self) -> bool:
-        """Whether a remainder without a reason was proved to be possible; otherwise searches may have been given up."""
+        """Whether every remainder without a clash is possible; False if searches may have been given up."""
         return not self._outlook.constraint_set.rules and (self._exact is None or not self._exact.given_up)
 
     def reason(self, remainder: Remainder) -> Clash | None:

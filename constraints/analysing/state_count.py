@@ -45,7 +45,7 @@ def count_states(constraint_set: ConstraintSet, limit: int) -> int:
 
 
 def _groups(constraint_set: ConstraintSet, names: frozenset[str]) -> list[frozenset[str]]:
-    """Names connected by constraints or a common event type; in the order of their least names."""
+    """Groups of names that constraints or a common event type connect, in the order of their least names."""
     marks: dict[str, list[Part | str]] = {name: [constraint_set.type_of(name)] for name in sorted(names)}
     for part in constraint_set.parts:
         for name in names.intersection(() if isinstance(part, Rule) else part.names):
@@ -87,7 +87,7 @@ def _effect(constraint_set: ConstraintSet, name: str, bits: dict[str, int]) -> _
 
 
 def _excluded(constraint_set: ConstraintSet, certain: int, bits: dict[str, int]) -> int:
-    """Names that short clauses exclude once other names are certain."""
+    """The names that clauses of at most two names exclude, given the names that are certain."""
     excluded = 0
     for clause in constraint_set.clauses:
         if clause.head is None and len(clause.body) == 1:

@@ -254,7 +254,7 @@ def _entries(value: object) -> Iterator[tuple[DocumentPath, object]]:
 
 
 def _is_group(kind: object, items: object) -> bool:
-    """Whether ``items`` lists several constraints of a kind, and not the event types of a single one."""
+    """Whether ``items`` lists several constraints of a kind, and not the event types of a single constraint."""
     if not isinstance(kind, str) or not isinstance(items, list) or (template_and_count := template_of(kind)) is None:
         return False
     template, _ = template_and_count

@@ -1,6 +1,6 @@
 """The outlook in exact mode: possible continuations under the workflow's automaton and the hand-written constraints.
 
-A monitor state is that of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state
+A monitor state is a state of an ``Outlook`` of the hand-written constraints and end events, with the automaton's state
 prepended to its places (constraint-aware CEP, section 6.2). The automaton decides where the process ends.
 """
 

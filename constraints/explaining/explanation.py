@@ -222,7 +222,7 @@ def _out_of_order(clash: Clash) -> str:
 
 
 def _forbidden_comes(clash: Clash) -> str:
-    """The sentence for an event that must still come where a NOT forbids it, or has come there."""
+    """The sentence for a forbidden event that must still come, or has come, where a NOT forbids the event."""
     atoms, parts = clash.remainder.atoms, clash.constraints
     forbidden = listed_types(clash.remainder.forbidden)
     if not parts:

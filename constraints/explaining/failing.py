@@ -97,7 +97,7 @@ def _listing_order(condition: FailingCondition) -> tuple[bool, str, tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class _EarlierExplanation:
-    """An explanation that also holds for states that need ``part`` and have, among ``names``, seen just ``shown``."""
+    """An explanation to reuse for states that need ``part`` and have seen only ``shown`` of ``names``."""
 
     explanation: Explanation
     part: Remainder
@@ -177,7 +177,7 @@ class _Search:
         ]
 
     def conceivable(self, state: PatternState, groups: Iterable[tuple[str, ...]]) -> Iterator[_Candidate]:
-        """Each event of a group, with the least consistent prefix that has the bound events and the group's others."""
+        """Each event of a group, with the least consistent prefix that has the bound events and the other events."""
         bound, remainder = self._held(state), remainder_of(self._query, state)
         holding, needed = self.reasoner.goal(bound), self.reasoner.goal(remainder).needed
         for names in groups:

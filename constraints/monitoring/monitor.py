@@ -74,7 +74,7 @@ class Monitor:
 
     @property
     def types(self) -> frozenset[str]:
-        """Event types that can move the monitor: those of all names, and those that the settings list."""
+        """Event types that can move the monitor: the types of all names, and the types in the settings."""
         return self._types
 
     @property

@@ -83,7 +83,7 @@ class Outlook:
         return self.can_complete(state, NOTHING, self._nothing)
 
     def can_complete(self, state: MonitorState, remainder: Remainder, goal: Goal | None = None) -> bool:
-        """Whether some conforming continuation completes a remainder; ``goal`` is its goal, if already computed."""
+        """Whether some conforming continuation completes a remainder; ``goal`` is the remainder's goal, if known."""
         return self.keeps_constraints(state, self.reasoner.goal(remainder) if goal is None else goal) and (
             self.keeps_rules(state, remainder)
         )

@@ -246,7 +246,7 @@ class Reasoner:
         return self._fit(nodes, goal.gaps, is_log)
 
     def _fit(self, nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> bool:
-        """``can_be_ordered`` for nodes: masks are sets of node indices, which begin with the indices of atoms."""
+        """``can_be_ordered`` for nodes, of which atoms come first; masks are sets of node indices."""
         strict = [node.before for node in nodes]
         ordered = self._orders(nodes)
         choices = list(_choices(nodes, gaps, is_log))
@@ -310,7 +310,7 @@ def _choices(nodes: Sequence[_Node], gaps: Iterable[_Gap], is_log: bool) -> Iter
 
 
 def _is_row(before: Sequence[int], strict: Sequence[int], is_log: bool) -> bool:
-    """Whether no strict edge lies on a cycle; in the order of the log all edges are strict."""
+    """Whether nodes fit in a row: no strict edge lies on a cycle. In the order of the log all edges are strict."""
     if not is_log:
         earlier = _transitive(before)
         return not any(

@@ -15,7 +15,7 @@ MAX_SYMBOLS = 6  # symbols per type; every combination of them is an event kind
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """A class of indistinguishable events, of one type or of ``OTHER``, all types that are not named.
+    """A class of indistinguishable events of one type, or of ``OTHER``: any type that is not named.
 
     ``shown`` are the distinguished names of such events, ``binds`` the indices of the atoms that may take them; nothing
     follows an event that ``is_last``.

@@ -114,7 +114,7 @@ class WordSearch:
         return missing, 0 if self._company is None else self._company.distance(beside, bound)
 
     def _successors(self, state: _State) -> Iterator[tuple[_State, bool]]:
-        """Hopeful states after one more event; each with a flag that the trace ends there."""
+        """The hopeful states after one more event, each with a flag: whether the trace ends there."""
         places, beside, bound = state
         self._steps += len(self._moves) * (len(places) + 1)
         for letters, kind in self._moves:
@@ -140,7 +140,7 @@ class WordSearch:
                 yield bound | 1 << atom
 
     def _closing(self, event_type: str, bound: int) -> int | None:
-        """The atoms, as bits, of which an event must bind one because a gap forbids it otherwise; None: no gap does."""
+        """The atoms, as bits, one of which an event must bind to be allowed; None if no gap forbids the event."""
         closing = None
         for forbidden, since, until in self._gaps:
             if forbidden == event_type and since & ~bound == 0 and until & bound == 0:
