@@ -45,7 +45,7 @@ def distinct(values: NDArray[Item]) -> NDArray[Item]:
 
 
 def distinct_rows(rows: NDArray[Item]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The index of the first occurrence of each distinct row, in ascending order, and each row's place in that order.
+    """The first index of each distinct row, in ascending order of rows, and for each row the index of its distinct row.
 
     For few rows a dictionary is faster than ``numpy.unique``.
     """

@@ -1,4 +1,4 @@
-"""Expressions over events that another component has combined, such as a join."""
+"""Expressions over combinations of events, for example the rows of a join."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CombinedExpression:
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
-        """A mask of the combinations for which the value is true, and neither false nor null.
+        """A mask of the combinations for which the value is true.
 
         ``values`` has one entry for each of ``reads``, for ``size`` combinations; times are integers in microseconds.
         """
@@ -92,7 +92,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """The expression in which attributes replace the calls of functions that only joins have."""
+    """The expression with attributes in place of the calls of functions that only joins have."""
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:

@@ -61,7 +61,7 @@ class EventExpression:
         return self._values(columns, rows).to_list()
 
     def holds(self, columns: BatchColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """A mask of some events of a batch: whether the value is true, and neither false nor null."""
+        """A mask of the rows for which the value is true."""
         return self._values(columns, rows).is_true
 
     def holds_of(self, columns: Mapping[str, Any], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:

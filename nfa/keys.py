@@ -11,7 +11,7 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Whether a pattern is matched on traces of the events' key or finer ones: its keys contain this key or are empty.
+    """Whether a pattern is matched on traces of the events' key or finer keys: its keys contain this key or are empty.
 
     ``key_paths`` are names of the events' key in ``WHERE [..]``, besides ``key``.
     """

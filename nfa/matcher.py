@@ -1,4 +1,4 @@
-"""The matcher of one stream in one shard: patterns, a guard and batches in, results out; its state is a value."""
+"""The matcher of one stream in one shard: takes patterns, guards and batches, returns results; can be saved."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Matcher:
         drains: bool = False,
         budget: WorkBudget = USUAL_BUDGET,
     ) -> Query:
-        """Register a pattern for later events; it replaces a pattern of its name, whose partial matches are dropped.
+        """Register a pattern for later events; a pattern of the same name is replaced, its partial matches dropped.
 
         Args:
             text: The pattern.
@@ -183,7 +183,7 @@ class Matcher:
 
     @property
     def stats(self) -> MatcherStats:
-        """The counts so far. An event counts once, whichever keys patterns use; a pattern just added may be missing."""
+        """The counts so far. An event counts once, even if patterns use several keys; a new pattern may be missing."""
         if self._are_counts_stale:
             self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
@@ -398,7 +398,7 @@ class Matcher:
             self.read_tables(self._tables)
 
     def _arrange_lanes(self) -> None:
-        """Keep one lane for each set of keys in use, and always the lane of the correlation key."""
+        """Keep one lane (per-key matcher) for each set of keys in use, and always the lane of the correlation key."""
         patterns_by_lane = self._patterns_by_lane()
         self._lanes = {
             keys: self._lanes.get(keys) or _new_lane(keys, self._options, self._main.state) for keys in patterns_by_lane
@@ -425,7 +425,7 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """The outputs as ``without_later`` leaves them, by the borders of all draining versions."""
+        """The outputs without late results of draining versions (``without_later``)."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 

@@ -76,7 +76,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``left operator right``; null if either side is null or the kinds of both do not compare."""
+    """``left operator right``; null if a side is null or the kinds of the two sides cannot be compared."""
 
     operator: ComparisonOperator
     left: Expression
@@ -289,7 +289,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
 
 
 def can_be_empty(node: Node) -> bool:
-    """Whether some skeleton of a part has no step."""
+    """Whether a part can match without an event."""
     match node:
         case Atom():
             return False
@@ -362,7 +362,7 @@ class Pattern:
     Attributes:
         keys: Paths of ``WHERE [..]``; empty means the stream's correlation key.
         within_us: Span of the whole match, exclusive.
-        within_business: The span in business time; at most one of both is set.
+        within_business: Span in business time; set only if ``within_us`` is None.
         select: Mode of the gaps without a mode of their own.
         limit: Matches per trace, pattern and detection time; None: the limit of the settings.
         into: The derived stream of its matches; None: matches are alerts.

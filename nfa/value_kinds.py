@@ -21,7 +21,7 @@ _OF_AGGREGATE: dict[str, ValueKind] = {"count": "integer", "sum": "number", "avg
 
 
 def kind_of_value(expression: Expression, kind_of: Callable[[Attribute | Lookup], ValueKind]) -> ValueKind:
-    """The kind of an expression's values that are not null; ``null`` if all are."""
+    """The kind of an expression's values, without nulls; ``null`` if all values are null."""
     match expression:
         case Literal():
             return _of_literal(expression.value)

@@ -2,7 +2,7 @@
 
 The run engine lets an event meet partial matches one by one. Their number in a trace of n events is bounded by a power
 of n, the *growth*: each event that a partial match may choose freely adds one, and a repetition under ANY, which may
-bind every subset, makes it infinite. The growth is zero if the shared-node engine runs the pattern.
+bind every subset, makes the growth infinite. The growth is zero if the shared-node engine runs the pattern.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FEW = 2  # repetitions of at most this number of elements cause no warning if t
 class TraceEnds:
     """How traces of a stream may end, and the checks and warnings about patterns that depend on these ends.
 
-    With ``has_closing`` a guard knows an event that nothing follows; such an event decides a NOT, but not GREEDY.
+    ``has_closing``: a guard knows an event after which no event of the trace can come; it decides NOT, but not GREEDY.
     """
 
     has_trace_end: bool
@@ -137,7 +137,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
-    """The growth of the number of partial matches that a step makes from those in its source state."""
+    """The growth of the number of partial matches that a step makes, by the growth in its source state."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # a bounded number for each event
     return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)

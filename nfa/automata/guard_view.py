@@ -30,17 +30,17 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The pattern states of a partition that an automaton state still needs; it needs none if both members are empty.
+    """The pattern states of a partition that must be able to complete, so that a state of the automaton can complete.
 
-    ``state`` is the pattern state that must be able to complete; None if the partition's own atoms are all bound. For
-    each of the partition's ORs, one of the alternatives in ``choices`` must be able to complete, too.
+    ``state`` is None if the partition's own atoms are all bound. For each OR of the partition, one of the alternatives
+    in ``choices`` must be able to complete, too.
     """
 
     state: PatternState | None
     choices: tuple[tuple[Remaining, ...], ...]
 
     def states(self) -> Iterator[PatternState]:
-        """The pattern states in this tree: that of the partition itself, then those of its alternatives."""
+        """All pattern states in this tree; the partition's own pattern state comes first."""
         if self.state is not None:
             yield self.state
         for choice in self.choices:
@@ -99,11 +99,11 @@ class GuardView:
         return tuple(bool(free) for free in self.free_terms)
 
     def live(self, of_query: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """A mask of the automaton's states that can still complete, by a guard's answers for ``query.states``."""
+        """A mask of the automaton's states that can still complete; ``of_query`` is a guard's mask of query states."""
         return np.not_equal(self.live_terms(of_query), 0)
 
     def live_terms(self, of_query: NDArray[np.bool_]) -> NDArray[np.uint32]:
-        """The terms, as in ``terms_of_state``, in which each state of the automaton can still complete."""
+        """For each state of the automaton, the terms in which it can still complete, as bits (``terms_of_state``)."""
         if self.remaining:
             is_live_state = [
                 bool(free) or self._can_complete(remaining, of_query)
@@ -114,10 +114,10 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """The first pattern state of an automaton state that could complete before an event and cannot after it.
+        """The pattern state of an automaton state that an event made dead; the first one if there are several.
 
-        ``before`` and ``after`` are a guard's answers in the order of ``query.states``. If bit tables detect a dead
-        pattern state late, none dies at this event; then the result is the first dead one.
+        ``before`` and ``after`` are a guard's answers in the order of ``query.states``. If no pattern state died at
+        this event, because bit tables detect dead states late, the result is the first dead pattern state.
         """
         dead = [pattern_state for pattern_state in self.pattern_states[state] if not after[self._places[pattern_state]]]
         return next((pattern_state for pattern_state in dead if before[self._places[pattern_state]]), dead[0])
@@ -131,7 +131,7 @@ class GuardView:
 
 
 def guard_view(automaton: PatternAutomaton, query: Query) -> GuardView:
-    """The guard's view of the states of an automaton."""
+    """Translate the states of an automaton into pattern states of its query."""
     if query.partitions:
         return _of_partitions(automaton, query)
     terms = {frozenset(term.keys): index for index, term in enumerate(query.terms)}
@@ -201,10 +201,7 @@ def term_bit(term: int) -> int:
 
 
 class _Alternatives:
-    """Computes the alternatives of a pattern's parts; caches those of parts that have not begun or are finished.
-
-    If ``coarse``, a guard knows only the last iteration of each repetition.
-    """
+    """Computes the alternatives of a pattern's parts, with a cache for parts that have not begun or are finished."""
 
     def __init__(self, outline: Outline, coarse: bool) -> None:
         self._outline = outline
@@ -222,7 +219,6 @@ class _Alternatives:
         return self._unbegun[place]
 
     def _finished(self, number: int, iterations: tuple[int, ...]) -> list[Part]:
-        """Every alternative of a part, with all atoms bound."""
         place = number, iterations
         if place not in self._all_bound:
             self._all_bound[place] = [(keys, keys) for keys, _ in self.of(number, None, iterations)]

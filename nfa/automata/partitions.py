@@ -26,7 +26,7 @@ _Way = tuple[tuple[int, bool], ...]
 def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
     """The partitions of a pattern and their states.
 
-    Each partition is judged together with the partitions around it, or alone if that takes more than ``max_states``
+    Each partition is judged together with the partitions around it, or alone if this needs more than ``max_states``
     states. A pattern that needs more states even then is refused.
     """
     reader = _Reader.over(pattern, None)
@@ -145,7 +145,7 @@ class _Reader:
         return len(self.drafts) - 1
 
     def terms(self, *, has_around: bool) -> tuple[Term, ...]:
-        """The term of each partition: its atoms, with or without those of partitions around it, in text order."""
+        """The term of each partition: its atoms, with or without the atoms of partitions around it, in text order."""
         terms = []
         for number in range(len(self.drafts)):
             leaves = sorted(self._leaves(number, has_around=has_around), key=lambda leaf: leaf.way)

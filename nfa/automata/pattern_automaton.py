@@ -1,8 +1,8 @@
-"""One pattern as an automaton: progress values are its states, ways to bind an event its transitions.
+"""One pattern as an automaton: its states are progress values, and its transitions are ways to bind an event.
 
 A *slot* represents one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
-closed by an event that the gap does not allow. Binding an event reopens the slots after it and leaves those of parallel
-branches unchanged. All this is computed here in advance, so that a run only needs a few words of bits.
+closed by an event that the gap does not allow. Binding an event reopens the slots after the event, but no slots of
+parallel branches. All this is computed here in advance, so that a run only needs a few words of bits.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternAutomaton:
-    """The automaton of a pattern. State 0 binds nothing; ``states`` are progress values.
+    """The automaton of a pattern. State 0 binds nothing. Transitions are sorted by source, in the order of the text.
 
-    By state: whether a match may be complete (``accepting``), its alternative trailing conditions, and the repetitions
-    with UNTIL that may continue (``under_way``). Transitions are sorted by source, in the order of the text.
+    For each state, ``accepting`` says whether a match may be complete, ``finishes`` has its alternative trailing
+    conditions, and ``under_way`` the repetitions with UNTIL that may continue.
     """
 
     pattern: Pattern
@@ -161,7 +161,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """The slot of each row: one for each atom and gap; if the gap's NOTs differ within a state, one per variant."""
+    """The slot of each row. Rows with the same atom and gap share a slot, unless their NOTs differ within a state."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []
@@ -243,10 +243,10 @@ def _may_repeat(node: Node, *, is_repeated: bool) -> bool:
 
 
 def is_shareable(automaton: PatternAutomaton) -> bool:
-    """Whether partial matches need no memory of their own, so that the shared-node engine can run the pattern.
+    """Whether the shared-node engine can run the pattern, because partial matches need no memory of their own.
 
-    All gaps are ANY, or the pattern is a plain sequence of atoms under NEXT. Conditions read a single event. There are
-    no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
+    Then all gaps are ANY, or the pattern is a plain sequence of atoms under NEXT; each condition reads a single event;
+    there are no gap limits, NOT, spans, UNTIL, GREEDY, WITHIN in business time, after-match rule, LIMIT or timeouts.
     """
     pattern = automaton.pattern
     if pattern.where is not None or any(split_condition(atom)[1] is not None for atom in automaton.atoms):

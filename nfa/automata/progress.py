@@ -7,12 +7,12 @@ A *progress* is a plain value per node of the tree: ``None`` while nothing below
 - ``(alternative, progress)`` for an OR,
 - ``(entry, progresses)`` for an AND: the edge by which the AND was entered, and the progress of each branch,
 - ``(iterations, progress, turn)`` for a repetition: the number of finished iterations, counted only as far as it makes
-  a difference; the progress of the current iteration; and 0 or 1 in turn by iteration, if the gaps before two
-  iterations may be pending at once, otherwise 0.
+  a difference; the progress of the current iteration; and a bit that alternates between iterations, if the gaps before
+  two iterations may be pending at once, otherwise 0.
 
-So AND is the shuffle of its branches, and a repetition a loop. The edges (the gap conditions between neighbours) follow
-``docs/semantics.md``, edges: the mode and limit before a part apply to its first bound item, and a NOT at an end of a
-part applies to the gap there.
+So an AND is the shuffle of its branches, and a repetition is a loop. Edges (the gap conditions between neighbours)
+follow ``docs/semantics.md``, edges: the mode and limit before a part apply to its first bound item, and a NOT at an end
+of a part applies to the gap there.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Term:
     Attributes:
         atoms: Atoms in the order of the text, of one type each; other members refer to an atom by its index here.
         before: ``before[i]`` holds the atoms that must be bound before atom ``i`` (transitively closed).
-        keys: For each atom, its place in the pattern; ignored when terms are compared.
+        keys: For each atom, the atom of the pattern that it comes from; ignored when terms are compared.
         absences: Forbidden events between atoms, as far as the NOTs of the pattern imply them.
     """
 
@@ -53,7 +53,7 @@ class Term:
         return frozenset(atom.type for atom in self.atoms)
 
     def down_closed(self) -> Iterator[frozenset[int]]:
-        """Every down-closed set of atoms, by size, then in order; the whole set comes last."""
+        """Every down-closed set of atoms, from the empty set to the set of all atoms."""
         atoms = range(len(self.atoms))
         level: set[frozenset[int]] = {frozenset()}
         while level:
@@ -78,12 +78,12 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The atoms of a part of a pattern outside the ORs of the part.
+    """A whole pattern or one alternative of an OR, without its inner ORs, whose alternatives are further partitions.
 
     The partition's term may also have the atoms of the partitions around it; see ``build_partitions``.
 
     Attributes:
-        own: Indices of the atoms, in the partition's term, that belong to no partition around this one.
+        own: Indices, in the partition's term, of the atoms that belong to no partition around this one.
         choices: For each OR directly within the partition, the numbers of the partitions that are its alternatives.
     """
 
@@ -97,10 +97,9 @@ class Query:
 
     Attributes:
         terms: The alternatives; with partitions, one term for each partition.
-        states: Every *incomplete* state of every term, the empty one included, ordered by term, number of bound atoms,
-            then bound atoms; followed by the complete state of a trailing term, whose atoms are all bound while a
-            forbidden event may still come. For a partition, only states in which an own atom is missing. A guard's
-            answers are in this order.
+        states: The states of all terms, ordered by term, number of bound atoms, then bound atoms. A guard's answers are
+            in this order. The complete state of a term is left out, unless the term is trailing: then a forbidden event
+            may still come. A partition only has states in which an own atom is missing.
         partitions: If there are too many alternatives, the partitions that replace them, the first for the whole
             pattern; otherwise empty.
     """
@@ -118,9 +117,9 @@ class Query:
         return frozenset().union(*(term.types for term in self.terms))
 
     def can_complete(self, is_live: Sequence[bool]) -> bool:
-        """Whether the whole pattern can complete; ``is_live`` has for each term whether the term can complete.
+        """Whether the whole pattern can complete; ``is_live`` is a mask of the terms that can complete.
 
-        Exact for alternatives. With partitions the answer may be wrongly true, as each is judged without its siblings.
+        With partitions, the answer may be wrongly true, because each partition is judged without its siblings.
         """
         if not self.partitions:
             return any(is_live)

@@ -20,7 +20,7 @@ MAX_STATES = 4_096
 
 
 def build_query(pattern: Pattern, *, max_terms: int = MAX_TERMS, max_states: int = MAX_STATES) -> Query:
-    """The query graph of a pattern with checked scopes; with partitions if there are too many terms or states.
+    """The query graph of a checked pattern; with partitions if there are too many terms or states.
 
     ``b`` parallel branches of length ``l`` have ``(l + 1) ** b`` states. A pattern is refused (``too-large``) if even
     its partitions have more than ``max_states`` states, or if its repetitions, written out, have too many steps.
