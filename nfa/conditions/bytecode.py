@@ -104,7 +104,7 @@ class ColumnTable:
         return tuple(self._numbers)
 
     def number(self, leaf: Leaf) -> int:
-        """The number of a column, new or known."""
+        """The number of a column; a new column gets the next number."""
         return self._numbers.setdefault(leaf, len(self._numbers))
 
 
@@ -116,8 +116,8 @@ class ConditionScope:
         own: Alias of the current event; None in WHERE.
         atoms: For each alias its positive atoms as bits; a missing alias is unbound. For NOT and UNTIL the own alias
             has no atoms.
-        repetitions: For each alias the number, below 64, of the innermost repetition around both alias and condition: a
-            plain reference reads the same iteration of it. Missing or ``NIL``: there is no such repetition.
+        repetitions: For each alias, the number (below 64) of the innermost repetition that contains both the alias and
+            the condition: a plain reference reads the event of the same iteration. Missing or ``NIL``: no repetition.
     """
 
     own: str | None = None
@@ -127,7 +127,7 @@ class ConditionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCondition:
-    """The place of a condition's program in ``ConditionCompiler.code``, and the stack depth that the program needs."""
+    """The range of a condition's program in ``ConditionCompiler.code``, and the stack depth that the program needs."""
 
     start: int
     end: int
@@ -336,16 +336,16 @@ class ConditionCompiler:
         return 1
 
     def _append(self, operation: int, *operands: int) -> int:
-        """Append one instruction; returns its place."""
+        """Append one instruction; returns the index of its first word."""
         place = len(self._words)
         self._words += [operation, *operands, *[0] * (WIDTH - 1 - len(operands))]
         return place
 
 
 def new_stack(depth: int, nodes: int) -> Stack:
-    """Memory for programs that need at most ``depth`` places on the stack.
+    """Memory for programs that need at most ``depth`` stack entries.
 
-    ``values`` has one more place, which counts the values that conditions read. ``nodes`` is at least the length of the
+    ``values`` has one more entry, which counts the values that conditions read. ``nodes`` is at least the length of the
     longest chain, for example the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)

@@ -28,7 +28,7 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of one event type and dimension: texts first, then numbers, or bounds in ascending order."""
+    """The cells of one event type and dimension: of texts and then numbers, or of bounds in ascending order."""
 
     dimension: Dimension
     first: int
@@ -82,7 +82,7 @@ class _Cells:
 
 
 class FilterIndex:
-    """The cells of the constants with which filters compare; a filter is (type code, dimension, constants)."""
+    """An index over filters, each given as (type code, dimension, constants); finds the cells of events."""
 
     def __init__(self, filters: Iterable[tuple[int, Dimension, Iterable[Constant]]] = ()) -> None:
         gathered: dict[int, dict[Dimension, set[Constant]]] = {}
@@ -119,9 +119,9 @@ class FilterIndex:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For each cell, the range (begin, end) of rows that its events meet, in a table that is sorted by cell.
+        """For each cell, the range (begin, end) of table rows that an event in the cell meets.
 
-        An event without a cell meets no rows; rows with ``NO_CELL`` are met by no event.
+        ``cells`` are the cells of the table's rows, ascending. Rows with ``NO_CELL`` are in no range.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)

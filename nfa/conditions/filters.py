@@ -42,8 +42,8 @@ class Dimension:
 class Filter:
     """A conjunct that holds iff the event's value equals one of some constants, or exceeds a bound.
 
-    The constants of ``=`` are texts and numbers, any of which may match; otherwise the only constant is the bound.
-    ``rest`` is the step with the other unary conjuncts only, without its alias.
+    The constants of ``=`` are texts and numbers, any of which may match; other relations have a bound as only constant.
+    ``rest`` is the step with its other unary conjuncts only, in the form of ``without_alias``.
     """
 
     constants: frozenset[Constant]
@@ -83,7 +83,7 @@ def _parsed_filter(conjunct: Expression) -> tuple[Dimension, frozenset[Constant]
 
 
 def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, str | float]]:
-    """A comparison of a column with a constant, the column on the left."""
+    """The comparison of a column with a constant, with the column on the left; nothing for other comparisons."""
     mirrored = _MIRRORED.get(comparison.operator)
     for column, operator, other in (
         (comparison.left, comparison.operator, comparison.right),

@@ -1,7 +1,7 @@
 """LIKE: the tokens of a pattern, and a test whose time is linear in the length of the text.
 
-``%`` cuts a pattern into segments. The first and the last are compared with the ends of the text. The others are
-searched for in order, each at its earliest place. The next ``%`` absorbs any difference, so no other place is tried.
+``%`` cuts a pattern into segments. The first and the last segment are compared with the ends of the text. Each segment
+between them is searched for after the one before; its first occurrence suffices, because ``%`` absorbs any difference.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _is_at(segment: Sequence[_Token], text: str, place: int) -> bool:
 
 
 def _search(segment: Sequence[_Token]) -> _Search:
-    """A function that finds the earliest place of a segment at or after another place; ``_ABSENT`` if not found."""
+    """A function that finds the first index, from a given index on, at which a text has the segment, or ``_ABSENT``."""
     if not any(is_wild for _, is_wild in segment):
         literal = "".join(character for character, _ in segment)
         return lambda text, start: text.find(literal, start)

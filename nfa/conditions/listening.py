@@ -22,7 +22,7 @@ TypeCode = int
 class StepsOfType:
     """The steps of a pattern, at least one, that bind or forbid events of a type.
 
-    If ``is_apart``, each step may listen to its own constants only, as an event that no step takes has no effect.
+    If ``is_apart``, each step may listen only to its own constants, because an event that no step takes has no effect.
     """
 
     pattern: int

@@ -94,7 +94,7 @@ def _by_calendar(
     size: int,
     times_us: NDArray[np.int64] | None,
 ) -> Values:
-    """The values of a function of a calendar; null outside its years."""
+    """The values of a function of a calendar; null outside the years of the calendar."""
     integers, is_known = np.zeros(size, np.int64), np.zeros(size, np.bool_)
     operands = [values(argument) for argument in call.arguments[:-1]]
     for rows, hours in () if tables is None else tables.hours(_calendar(call), times_us, size):

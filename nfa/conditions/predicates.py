@@ -334,7 +334,10 @@ def elements_of(call: Call) -> Elements:
 
 
 def over_lists(call: Call, lists: Sequence[Any]) -> Values:
-    """The values of a function of lists, null for other values; a plain element is read as its member ``value``."""
+    """The values of a function of lists; null where ``lists`` has another value.
+
+    An element that is not an object is read as an object with the member ``value``.
+    """
     each = cast(Each, call.arguments[-1]).inner
     is_list = np.array([isinstance(entry, list) for entry in lists], np.bool_)
     elements = [

@@ -60,7 +60,7 @@ def row_keys(names: pa.Array) -> pa.Array:
 
 
 class RowsRead(NamedTuple):
-    """The table that the patterns of a lane read: its name, the alias of its row, and the columns that are read."""
+    """The table that the patterns of a lane (per-key matcher) read: its name, the row's alias, and the columns read."""
 
     table: str
     alias: str
@@ -112,7 +112,6 @@ class TableRows:
 
     @classmethod
     def none(cls, read: Sequence[str]) -> Self:
-        """A table without rows."""
         nothing = pa.array([], pa.string())
         return cls(nothing, np.zeros(0, np.uint64), dict.fromkeys(read, nothing))
 
@@ -124,7 +123,7 @@ class TableRows:
         return np.argsort(self.hashes)
 
     def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The number of the row with each hash; -1 if there is no such row."""
+        """For each hash, the index of its row; -1 if there is no such row."""
         if not len(self):
             return np.full(len(hashes), -1, np.int64)
         rows = self._order[np.searchsorted(self.hashes, hashes, sorter=self._order) % len(self)]
@@ -160,7 +159,7 @@ class _Join:
 
 
 class Concerned(NamedTuple):
-    """The rows that events concern: pairs of an event number and a row number."""
+    """The rows that events concern: pairs of an event's index and a row's index."""
 
     events: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -343,7 +342,7 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
     """Each step, with the columns by which the index finds the rows of its events.
 
-    The last member matters only without columns: whether events concern every row, or only rows with open traces.
+    For a step without columns, the last member says whether its events concern every row or only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))

@@ -17,7 +17,7 @@ class TextPool:
     """Texts by number, from 0 in order of arrival.
 
     Equal texts have equal numbers. The bytes are UTF-8, whose order is the order of code points. Numbers are stable
-    until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. Both arrays are replaced when they grow, so
+    until ``compact``. Text ``n`` is ``data[offsets[n]:offsets[n + 1]]``. These arrays are replaced when they grow, so
     fetch them again after texts were interned.
     """
 
@@ -34,7 +34,7 @@ class TextPool:
         return int(self.offsets[len(self)])
 
     def intern(self, text: str) -> int:
-        """The number of a text, new or known."""
+        """The number of a text; a new text is added."""
         number = self._numbers.get(text)
         return self._add(text) if number is None else number
 
@@ -49,7 +49,7 @@ class TextPool:
         return _decoded(self.data, int(self.offsets[number]), int(self.offsets[number + 1]))
 
     def compact(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Drop all texts except those with the numbers ``used``, and renumber the others in the old order.
+        """Keep only the texts with the numbers ``used``, and renumber them in the old order.
 
         ``used`` may be in any order and have duplicates. The result has, for each old number, the new number or
         ``DROPPED``.

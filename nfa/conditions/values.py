@@ -52,7 +52,7 @@ _PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A column of values: the kind of each row in ``kinds``, from ``NULL`` to ``TEXT``; its value in the kind's array.
+    """A column of values: ``kinds`` has the kind of each row's value (``NULL`` to ``TEXT``), other arrays the value.
 
     ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
     empty texts on other rows. ``arrow`` is the same column of texts in Arrow, if known.
@@ -217,7 +217,7 @@ def _no_texts(size: int) -> NDArray[np.object_]:
 
 
 def _of_one_type(items: Sequence[Any]) -> Values | None:
-    """The column of items that are all str, int or float, made at once; None for others and integers beyond int64."""
+    """The column of items that all have one of the types str, int and float; None if not, or for large integers."""
     types = set(map(type, items))
     if types == {str}:
         texts = np.empty(len(items), np.object_)
@@ -263,7 +263,7 @@ def all_of(operands: Sequence[Values], size: int) -> Values:
 
 
 def compared(sign: ComparisonOperator, left: Values, right: Values) -> Values:
-    """Compare numbers (two integers exactly, others as float64), texts, booleans (equality only); otherwise null."""
+    """Compare two numbers (as float64 unless both are integers), texts, or booleans (equality only); otherwise null."""
     compare = COMPARE[sign]
     both_integers = (left.kinds == INTEGER) & (right.kinds == INTEGER)
     if both_integers.all():
@@ -332,7 +332,7 @@ def likened(operand: Values, pattern: str) -> Values:
 
 
 def of_floats(floats: NDArray[np.float64], is_known: NDArray[np.bool_]) -> Values:
-    """The known and finite numbers as values; the others are null."""
+    """The numbers as values; null for unknown and infinite numbers and NaN."""
     is_known = is_known & np.isfinite(floats)
     size = len(floats)
     kinds = np.multiply(is_known, FLOAT, dtype=np.uint8)  # NULL is 0

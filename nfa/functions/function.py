@@ -41,11 +41,11 @@ class Function:
     Attributes:
         optional: The number of parameters, from the last one backwards, that may be left out.
         is_repeated: Whether the last parameter may be given several times.
-        column: Computes the results for rows without nulls from one column per argument: a list of texts, float64,
-            bool, or for times int64 microseconds, or a list of microseconds and texts. Constants are passed unchanged.
-            None: the function is an operator on values that may be null.
-        spans_events: Whether, in conditions between steps, its arguments may be of several events
-            (``nfa.kernels.conditions`` computes it too).
+        column: Computes the results for rows without nulls from one column per argument: a list of texts; an array of
+            float64, bool or (times) int64 microseconds; or a list of microseconds and texts. Constants are passed
+            unchanged. None: the function is an operator on values that may be null.
+        spans_events: Whether its arguments may belong to several events in conditions between steps; then
+            ``nfa.kernels.conditions`` computes it too.
         written: The function's name in pattern text, if ``name`` differs because an aggregate has the same name.
     """
 

@@ -20,7 +20,7 @@ from streams import name_fault
 
 
 def checked(draft: UnresolvedPattern) -> Pattern:
-    """The pattern of a draft with its references resolved.
+    """Check a parsed pattern and resolve its references.
 
     Raises ``PatternRefused`` with any code except those of ``build_drafts``, and except ``needs-end``, which depends on
     the stream (``nfa.language.stream_checks``).

@@ -40,7 +40,7 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 
 
 def build_expression(tree: Branch) -> Expression:
-    """The expression of a tree; its attributes have their whole path and no step yet.
+    """The expression of a tree, with unresolved references: an attribute has the path as written, and no step.
 
     Numbers beyond float64, and durations that are not a positive whole number of microseconds, are refused.
     """
@@ -192,7 +192,6 @@ def _in_table(tree: Branch) -> Call:
 
 
 def _read_table(name: str, arguments: Sequence[Branch], position: Position, *column: Literal) -> Call:
-    """A call whose first argument is the name of a table."""
     table, *keys = arguments
     if table.data not in ("reference", "string") or not keys:
         raise PatternRefused("function", f"{name} needs the name of a table and its key: {name}(table, key)", position)
@@ -201,7 +200,6 @@ def _read_table(name: str, arguments: Sequence[Branch], position: Position, *col
 
 
 def _by_calendar(name: str, arguments: Sequence[Branch], position: Position) -> Call:
-    """A call whose last argument is the name of a calendar."""
     *operands, calendar = arguments
     calendar_name = _table_name(trees_of(calendar)[0]) if calendar.data == "reference" else build_expression(calendar)
     return Call(name, (*map(build_expression, operands), calendar_name), position)

@@ -39,10 +39,10 @@ class Grammar:
     Attributes:
         package: The import name of the package.
         starts: The rules by which a text may be parsed.
-        called: The names of terminals in messages.
-        advise: Finds the word that cannot be read. Arguments: the text, the place where parsing stopped, the terminals
-            acceptable at that place, the usual advice. Returns the word, the number of characters from its start to the
-            place, and the advice.
+        called: The name of each terminal in messages.
+        advise: Finds the word that cannot be read. Arguments: the text, the index at which parsing stopped, the
+            terminals acceptable there, the usual advice. Returns the word, the number of characters from its start to
+            the index, and the advice.
     """
 
     package: str

@@ -1,7 +1,7 @@
 """Conversion of JSON documents to patterns. An invalid document is refused with the code ``json`` and a path.
 
-A document of valid form is converted to pattern text and parsed, so both forms pass the same checks. Refusals by these
-checks count lines and columns in this text, which becomes the pattern's ``text``.
+A document of valid form is converted to pattern text and parsed, so JSON and text pass the same checks. Refusals by
+these checks count lines and columns in the converted text, which becomes the pattern's ``text``.
 """
 
 from __future__ import annotations

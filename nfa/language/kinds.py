@@ -1,4 +1,4 @@
-"""The kinds of values that expressions have whatever the events, and the refusal of arguments of unfitting kinds."""
+"""The kinds of expressions' values that are known without events, and the refusal of arguments of other kinds."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def check_kinds(expression: Expression) -> None:
 
 
 def check_events(condition: Expression, alias: str | None) -> None:
-    """Between steps, refuse functions with arguments of several events, except functions that span several events."""
+    """In a condition between steps, refuse calls with arguments of several events, unless the function allows them."""
     calls = calls_of(condition if alias is None else without_alias(condition, alias))
     for call in (inner for outer in calls for inner in calls_of(of_each_event(outer))):
         if call.name in FUNCTIONS and not FUNCTIONS[call.name].spans_events and event_of(call) is None:

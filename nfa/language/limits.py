@@ -52,7 +52,7 @@ def check_text(text: str) -> None:
 
 
 def position_at(text: str, place: int) -> Position:
-    """Line and column of a place in a text."""
+    """Line and column of the character with index ``place``."""
     return Position(text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place))
 
 

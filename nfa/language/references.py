@@ -30,8 +30,8 @@ class NameScope:
         own: Alias of the current event; None in WHERE and RETURN.
         known: Aliases that a name can mean here.
         hidden: Aliases of NOT and UNTIL steps elsewhere, which no name can mean here.
-        bound: Aliases bound before, in the same iteration of the repetitions around.
-        listed: Aliases with events bound before in any iteration, for aggregates.
+        bound: Aliases of steps bound earlier in the same iteration of the surrounding repetitions.
+        listed: Aliases of steps bound earlier in any iteration, for aggregates.
         groups: Aliases that may have several events here, so that only aggregates may use them.
         has_previous: Whether ``prev`` has a meaning: in the brackets of a step that is not negated.
         row: Alias of the row of FOR EACH ROW, whose columns every condition can read; None: no such clause.
@@ -88,7 +88,6 @@ def _resolved(attribute: Attribute, scope: NameScope) -> Expression:
 
 
 def _of_row(attribute: Attribute, row: str, column: list[str]) -> Attribute:
-    """A column of the row of FOR EACH ROW."""
     if len(column) != 1:
         raise PatternRefused(
             "bare-alias", f"{row} is a row; write a column of it as {quoted(row)}.name", attribute.position

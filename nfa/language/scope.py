@@ -66,7 +66,6 @@ def scope_of_match(event: Node, row: str | None = None) -> NameScope:
 
 
 def _after(scope: NameScope, part: Node) -> NameScope:
-    """The scope of the steps after a part."""
     aliases = _aliases(part)
     return replace(
         scope, bound=scope.bound | aliases, listed=scope.listed | aliases, groups=scope.groups | _groups(part)
@@ -74,7 +73,6 @@ def _after(scope: NameScope, part: Node) -> NameScope:
 
 
 def _at(scope: NameScope, atom: Atom, *, is_positive: bool) -> NameScope:
-    """The scope of a step's condition."""
     known = scope.known | {atom.alias}
     return replace(scope, own=atom.alias, known=known, hidden=scope.hidden - known, has_previous=is_positive)
 
