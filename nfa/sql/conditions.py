@@ -1,4 +1,4 @@
-"""Compilation of DEFINE: conditions on rows at fixed distances become columns, the others kernel programs."""
+"""Compilation of DEFINE: conditions on rows at fixed distances to columns, other conditions to kernel programs."""
 
 from __future__ import annotations
 
@@ -279,7 +279,9 @@ class _Compiler:
         return [(tables.LEAF, len(self.into.leaves) - 1)], kind
 
     def _add_columns(self, arrays: list[Any], position: Position) -> tuple[int, int, str]:
-        """Add columns of one kind; returns the index of the first column in its lane, the lane and the kind."""
+        """Add columns of one kind; returns the index of the first column in its lane, its lane (integers or floats)
+        and the kind.
+        """
         columns = [plain(array) for array in arrays]
         kind = kind_of(columns[0].type)
         if kind == "float":
@@ -360,7 +362,7 @@ class _Compiler:
         return [*self.compile(condition)[0], *left, *right, (tables.CHOOSE, 0)], kind
 
     def _folded(self, operation: Operation) -> tuple[_Code, str]:
-        """The code of an operation with any number of operands, which is applied to two at a time."""
+        """The code of an operation with any number of operands, which are combined in pairs from left to right."""
         if len(operation.operands) == 1:
             return self.compile(operation.operands[0])
         *earlier_operands, last = operation.operands
@@ -402,7 +404,7 @@ def _aligned(operation: Operation, first: tuple[_Code, str], second: tuple[_Code
 
 
 def constant_of(value: Value, ranks: Mapping[str, int]) -> tuple[int, float]:
-    """A constant as (integer, float) for the two lanes; a text is its rank."""
+    """A constant as the pair (integer, float) that kernels read; a text is represented by its rank."""
     match value:
         case str():
             return ranks[value], 0.0
@@ -422,7 +424,7 @@ def _in_utc(value: Any) -> Any:
 
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
-    """The columns of the lane of integers, masks of their known values, and the ranks of all texts."""
+    """The columns that kernels read as integers, masks of their known values, and the ranks of all texts."""
     text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]
     constants = [value for kind, value in conditions.constants if kind == "text"]
     ordered = pc.unique(
@@ -442,7 +444,7 @@ def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int6
 
 
 def lane_of_floats(conditions: Conditions, size: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """The columns of the lane of floats, and masks of their known values."""
+    """The columns that kernels read as floats, and masks of their known values."""
     values = np.zeros((len(conditions.float_columns), size), np.float64)
     is_known = np.zeros(values.shape, np.uint8)
     for place, column in enumerate(conditions.float_columns):

@@ -73,7 +73,7 @@ class Matches:
 
 
 def search(clause: Clause, table: SortedTable, most_steps: int = MOST_STEPS) -> Matches:
-    """Search a table for the matches of a clause; ``PatternRefused`` if its columns do not fit the conditions.
+    """Search a table for the matches of a clause; ``PatternRefused`` if the conditions do not fit the table's columns.
 
     Raises ``RowPatternFailed`` if the search takes too many steps, or AFTER MATCH SKIP has no row to skip to.
     """

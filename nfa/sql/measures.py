@@ -42,7 +42,6 @@ class Output:
 
     @property
     def firsts(self) -> _Lines:
-        """The first line of each record."""
         return self.matches.firsts
 
     def measure(self, expression: Expression) -> Any:
@@ -85,7 +84,7 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each line, the number of earlier lines with one of the labels; and the lines with these labels."""
+        """For each line, the number of earlier lines with one of the labels; and the lines with one of the labels."""
         mask = self._label_mask(labels)
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
@@ -101,7 +100,7 @@ class Output:
         return np.where(rows >= 0, self.table.neighbours(distance)[rows], -1)
 
     def _values(self, expression: Expression, rows: NDArray[np.int64]) -> Any:
-        """For each output row, the value of an expression over one row of the table, whose number is in ``rows``."""
+        """For each output row, the value of an expression over one row of the table, whose index is in ``rows``."""
         indices = pa.array(rows, mask=rows < 0)
 
         def read(leaf: Expression) -> Any:

@@ -41,7 +41,7 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two operands in comparable types: a date beside a time is its midnight; a time beside one with a zone is UTC."""
+    """Convert two operands to comparable types: a date to its midnight, a time without a zone to a time in UTC."""
     if pa.types.is_temporal(left.type) and pa.types.is_temporal(right.type):
         if pa.types.is_date(left.type) != pa.types.is_date(right.type):
             left, right = _as_timestamp(left), _as_timestamp(right)

@@ -37,7 +37,6 @@ class PatternReader:
         self._variables = variables
 
     def pattern(self, tree: Branch) -> Node:
-        """The pattern of a PATTERN clause."""
         node = self._alternatives(tree)
         if not self._variables.names:
             raise PatternRefused("no-variable", "the pattern names no variable", position_of(tree))

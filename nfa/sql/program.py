@@ -17,7 +17,7 @@ from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labell
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program: instructions with two operands, the numbers of its branches, and its number of registers."""
+    """A program of instructions (operation and two operands); ``splits`` numbers its branches, ``NIL``: no branch."""
 
     instructions: NDArray[np.int32]
     splits: NDArray[np.int32]
@@ -25,7 +25,6 @@ class Program:
 
     @property
     def branches(self) -> int:
-        """The number of branches in the program."""
         return int(self.splits.max(initial=-1)) + 1
 
 
@@ -47,7 +46,7 @@ class _Writer:
     exclusions: int = 0
 
     def add(self, operation: int, first: int = 0, second: int = 0) -> int:
-        """Append an instruction and return its number."""
+        """Append an instruction and return its index."""
         self.instructions.append((operation, first, second))
         return len(self.instructions) - 1
 

@@ -257,7 +257,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """A place, without labels if it is the current row: the last row of the label whose condition is resolved."""
+        """The place, without labels if it is the current row: in a label's condition, the last row of the label."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)
@@ -304,7 +304,7 @@ def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operat
 
 
 def _at_one_place(operation: Operation) -> Expression:
-    """The operation, read as a whole if all its operands are read at one place."""
+    """The operation, evaluated as a whole at one row if all its operands are read at this row."""
     operands = [operand for operand in operation.operands if not isinstance(operand, Constant)]
     places = {operand.place if isinstance(operand, At) else None for operand in operands}
     are_labels = {LabelOfRow() in walk(operand) for operand in operands}

@@ -128,7 +128,6 @@ class _Writer:
         return tuple(step_aliases)
 
     def text(self, name: str) -> str:
-        """The whole text of the pattern."""
         steps = ", ".join(self._step(place) for place in range(len(self.steps)))
         # unquoted, because a quoted key would be an attribute
         keys = ", ".join(quoted(sort.column) for sort in self.clause.partition)

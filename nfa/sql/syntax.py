@@ -1,7 +1,7 @@
 """The syntax tree of a query with ``MATCH_RECOGNIZE``: frozen values, equal if the queries are.
 
-Expressions have two forms. Unresolved ones contain ``Name`` and ``Call``; ``nfa.sql.resolving`` replaces both, so that
-each value has the row of the match at which it is read (``At``). Labels are the numbers of the pattern's variables.
+Unresolved expressions contain ``Name`` and ``Call``. ``nfa.sql.resolving`` replaces them, so that each value has the
+row of the match at which it is read (``At``). A label is the index of a variable of the pattern.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Place:
         labels: The labels whose rows count; None: all labels.
         is_first: Whether rows are counted from the first one onward; otherwise from the last one backward.
         offset: Number of rows with these labels to skip.
-        is_final: Whether the last row is that of the whole match, not the current row.
-        physical: Number of rows of the partition to move forward from that row; negative: backward.
+        is_final: Whether the last row is the last row of the whole match; otherwise it is the current row.
+        physical: Number of rows of the partition to move forward at the end; negative: backward.
     """
 
     labels: frozenset[int] | None = None

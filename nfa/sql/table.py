@@ -24,7 +24,7 @@ _WHOLE = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_boolean, pa.typ
 class SortedTable:
     """Rows in the order of the search: partition by partition, each sorted; equal rows keep their order.
 
-    ``order`` has the number of each row in the input; None: the input already has this order.
+    ``order`` has the index of each row in the input; None: the input already has this order.
     """
 
     table: pa.Table
