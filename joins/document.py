@@ -47,7 +47,7 @@ class JoinInput:
     Attributes:
         key: Path of the join key, in the form of a stream's keys; None: the stream's correlation key.
         types: Event types that take part; empty: all.
-        closing_types: Types whose events finish their key; if such a type does not take part, its events do only this.
+        closing_types: Types whose events finish their key; events of types that do not take part only finish the key.
         retractions: Whether retractions in a derived stream remove events, or are ordinary events.
         retractions_us: How long events can be retracted, unless the input's window is longer.
         waits: Whether the join has ``wait: auto``: keys are whole numbers in roughly ascending order, and are finished
@@ -91,7 +91,7 @@ class JoinBody:
     """A join, as its document describes it.
 
     Attributes:
-        emit: ``each``: an event for each combination. ``on_close``: one for each key, once it is finished.
+        emit: ``each``: an event for each combination. ``on_close``: an event for each key, once the key is finished.
         outer: Aliases of inputs whose absence is reported.
         columns: Values of combinations or totals, from which the members of derived events are made.
         members: The members of derived events, made of the columns.

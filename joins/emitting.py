@@ -132,7 +132,7 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Bytes of the values of each combination's event; 0 if too few to count, or if no combinations are emitted."""
+        """Bytes of the values of each combination's event; 0 if all are small, or if no combinations are emitted."""
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]

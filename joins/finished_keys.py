@@ -54,7 +54,7 @@ class FinishedKeys:
             self.note(texts())
 
     def note(self, texts: Mapping[int, str]) -> None:
-        """Remember the numbers of hashed keys, given with their texts."""
+        """Remember the numbers of keys that are whole numbers; ``texts`` has the keys as texts, by hash."""
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
@@ -67,7 +67,7 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Once there are many, forget keys that ranges have finished, and the numbers of keys without state.
+        """Forget keys that ranges have finished, and the numbers of keys without state, once there are many of them.
 
         A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
         of each key come together, the newest key is kept, because it will be closed by its hash. ``keys`` gives all

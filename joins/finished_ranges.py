@@ -29,7 +29,6 @@ class Intervals:
             self.add(key_range)
 
     def __len__(self) -> int:
-        """Number of intervals."""
         return len(self.least)
 
     def add(self, new: KeyRange) -> None:
@@ -108,8 +107,8 @@ class FinishedRanges:
     def implied(self, keys: NDArray[np.uint64], closed: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The keys that only ranges have closed, so that their state follows from the ranges.
 
-        Takes hashed keys that are over, and the inputs that closed each, as bits; the numbers must have been pruned
-        (``prune``).
+        ``keys`` are hashed keys that are over, ``closed`` the inputs that closed each key, as bits. ``prune`` must have
+        been called before.
         """
         hashes = self._hashes.values
         places = np.searchsorted(hashes, keys)

@@ -18,7 +18,7 @@ _SPARSE = 2  # remove rows once there are this many times more than are needed
 
 
 class HeldEvents:
-    """Merged events by ascending sequence numbers (int64), marked if already part of a result or total."""
+    """Merged events, sorted by sequence number (int64), with a mark if already part of a result or total."""
 
     def __init__(self, sequences: NDArray[np.int64], batch: EventBatch, is_counted: NDArray[np.bool_]) -> None:
         self._types: dict[str, int] = {}
@@ -32,7 +32,6 @@ class HeldEvents:
 
     @classmethod
     def empty(cls) -> HeldEvents:
-        """Held events without any rows."""
         return cls(np.zeros(0, np.int64), EventBatch.from_events([]), np.zeros(0, np.bool_))
 
     def __len__(self) -> int:
@@ -86,7 +85,6 @@ class HeldEvents:
         return self._data.take(rows)
 
     def times_us(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """The times of some events."""
         return cast("NDArray[np.int64]", self._times_us.values[rows])
 
     def hashes(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
@@ -94,7 +92,6 @@ class HeldEvents:
         return cast("NDArray[np.uint64]", self._hashes.values[rows])
 
     def batch(self, rows: NDArray[np.intp]) -> EventBatch:
-        """The events at some rows, as a batch."""
         types = texts_of(list(self._types)).take(column_of(self._codes.values[rows])).dictionary_encode()
         keys = self.keys(rows), self.hashes(rows)
         return EventBatch.of_hashed(self.ids(rows), types, self.times_us(rows), keys, self.data(rows))

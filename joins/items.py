@@ -53,7 +53,7 @@ class ItemColumns:
             ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: as ``CLOSING``, for a key in
             a range that was closed before; it does not count as a duplicate.
         inputs: uint8 numbers of inputs; 0 for times.
-        keys: uint64 hashed keys; 0 for times, and for places of events of keys that ranges have finished.
+        keys: uint64 hashed keys; 0 for times, and for ``PLACE`` items of keys that ranges have finished.
         times_us: int64; a time older than that of an earlier item counts as the earlier item's time.
     """
 
@@ -121,10 +121,10 @@ class JoinedColumns:
     """The results of some items, and the keys that they closed.
 
     Attributes:
-        members: int64 (results, inputs): the sequence numbers of a combination's events, which count the events of all
-            inputs from 0, places included; negative: the input has no event in the combination, nor can one come.
+        members: int64 (results, inputs): the sequence numbers of a combination's events, which count all ``EVENT`` and
+            ``PLACE`` items from 0; negative: the input has no event in the combination, nor can one come.
         result_times_us: int64: when each combination was complete, or could no longer be completed.
-        result_items: int32: the item that led to each combination, as its place among the items.
+        result_items: int32: the index of the item that led to each combination.
         result_whys: uint8 ``Why``: what decided each combination.
         closing_keys: uint64: keys of which no combination comes any more.
         closing_causes: uint8 ``Cause``.
@@ -132,7 +132,7 @@ class JoinedColumns:
         closing_items: int32.
         closing_places: int64: the number of results before each closing, as results and closings have one order.
         violations: int32: items that are events of keys that their own input had closed. They joined nothing.
-        cuts: int64: for each event that led to more results than allowed, the place of its last reported result.
+        cuts: int64: for each event that led to more results than allowed, the index of its last reported result.
     """
 
     members: NDArray[np.int64]
@@ -166,7 +166,7 @@ class JoinedColumns:
         return JoinedColumns(**columns, violations=self.violations[:violations], cuts=self.cuts[self.cuts < results])
 
     def only(self, is_kept: NDArray[np.bool_]) -> JoinedColumns:
-        """The results that a mask selects, which must have all results in ``cuts``; closings and violations stay.
+        """Select results by a mask, which must include all results in ``cuts``; closings and violations stay.
 
         ``is_kept`` has a value for each result; further values are ignored.
         """

@@ -26,7 +26,7 @@ class ResultLimits:
     Attributes:
         per_event: Results that one event of a key may lead to at once, at least 1; further results are not emitted.
         average: Results that are free for each event of the join in a shard, at least 1.
-        ahead: Results beyond the free ones, at least 1; with more, the join is suspended. A result of more than two
+        ahead: Results allowed beyond the free ones, at least 1; else the join is suspended. A result of more than two
             inputs, or with values of more than 512 bytes, counts as several. Ten combinations that the join's condition
             drops count as one result.
     """
@@ -37,10 +37,10 @@ class ResultLimits:
 
 
 class ResultAccount:
-    """The account of a join's results in a shard that exceed the free results.
+    """The account of a join's results in a shard, beyond the free results.
 
     Attributes:
-        owed: Tenths of results on the account; each event takes off ``average`` results, after its own are added.
+        owed: Tenths of results on the account; each event takes off ``average`` results after its results are added.
         cut: Number of events that led to more than ``per_event`` results.
         has_asked: Whether the join has ever made totals under a condition. From then on all combinations are examined,
             because events that are in no combination under the condition may be anywhere.
@@ -83,7 +83,7 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account; returns the place of the first one beyond the limit ``ahead``, or an empty list.
+        """Add results to the account; returns the index of the first one beyond the limit ``ahead``, or an empty list.
 
         Results may belong to the item that follows ``items``, as time has advanced to it; they count before that item.
         ``sizes`` are the bytes of each result's values. ``is_result``: the combination is a result, neither dropped by

@@ -1,7 +1,7 @@
 """Merged events: the form of an input's events in the common order of all inputs of a join.
 
 The type of a merged event is the alias of its input, followed by a mark if the event finishes its key, with or without
-taking part. Its id begins with the input and a place, and its data are the type and the data of the event.
+taking part. Its id begins with the input and a counter, and its data are the type and the data of the event.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def merged_id(number: int, place: int, identity: str) -> str:
 
 
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range of keys, after its events of this time; None: its keys begin again."""
+    """The row by which an input finishes a range of keys, after its events of this time; None: keys begin again."""
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
         texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),
@@ -81,7 +81,7 @@ def merged_ids(number: int, places: NDArray[np.uint64], identities: pa.Array) ->
 
 
 def merged_data(types: Sequence[str], codes: NDArray[np.int32], data: pa.Array) -> pa.Array:
-    """The data of merged events: type and data (a JSON object) of each; ``codes`` are places in ``types``."""
+    """The data of merged events: type and data (a JSON object) of each; ``codes`` are indices in ``types``."""
     heads = [f'{{"type":{json_text(event_type)},"data":' for event_type in types]
     return joined_texts([chosen_texts(heads, codes), data.view(pa.string()), "}"]).view(pa.binary())
 
@@ -116,5 +116,5 @@ def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def merged_types(alias: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
-    """The types of merged events of one input; ``marks`` has the place of each event's mark in ``MARKS``."""
+    """The types of merged events of one input; ``marks`` has the index of each event's mark in ``MARKS``."""
     return texts_of([alias + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()

@@ -53,9 +53,9 @@ def due_times(
     while the key is on disk. A key that a required input has closed is over when the last event of this input leaves;
     once the key has no events, it is remembered in memory.
 
-    ``keys`` (``KEY`` of ``joins.kernels.paging``) own ``rows`` (``ROW``) by their places. ``times_us``: when each row
-    leaves its window, and when the last row of each key does. ``required``: inputs that no combination may lack, as
-    bits.
+    ``keys``: ``KEY`` of ``joins.kernels.paging``. ``rows``: ``ROW``; owners are indices of ``keys``. ``times_us``: when
+    each row leaves its window, and when the last row of each key does. ``required``: inputs that no combination may
+    lack, as bits.
     """
     owners, bit, (out_us, gone_us) = rows["owner"], np.uint64(1), times_us
     bits = bit << rows["input"].astype(np.uint64)

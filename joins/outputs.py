@@ -54,7 +54,7 @@ class JoinOutput:
 def with_ends(events: EventBatch, places: NDArray[np.int64], results: JoinedColumns, *, is_each: bool) -> EventBatch:
     """Derived events, with a row that ends the trace of each finished key after the events of the key.
 
-    ``places`` has the number of each event's combination (``is_each``), or of the closing at which it was made.
+    ``places`` has the index of each event's combination (``is_each``), or of the closing at which the event was made.
     """
     closings = len(results.closing_keys)
     if not closings:
@@ -112,7 +112,7 @@ def stopped(
 ) -> Stop:
     """Cut the results of a join at the event or result at which it stops.
 
-    ``first`` is the sequence number of the first event among the items; ``over`` is the place of the result that
+    ``first`` is the sequence number of the first event among the items; ``over`` is the index of the result that
     exceeds the limits, None if none does.
     """
     body, held = join

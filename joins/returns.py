@@ -45,7 +45,7 @@ class Column:
 
 
 Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
-"""Distinct values of a column, and for each combination the place of its value among them."""
+"""Distinct values of a column, and for each combination the index of its value among them."""
 
 
 class Expression(Protocol):
@@ -76,7 +76,7 @@ def no_expressions(text: str, aliases: Sequence[str], *, takes_totals: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a derived event: a column, or an expression over columns, by their places."""
+    """A member of a derived event: a column, or an expression over columns; ``places`` are the columns' indices."""
 
     name: str
     places: tuple[int, ...]
@@ -155,7 +155,7 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 class Totals:
     """The totals of a key, in which each event counts once. A total is a list with the state of each column.
 
-    ``adding`` has, by alias, a pair for each column of the input: the column's place, and a function that returns the
+    ``adding`` has, by alias, a pair for each column of the input: the column's index, and a function that returns the
     column's new state from its state, an event's sequence number, and the event's value.
     """
 

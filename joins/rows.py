@@ -60,7 +60,7 @@ class JoinRows:
             self.retractions.change(body, derived)
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to divide items, given by hashed keys, so that the rows that each part brings back fit into memory."""
+        """Indices at which to divide items with these hashed keys, so that the rows of each part fit into memory."""
         return [] if self._pager is None else self._pager.cuts(keys)
 
     def expire(self, now_us: int) -> None:
@@ -129,7 +129,7 @@ class JoinRows:
         return {} if self.retractions is None else self.retractions.ledger.counts()
 
     def counted(self, counts: dict[str, int]) -> dict[str, int]:
-        """Counts of the rows in memory, to which those on disk are added."""
+        """Add the counts of rows on disk to counts of rows in memory."""
         if self._pager is None:
             return counts
         spilled = self._pager.measures()

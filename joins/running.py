@@ -226,9 +226,9 @@ class JoinRun:
                 return joined_outputs(outputs)
 
     def _limit(self) -> None:
-        """Limit the reported combinations; for totals, to enough combinations for each event to be in one.
+        """Limit the reported combinations. Totals only need enough combinations for each event to be in one.
 
-        Where events may be retracted, all combinations of a key are known; a condition is checked in all of them.
+        If events may be retracted, or if the join has a condition, totals need all combinations of a key.
         """
         is_total = self.body.emit == "on_close" and self.rows.retractions is None
         most, covers = self._account.limited(self.body.results, asks=self._where is not None, is_total=is_total)

@@ -29,7 +29,7 @@ class KeyTotals:
         self.open: dict[int, tuple[str, list[Any]]] = {}
 
     def change(self, body: JoinBody) -> None:
-        """Continue as the totals of another version: totals that both versions have continue, new ones begin empty."""
+        """Continue as the totals of another version: common totals continue, new totals begin empty."""
         places = {_identity_of(column): place for place, column in enumerate(self._body.columns)}
         self._body, self.columns = body, Totals(body.columns)
         for key, (text, total) in self.open.items():
@@ -40,7 +40,7 @@ class KeyTotals:
     def on_close(
         self, joined: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each key that is over, with its totals until then, and the numbers of the closings."""
+        """An event for each key that is over, with its totals until then, and the indices of the closings."""
         results, counted = self._counted(joined, held)
         ends = np.searchsorted(results, joined.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
@@ -57,7 +57,7 @@ class KeyTotals:
     def events_of(
         self, over: Sequence[tuple[int, str, list[Any]]], joined: JoinedColumns, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each of some keys that are over (closing, text, totals), and the numbers of the closings."""
+        """An event for each of some keys that are over (closing, text, totals), and the indices of the closings."""
         if not over:
             return EventBatch.from_events([]), np.zeros(0, np.int64)
         places, texts, totals = zip(*over, strict=True)
@@ -66,7 +66,6 @@ class KeyTotals:
         return derived.of_keys(hashed, joined.closing_times_us[closings], self.columns.values(totals)), closings
 
     def dump(self) -> bytes:
-        """The totals as bytes, to save."""
         return packed_totals([[key, text, total] for key, (text, total) in sorted(self.open.items())])
 
     def load(self, saved: bytes) -> None:
@@ -74,7 +73,7 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """The combinations, by number, that contain an event for the first time, and these events."""
+        """For each newly counted event, the index of the first combination with the event; and the events."""
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])

@@ -145,7 +145,6 @@ class WindowJoin:
 
     @property
     def inputs(self) -> int:
-        """Number of inputs."""
         return len(self._rules.counts)
 
     @property
@@ -182,7 +181,6 @@ class WindowJoin:
 
     @property
     def stats(self) -> JoinStats:
-        """Counts since the join began."""
         return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
 
     def push(self, items: ItemColumns) -> JoinedColumns:
@@ -193,17 +191,16 @@ class WindowJoin:
     def push_part(self, items: ItemColumns) -> tuple[JoinedColumns, int]:
         """Process the first of some items, up to an item with more results than fit into a part.
 
-        Returns the results, and the number of processed items. Time has already advanced to the next item, and the
-        results include those of this advance.
+        Returns the results, and the number of processed items. Time has already advanced to the next item; the results
+        of this advance are included.
         """
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
         """Limit the reported results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
 
-        ``covers``: report only combinations that are the first, in their order, to contain some event, so at most one
-        per event (with ``optional`` inputs, other combinations that contain the same events). Must be set before the
-        first event.
+        ``covers``: report only the combinations that are the first, in order, to contain some event, at most one per
+        event; with ``optional`` inputs, another choice that contains the same events. To be set before the first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
@@ -229,7 +226,7 @@ class WindowJoin:
         """Change the windows: events outside the new windows leave now, and events that have left do not come back.
 
         A window of a number of events of an input cannot change. Returns the results of the change, at the current time
-        of the join; their item places have no meaning.
+        of the join; their ``result_items`` have no meaning.
         """
         if len(windows) != self.inputs:
             raise ValueError(f"the join has {self.inputs} inputs; their number cannot change")
@@ -253,7 +250,7 @@ class WindowJoin:
         """Remove a stored event of a hashed key from an input, as if it had never come; no effect if it is not stored.
 
         A key that the event has closed stays closed, and an event that it has pushed out of a window does not come
-        back. Returns the results of the removal, at the current time of the join; their item places have no meaning.
+        back. Returns the results of the removal, at the current time of the join; ``result_items`` have no meaning.
         """
         self._output.filled[:] = 0
         while retract_event(self._rules, self._state, self._output, np.uint64(key), number, sequence) != kernel.DONE:
@@ -326,7 +323,7 @@ class WindowJoin:
         drop_keys(self._state, np.ascontiguousarray(keys))
 
     def coldest(self, rows: int) -> NDArray[np.uint64]:
-        """The least recently used hashed keys with rows: enough keys for a number of rows, or all keys."""
+        """The least recently used hashed keys that together have at least ``rows`` rows, or all keys with rows."""
         fresh = int(self._state.counters[kernel.FRESH_CLUSTERS])
         is_used = np.ones(fresh, np.bool_)
         is_used[self._state.free_clusters[: int(self._state.counters[kernel.FREE_CLUSTERS])]] = False
@@ -339,8 +336,8 @@ class WindowJoin:
     def take(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.void], NDArray[np.void]]:
         """Remove known keys that may still join, with their rows, until they are put back (``put_back``).
 
-        The caller puts them back before an item of them comes, and before the times that ``leaving`` returns. Returns
-        ``KEY`` and ``ROW`` of ``joins.kernels.paging``: the rows of the first key, then those of the next.
+        The caller puts each key back before the key's next item, and before the times that ``leaving`` returns. Returns
+        ``KEY`` and ``ROW`` of ``joins.kernels.paging``; the rows are in the order of the keys.
         """
         key_rows = np.zeros(len(keys), KEY)
         key_rows["key"] = keys
@@ -348,7 +345,7 @@ class WindowJoin:
         return key_rows, rows[: take_keys(self._state, key_rows, rows)]
 
     def put_back(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put back keys (``KEY``) without new items; ``rows`` (``ROW``) are by sequence, owned by the key's place."""
+        """Put back keys (``KEY``) without new items; ``rows`` (``ROW``) are sorted by sequence, owned by key index."""
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):

@@ -49,7 +49,7 @@ class Conditions(Protocol):
 
 
 def unconditional(body: JoinBody) -> None:
-    """The ``Conditions`` where no language reads conditions: a ``ValueError`` if the join has a condition."""
+    """The ``Conditions`` without a language for conditions: raises ``ValueError`` if the join has a condition."""
     if body.where is not None:
         raise ValueError(f"nothing reads the condition {body.where!r} of a join")
 
@@ -79,9 +79,9 @@ class Conditional:
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
         """Apply the condition: returns the results, with ``cuts`` set, and the mask of the results to keep.
 
-        Kept are combinations in which the condition holds, and single events that are in no such combination. Events
+        Combinations in which the condition holds are kept, and single events that are in no such combination. Events
         that have joined something for good are marked in ``held``; ``retractions`` know events whose combinations may
-        be retracted. One event completes at most ``most`` kept combinations; the others are cut.
+        be retracted. One event completes at most ``most`` kept combinations; further combinations are cut.
         """
         is_whole = np.all(results.members >= 0, axis=1)
         combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)

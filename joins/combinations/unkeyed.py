@@ -44,7 +44,7 @@ class UnkeyedEvents:
         return counts
 
     def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count the events without a usable key among some items; adds lone ones to the results (``with_lone``)."""
+        """Count the events without a usable key; returns the results with the lone events added (``with_lone``)."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(results, items, self._is_lone, first, now_us)
 

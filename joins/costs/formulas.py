@@ -47,7 +47,7 @@ def purge_time_us(closings: Sequence[float], expiries: Sequence[float]) -> float
     """The time T_p at which the other inputs make an event useless, for any number of inputs.
 
     ``closings``: when each other input closes the key; infinite: never. ``expiries``: when the last event of the key
-    leaves the window of each other input; minus infinite: it has none.
+    leaves the window of each other input; minus infinite: the input has no event of the key.
     """
     assisted = min(max(closing, expiry) for closing, expiry in zip(closings, expiries, strict=True))
     return min(max(closings), assisted)

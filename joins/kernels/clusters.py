@@ -283,7 +283,7 @@ def purge_list(
     item: np.int64,
     why: np.uint8,
 ) -> np.int64:
-    """Remove all events of a key in one input and return their number; windows that count events keep the places."""
+    """Remove all events of a key in one input; returns their number. In a window that counts events, nodes remain."""
     cluster, number = key
     node = np.int64(lent.lists[cluster, number]["head"])
     if node == NIL:
@@ -366,6 +366,6 @@ def note_violation(lent: JoinState, out: Output, item: np.int64) -> None:
 
 @inlined
 def hold_place(lent: JoinState, rules: Rules, number: np.int64, time_us: np.int64) -> None:
-    """Add a place for an event that is not stored, if the window of its input counts events."""
+    """Add a placeholder node for an event that is not stored, if the window of its input counts events."""
     if rules.counts[number] > 0:
         add_node(borrowed(lent), number, time_us, np.int64(NIL))

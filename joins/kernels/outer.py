@@ -174,7 +174,7 @@ def cover_combinations(
     origin: tuple[np.int64, np.int64, np.uint8],
     since: np.int64,
 ) -> np.int64:
-    """Write combinations until each event has at least one; returns the place after the last of them.
+    """Write combinations until each event is in at least one; returns the index after the last combination.
 
     Every event in some maximal combination is also in the combination with the newest events of the other inputs.
     """
@@ -205,7 +205,7 @@ def write_combinations(
     member: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write combinations of one event of each input with events, except parts of larger combinations.
+    """Write the combinations of one event from each input that has events, but no parts of larger combinations.
 
     ``member``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
     combinations, the item that leads to them, and the reason.

@@ -108,7 +108,7 @@ def put_keys(
     """Put keys back; the tables have room for the keys and their events.
 
     Lists of inputs with a window of time are in the order of sequences again; other lists need no order. None of the
-    ``keys`` (``KEY``) is known; ``rows`` (``ROW``) are by sequence; ``cursors`` (inputs,) are scratch.
+    ``keys`` (``KEY``) is known; ``rows`` (``ROW``) are sorted by sequence; ``cursors`` (inputs,) are scratch.
     """
     lent = borrowed(state)
     for place in range(keys.shape[0]):

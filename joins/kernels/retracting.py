@@ -48,7 +48,7 @@ def unjoin_event(state: JoinState, key: np.uint64, number: int, sequence: int) -
 
 @kernel
 def retract_event(rules: Rules, state: JoinState, out: Output, key: np.uint64, number: int, sequence: int) -> int:
-    """Remove a stored event of a key, as if it had never come; in a window that counts events, its place remains.
+    """Remove a stored event of a key, as if it had never come; in a window that counts events, its node remains.
 
     If the event was the last one of an input that has closed the key, no combination of the key can come any more.
     Returns a status; if there is no room, nothing has changed.

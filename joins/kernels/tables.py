@@ -141,7 +141,7 @@ class JoinState(NamedTuple):
 
 
 class Items(NamedTuple):
-    """The items of one batch, by time."""
+    """The items of one batch, in the order of their times."""
 
     kinds: NDArray[np.uint8]
     inputs: NDArray[np.uint8]
@@ -150,7 +150,7 @@ class Items(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The output of a batch; items are identified by their places in the batch."""
+    """The output of a batch; items are identified by their indices in the batch."""
 
     members: NDArray[np.int64]  # (results, inputs) sequences of a combination's events; NIL, FINISHED: absent
     result_times_us: NDArray[np.int64]

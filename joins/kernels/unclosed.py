@@ -105,7 +105,7 @@ def write_result(
 
 @inlined
 def note_cut(out: Output, place: np.int64) -> None:
-    """Note that the results of an event were cut: the result before a place is the last one that was written."""
+    """Note that the results of an event were cut; its last result is the one before index ``place``."""
     out.cut_places[out.filled[4]] = place - 1
     out.filled[4] += 1
 
@@ -114,11 +114,10 @@ def note_cut(out: Output, place: np.int64) -> None:
 def write_cover(
     lent: JoinState, out: Output, cluster: np.int64, number: np.int64, time_us: np.int64, item: np.int64
 ) -> None:
-    """Write combinations of the new event until each event has at least one.
+    """Write combinations of the new event until each event is in at least one.
 
-    A combination is written only if it is the first, in their order, to contain some event. Events without a
-    combination are the newest of their input; so once the newest event of an input is in a combination, all its events
-    are.
+    A combination is written only if it is the first, in order, to contain some event. In each input, the events without
+    a combination are the newest ones. So if the newest event of an input is in a combination, all are.
     """
     inputs, cursors, place = lent.lists.shape[1], out.cursors, out.filled[0]
     for other in range(inputs):

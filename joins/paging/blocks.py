@@ -22,7 +22,7 @@ class BlockRows:
 
     Attributes:
         rows: ``ROW``; the owners have no meaning here.
-        is_counted: Which events were already part of a result or total.
+        is_counted: Mask of the events that were already part of a result or total.
         totals: For the first event of a key, the key's totals so far, as JSON (``KeyState.pack``); else null.
     """
 
@@ -35,7 +35,6 @@ class BlockRows:
         return len(self.rows)
 
     def take(self, places: NDArray[np.intp]) -> BlockRows:
-        """The rows at some places."""
         return BlockRows(
             self.rows[places],
             self.events.take(places),
@@ -82,7 +81,7 @@ class BlockRows:
 
 
 def rows_in(content: pa.Buffer, places: NDArray[np.int64] | None = None) -> BlockRows:
-    """Read rows of a file; ``places``: None for all rows."""
+    """Read the rows with some indices from a file's content; None: all rows."""
     with pa.ipc.open_stream(content) as reader:
         batch = reader.read_next_batch()
     if places is not None:

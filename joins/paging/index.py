@@ -47,7 +47,7 @@ class _Block:
 
 
 class KeysOnDisk:
-    """Keys whose rows are on disk; the label distinguishes the files of this join from those of another."""
+    """Keys whose rows are on disk; ``label`` distinguishes the files of this join from files of other joins."""
 
     def __init__(self, files: SpilledFiles, label: str) -> None:
         self._files, self._label = files, label
@@ -58,7 +58,6 @@ class KeysOnDisk:
         self.rows_written = self.rows_read = 0
 
     def __len__(self) -> int:
-        """The number of keys."""
         return len(self._away)
 
     @property
@@ -89,7 +88,7 @@ class KeysOnDisk:
         return counts
 
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
-        """The places of keys to bring back to memory: some distinct ``keys``, and keys that lead to a result by a time.
+        """Indices of the keys to bring back: some distinct ``keys``, and keys that lead to a result by ``until_us``.
 
         All keys of a block come back if one of them is due, or if the block has to be read and few of its keys would be
         left.
@@ -113,7 +112,7 @@ class KeysOnDisk:
     def take(self, places: NDArray[np.intp]) -> tuple[NDArray[np.void], BlockRows]:
         """Read the rows of some keys and remove the keys from the index.
 
-        Returns the keys (``AWAY``), and their rows; each row's owner is the place of its key among the keys. If a file
+        Returns the keys (``AWAY``), and their rows; each row's owner is the index of its key among the keys. If a file
         is missing or damaged, ``StateLost`` is raised and nothing has changed.
         """
         keys = self._away[places]
@@ -203,7 +202,7 @@ class KeysOnDisk:
         self._update_times()
 
     def _places(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The places of keys in the index, and the mask of keys that it has."""
+        """The positions of keys in ``_away``, and the mask of the keys that are on disk."""
         places = np.searchsorted(self._away["key"], keys)
         places[places == len(self._away)] = 0
         return places, self._away["key"][places] == keys if len(self._away) else np.zeros(len(keys), np.bool_)

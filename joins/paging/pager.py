@@ -43,7 +43,7 @@ class Pager:
         self.expired = 0
 
     def cuts(self, keys: NDArray[np.uint64]) -> list[int]:
-        """Where to divide items, given by hashed keys, so that the rows that each part brings back fit into memory."""
+        """Indices at which to divide items with these hashed keys, so that the rows of each part fit into memory."""
         if not len(self.disk):
             return []
         distinct, firsts = np.unique(keys, return_index=True)
@@ -76,7 +76,10 @@ class Pager:
         key_state.unpack(away["key"].tolist(), packed, block_rows.rows, held)
 
     def send_away(self, join: WindowJoin, held: HeldEvents, key_state: KeyState) -> HeldEvents:
-        """If there are more rows than the limit, write the coldest keys to half the limit; returns the held events."""
+        """Spill the least recently used keys if too many rows are in memory; returns the events that are still held.
+
+        Half of the allowed number of rows stay in memory.
+        """
         if join.stored <= self._most:
             return held
         key_rows, rows = join.take(join.coldest(join.stored - self._most // 2))
@@ -114,7 +117,6 @@ class Pager:
         }
 
     def dump(self) -> tuple[dict[str, Any], bytes]:
-        """The state to save."""
         head, index = self.disk.dump()
         return {**head, "expired": self.expired}, index
 

@@ -47,7 +47,7 @@ class KeyState:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """Restore the state that ``pack`` returned; the rows are restored, each with the place of its key as owner."""
+        """Restore the state that ``pack`` returned; ``rows`` are restored before, owned by the index of their key."""
         retractions, plain = self._retractions, np.ones(len(keys), np.bool_)
         for place, (key, content) in enumerate(zip(keys, packed, strict=True)):
             if content is None:

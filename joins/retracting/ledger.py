@@ -1,4 +1,4 @@
-"""The ledger of a join's results that contain events that may still be retracted.
+"""The ledger of a join: its reported results with events that may still be retracted.
 
 An event may be retracted for the time that its input declares, or until its key is finished.
 """
@@ -95,11 +95,11 @@ class Ledger:
             self._enter(sequence, event)
 
     def sequences(self) -> set[int]:
-        """Events whose data may still be needed."""
+        """Sequence numbers of the events whose data may still be needed."""
         return {sequence for key in self.keys for sequence in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
-        """Events of a hashed key whose data may still be needed."""
+        """Sequence numbers of a hashed key's events whose data may still be needed."""
         return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
@@ -109,14 +109,13 @@ class Ledger:
         return max((self._due_us(self._events[sequence]) for sequence in self._of_key.get(key, ())), default=0)
 
     def add_event(self, sequence: int, event: Revocable) -> None:
-        """Add an event that may be retracted."""
         self._events[sequence] = event
         self._by_id[event.number, event.key, event.identity] = sequence
         self._of_key.setdefault(event.key, set()).add(sequence)
         self._enter(sequence, event)
 
     def add_reported(self, key: tuple[int, str], combination: ReportedCombination) -> bool:
-        """Add a combination of a key (hashed, and as text); returns whether it is kept."""
+        """Add a combination of a key (hashed, and as text); returns whether the ledger keeps the combination."""
         if not self._keeps_all and not self._is_revocable(combination):
             return False
         lives = self._lives.setdefault(key[0], [])
@@ -251,7 +250,6 @@ class Ledger:
             raise JoinStateError(f"the reported combinations of a saved join cannot be read: {error}") from error
 
     def dump(self) -> dict[str, Any]:
-        """The ledger as plain JSON."""
         return {"next": self._next, "keys": [[key, self.part_of(key)] for key in self.keys]}
 
     def load(self, saved: Mapping[str, Any]) -> None:

@@ -205,7 +205,7 @@ class Retractions:
     def _corrected(
         self, removed: Removed, cause: tuple[int, str], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Retract the totals of finished lives and emit new ones; ``cause``: hashed key and id of a retraction."""
+        """Retract the totals of finished lives and emit new totals; ``cause``: hashed key and id of a retraction."""
         key, cause_id = cause
         for life in {id(life): life for life, _ in removed}.values():
             if life.total is None:

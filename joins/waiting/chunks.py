@@ -41,7 +41,6 @@ class KeyChunk:
     distance: int
 
     def to_json(self) -> list[int]:
-        """The chunk as plain JSON."""
         return list(astuple(self))
 
 
@@ -63,7 +62,7 @@ def _chunk(times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> KeyChunk:
 
 
 def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two chunks; where their times overlap, events count as preceding all events of the other chunk."""
+    """Merge two chunks; if their times overlap, each event counts as preceding all events of the other chunk."""
     apart = (
         chunk.greatest - other.least
         for chunk, other in ((first, second), (second, first))
@@ -80,7 +79,7 @@ def joined(first: KeyChunk, second: KeyChunk) -> KeyChunk:
 
 
 def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
-    """At most ``most`` chunks: neighbours in time are merged."""
+    """Merge chunks that are neighbours in time, until there are at most ``most`` chunks."""
     merged = sorted(chunks, key=attrgetter("first_us", "last_us"))
     while len(merged) > most:
         pairs = [joined(chunk, following) for chunk, following in zip(merged[::2], merged[1::2], strict=False)]
@@ -127,7 +126,6 @@ class KeyMonitor:
         self._chunks: list[KeyChunk] = []
 
     def add(self, times_us: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
-        """Add events in their order."""
         if not len(keys):
             return
         if self._newest_us is not None:
@@ -167,7 +165,7 @@ def _in_order(chunks: list[KeyChunk]) -> list[KeyChunk]:
 
 
 def _followed(first: KeyChunk, second: KeyChunk) -> KeyChunk:
-    """Merge two chunks, of which the second follows the first."""
+    """Merge two consecutive chunks."""
     distance = max(first.distance, second.distance, first.greatest - second.least)
     least, greatest = min(first.least, second.least), max(first.greatest, second.greatest)
     return KeyChunk(first.first_us, second.last_us, first.events + second.events, least, greatest, distance)

@@ -35,12 +35,10 @@ class KeyBlock:
     chunks: list[KeyChunk] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The block as plain JSON."""
         return {"events": self.events, "distance": self.distance, "chunks": [chunk.to_json() for chunk in self.chunks]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``."""
         return cls(value["events"], value["distance"], [KeyChunk(*chunk) for chunk in value["chunks"]])
 
 
@@ -81,10 +79,10 @@ class InputKeys:
             self._open = KeyBlock()
 
     def decide(self, name: str) -> ClosedKeys | None:
-        """The keys that the input ``name`` has newly finished, or that its keys have begun again; None: neither.
+        """The keys that the input ``name`` has newly finished, or that its keys have begun again; None: no change.
 
-        An event counts towards the highest key only once a whole block of events has followed it. So a single odd key
-        closes nothing: it has enlarged the distance before it counts.
+        An event counts towards the highest key only once a whole block of events has followed. So a single odd key
+        closes nothing: the measured distance has grown before the key counts.
         """
         if self._reached_us is None:
             return None
@@ -136,7 +134,6 @@ class InputKeys:
         return highest
 
     def to_json(self) -> dict[str, Any]:
-        """The state as plain JSON."""
         return {
             "blocks": [block.to_json() for block in self._blocks],
             "open": self._open.to_json(),
@@ -148,7 +145,6 @@ class InputKeys:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``."""
         input_keys = cls()
         input_keys._blocks = [KeyBlock.from_json(block) for block in value["blocks"]]
         input_keys._open = KeyBlock.from_json(value["open"])
@@ -231,7 +227,6 @@ class WaitDecider:
         return self._inputs
 
     def to_json(self) -> dict[str, Any]:
-        """The state as plain JSON."""
         return {
             "version": self._version,
             "inputs": {name: input_keys.to_json() for name, input_keys in self._inputs.items()},

@@ -29,7 +29,7 @@ class Arrivals:
         self._counts = np.zeros((2, inputs), np.int64) if saved is None else np.array(saved, np.int64)
 
     def note(self, items: ItemColumns, late: NDArray[np.int32]) -> None:
-        """Count events; ``late`` has the places of late events among the items."""
+        """Count events; ``late`` has the indices of late events among the items."""
         inputs = self._counts.shape[1]
         self._counts[0] += np.bincount(items.inputs[are_events(items)], minlength=inputs)
         self._counts[1] += np.bincount(items.inputs[late], minlength=inputs)
@@ -44,7 +44,6 @@ class Arrivals:
         return counts
 
     def to_json(self) -> list[list[int]]:
-        """The counts as plain JSON."""
         counts: list[list[int]] = self._counts.tolist()
         return counts
 
@@ -57,7 +56,7 @@ class WaitingInput:
         disorder: The largest distance of a key below the highest key before it, in the newest blocks of events.
         of_events: The number of events in these blocks.
         lag: How far the input's highest key is below the highest key of the leading input, at one time.
-        closing_key: The keys up to this one are finished.
+        closing_key: The key up to which all keys are finished.
         late: Number of the input's events whose keys were finished before.
         accuracy: Share of events that were not late: an estimate of the share of results that are found.
         predicted: Number of events expected in memory, from the measurements.
