@@ -146,6 +146,8 @@ async def act(page: Page) -> Response:
         call = f"{path}/deliveries/{at(delivery)[1:]}/redeliver" if delivery else f"{path}/redeliver"
         result = await page.api.send("POST", call)
         return page.go(path, f"{plural(result['queued'], 'delivery', 'deliveries')} will be sent again.")
+    if action not in ("enable", "disable"):
+        return page.go(path)
     is_on = action == "enable"
     done = f"It is switched {'on' if is_on else 'off'}."
     return await page.change(page.api.send("PATCH", path, {"enabled": is_on}), path, done)

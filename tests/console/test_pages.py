@@ -15,6 +15,7 @@ PAGES = (
     "/dead-letters",
 )
 CHANGING = re.compile(r'<form method="post" action="(?!/logout)')
+MAIL = {"kind": "email", "host": "127.0.0.1", "port": 9, "sender": "a@example.org", "recipients": ["b@example.org"]}
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -201,14 +202,25 @@ def test_dead_letters_are_sent_again(reader, orders):
     assert "0 events accepted, 1 refused again" in reader.text("/dead-letters")
 
 
-def test_a_webhook_is_tested_and_switched_off(reader, orders):
-    webhook = orders.post("/webhooks", json={"stream": "orders", "url": "http://127.0.0.1:9/"}).json()["id"]
-    path = f"/webhooks/{webhook}"
-    reader.submit(path, action="test")
-    assert "was not delivered" in reader.text(path)
-    reader.submit(path, action="disable")
+@pytest.mark.parametrize(("receivers", "target"), [("webhooks", {"url": "http://127.0.0.1:9/"}), ("sinks", MAIL)])
+def test_a_receiver_is_tested_and_switched_off_by_the_buttons_of_its_page(reader, orders, receivers, target):
+    created = orders.post(f"/{receivers}", json={"stream": "orders", **target})
+    assert created.status_code == 201, created.text
+    path = f"/{receivers}/{created.json()['id']}"
+
+    def press(action: str) -> str:
+        """Press a button of the page; returns the next page."""
+        form = re.search(rf'<form method="post" action="([^"]*)"(?:(?!</form>).)*value="{action}"', reader.text(path))
+        assert form, action
+        reader.submit(form[1], action=action)
+        return reader.text(path)
+
+    assert "was not delivered" in press("test")
+    press("disable")
     assert orders.get(path).json()["enabled"] is False
-    reader.submit(path, action="enable")
+    press("enable")
+    assert orders.get(path).json()["enabled"] is True
+    reader.submit(path, action="unknown")
     assert orders.get(path).json()["enabled"] is True
 
 
