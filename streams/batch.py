@@ -81,7 +81,6 @@ class EventBatch:
 
     @classmethod
     def from_events(cls, events: Sequence[Event]) -> EventBatch:
-        """The events as columns, in their order."""
         if not events:
             return cls(_no_rows())
         return cls.from_columns(
@@ -124,7 +123,7 @@ class EventBatch:
         keys: tuple[pa.Array, NDArray[np.uint64]],
         data: pa.Array,
     ) -> EventBatch:
-        """Like ``of_columns``, for keys whose hashes are known; ids and keys may be those of a compact batch."""
+        """Like ``of_columns``, but with given key hashes; ids and keys may have the types of a compact batch."""
         arrays = [ids, types, time_column(times_us), keys[0], column_of(keys[1]), data]
         schema = SCHEMA.set(0, SCHEMA.field("id").with_type(ids.type)).set(
             3, SCHEMA.field("key").with_type(keys[0].type)
@@ -133,7 +132,7 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Rows that end the traces of keys, in the given order; ``kind`` is the type of the rows."""
+        """Rows of type ``kind``, in the given order; each ends the trace of its key."""
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
@@ -209,7 +208,7 @@ class EventBatch:
         return EventBatch(self.columns.take(places), attributes, self._arrivals_at(rows), self.tables)
 
     def numbered(self, first: int) -> EventBatch:
-        """The batch with arrival numbers from ``first`` on, which rise in the order of the rows."""
+        """The batch with arrival numbers ``first``, ``first + 1`` and so on, in row order."""
         return replace(self, arrivals=np.arange(first, first + len(self), dtype=np.int64))
 
     def _arrivals_at(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64] | None:
@@ -251,7 +250,6 @@ class EventBatch:
         return cls(columns[0], attributes, _joined_arrivals(batches)) if columns else cls(_no_rows())
 
     def with_times(self, times_us: NDArray[np.int64]) -> EventBatch:
-        """The batch with other times."""
         return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:

@@ -54,7 +54,7 @@ def name_fault(what: str, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """The places of an event's members in a plain JSON object or a row of a file, and how they are written.
+    """Where the members of an event are in a plain JSON object or a file's row, and how they are written.
 
     Attributes:
         id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
@@ -215,7 +215,6 @@ class StreamDeclaration(TimedStream):
         return attribute_path(self.keys[route])
 
     def _check_key(self, what: str, key: KeyForm, place: str) -> None:
-        """Check the paths of a key and their event types."""
         if fault := key_fault(key, self.event_types):
             raise DeclarationError(f"stream {self.name!r}: {what} {fault}", field=place)
         for path in places_of(key):

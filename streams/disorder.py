@@ -68,7 +68,7 @@ class Lags:
     def bound_us(self, late_share: float = 0.0) -> int:
         """A lag that at most a share of the events (``late_share``) exceed; events beyond the limit are not considered.
 
-        The upper end of the lag's bin, but at most the largest lag.
+        The result is the upper end of a bin, but at most the largest lag.
         """
         allowed = int(late_share * (self.events - self.beyond))
         for number in sorted(self.bins, reverse=True):
@@ -78,7 +78,6 @@ class Lags:
         return 0
 
     def to_json(self) -> dict[str, Any]:
-        """The histogram as plain JSON."""
         return {
             "events": self.events,
             "beyond": self.beyond,
@@ -88,13 +87,12 @@ class Lags:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``."""
         bins = Counter({int(number): count for number, count in value["bins"].items()})
         return cls(value["events"], value["beyond"], value["largest_us"], bins)
 
 
 def bins_of(lags_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of the bin of each lag (at least 0); the numbers rise with the lags."""
+    """The bin index of each lag (at least 0); indices rise with the lags."""
     _, bits = np.frexp(lags_us.astype(np.float64))
     shift: NDArray[np.int64] = np.maximum(bits.astype(np.int64) - _PART_BITS - 1, 0)
     bins: NDArray[np.int64] = _PARTS * shift + (lags_us >> shift)
@@ -163,7 +161,7 @@ class LatenessDecider:
         return LatenessChange(number=self._number, bound_us=wanted_us, seen=self.seen())
 
     def seen(self) -> dict[str, int]:
-        """The basis of the decision: the number of events, their largest lag, and the number ``beyond`` ``at_most``."""
+        """The basis of the decision: event count, largest lag, and count of events with a lag above ``at_most``."""
         lags = self._merged_lags()
         return {"events": lags.events, "largest_us": lags.largest_us, "beyond": lags.beyond}
 
@@ -174,7 +172,6 @@ class LatenessDecider:
         return merged
 
     def to_json(self) -> dict[str, Any]:
-        """The state as plain JSON."""
         return {
             "rules": self._rules.to_json(),
             "bound_us": self._bound_us,

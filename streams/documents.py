@@ -1,4 +1,4 @@
-"""Documents that people write, JSON or YAML: plain values, and the line on which each part begins.
+"""Reads JSON or YAML documents that people write: their plain values, and the line on which each part begins.
 
 The texts are untrusted: their size and depth are bounded. Anchors, aliases, tags and repeated keys are refused, because
 aliases can make a short text huge, and a repeated key would lose its first value silently.
@@ -41,7 +41,7 @@ class UnreadableText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A number, or a YAML scalar other than a text or null, as written: ``No`` is a truth value in YAML."""
+    """The written text of a number, or of a YAML scalar other than text and null, such as ``No``, a truth value."""
 
     written: str
 
@@ -94,7 +94,7 @@ class WrittenDocument:
 
 
 def decoded_text(content: bytes | str, max_bytes: int) -> str:
-    """The text of a document in UTF-8, at most ``max_bytes`` long and not empty."""
+    """Decode a document from UTF-8; ``UnreadableText`` if the text is empty or longer than ``max_bytes``."""
     size = len(content) if isinstance(content, bytes) else len(content.encode(errors="surrogatepass"))
     if size > max_bytes:
         raise UnreadableText((None, f"the text has {size:,} bytes; at most {max_bytes:,} are read"))
@@ -150,7 +150,7 @@ def plain_value(node: yaml.Node, scalar: Callable[[yaml.ScalarNode], object]) ->
 
 
 def child_node(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
-    """The item at a place in a list, or the value of a key; None if there is none."""
+    """The item at an index of a list, or the value of a mapping's key; None if absent."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
         return next(iter(node.value[step : step + 1]), None)
     if isinstance(node, yaml.MappingNode):
@@ -227,7 +227,7 @@ def _like_yaml(text: str) -> str:
 
 
 def _check_events(text: str) -> None:
-    """Check depth, anchors, aliases and tags, before nodes are composed, which recurses."""
+    """Check depth, anchors, aliases and tags before nodes are composed, because composing recurses."""
     depth, problems = 0, list[tuple[int | None, str]]()
     event: Any
     for event in yaml.parse(text, Loader=_LOADER):
@@ -244,7 +244,7 @@ def _check_events(text: str) -> None:
 
 
 def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
-    """Keys that are lists or mappings, or repeated."""
+    """Problems with keys: lists or mappings as keys, and repeated keys."""
     names: set[str] = set()
     for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
         key, child = entry if isinstance(node, yaml.MappingNode) else (None, entry)

@@ -47,12 +47,10 @@ class AutoLateness:
 
     @property
     def at_least_us(self) -> int:
-        """``at_least`` in microseconds."""
         return round(self.at_least * _SECOND_US)
 
     @property
     def at_most_us(self) -> int:
-        """``at_most`` in microseconds."""
         return round(self.at_most * _SECOND_US)
 
     @property
@@ -61,7 +59,7 @@ class AutoLateness:
         return self.within_us(round(self.start * _SECOND_US))
 
     def within_us(self, bound_us: int) -> int:
-        """The allowed bound that is nearest to a bound."""
+        """A bound limited to the range from ``at_least`` to ``at_most``."""
         return min(max(bound_us, self.at_least_us), self.at_most_us)
 
     def to_json(self) -> str | dict[str, Any]:
@@ -76,7 +74,7 @@ class AutoLateness:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> AutoLateness:
-        """Read the form of ``to_json``; rejects unknown members and wrong types, but not ranges (``fault``)."""
+        """Read the form of ``to_json``; rejects unknown members and wrong types. ``fault`` checks the ranges."""
         members = {} if value == AUTO else value.get(AUTO) if isinstance(value, Mapping) and len(value) == 1 else None
         if not isinstance(members, Mapping):
             raise DeclarationError(f"{_LATENESS_FORM}, got {shown(value)}", field="lateness")
@@ -124,7 +122,7 @@ _LATENESS_FORM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStream:
-    """The event-time members of a declaration, and the name; ``StreamDeclaration`` documents the members."""
+    """The name and the event-time members of a declaration, which ``StreamDeclaration`` documents."""
 
     name: str
     lateness: Lateness | None = None
@@ -140,12 +138,10 @@ class TimedStream:
 
     @property
     def idle_timeout_us(self) -> int | None:
-        """``idle_timeout`` in microseconds."""
         return microseconds(self.idle_timeout)
 
     @property
     def quiet_after_us(self) -> int | None:
-        """``quiet_after`` in microseconds."""
         return microseconds(self.quiet_after)
 
     @property
@@ -188,7 +184,7 @@ def check_event_time(stream: TimedStream) -> None:
 
 
 def microseconds(seconds: Lateness | None) -> int | None:
-    """A duration in microseconds; the initial bound of a measured lateness."""
+    """A duration, or the initial bound of a measured lateness, in microseconds."""
     if isinstance(seconds, AutoLateness):
         return seconds.start_us
     return None if seconds is None else round(seconds * _SECOND_US)

@@ -48,7 +48,6 @@ class KeyRange:
         return GREATEST_NUMBER if self.high is None else self.high
 
     def to_json(self) -> dict[str, int]:
-        """The range as plain JSON."""
         bounds = {"from": self.low, "to": self.high}
         return {name: bound for name, bound in bounds.items() if bound is not None}
 

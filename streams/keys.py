@@ -37,19 +37,19 @@ def inner_value(value: object, name: str) -> Any:
 
 
 def is_element(name: str) -> bool:
-    """Whether a name in a path is the place of an element of a list."""
+    """Whether a name in a path is the index of a list's element, such as ``[0]``."""
     return _ELEMENT.fullmatch(name) is not None
 
 
 def place_for(key: _Place | Mapping[str, _Place], event_type: str) -> _Place | None:
-    """The place of the key in events of a type; None if none is declared."""
+    """The path of the key in events of a type; None if none is declared."""
     if not isinstance(key, Mapping):
         return key
     return key.get(event_type, key.get(OTHER_TYPES))
 
 
 def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place:
-    """The place of the correlation key in events of a type; ``EventRejected`` if none is declared."""
+    """The path of the correlation key in events of a type; ``EventRejected`` if none is declared."""
     place = place_for(key, event_type)
     if place is None:
         declared = listed(list(key)) if isinstance(key, Mapping) else ""
@@ -62,7 +62,7 @@ def require_place(key: _Place | Mapping[str, _Place], event_type: str) -> _Place
 
 
 def places_of(key: _Place | Mapping[str, _Place]) -> tuple[_Place, ...]:
-    """All places of a key, each once."""
+    """All paths of a key, each once."""
     return tuple(dict.fromkeys(key.values())) if isinstance(key, Mapping) else (key,)
 
 
@@ -101,7 +101,7 @@ def attribute_path(key: KeyForm) -> AttributePath:
 
 
 def key_fault(key: KeyForm, event_types: tuple[str, ...]) -> str | None:
-    """The fault of a key by event type (no types: any), in words; None if the key is valid, or a single path."""
+    """The fault, in words, of a key with paths by event type; None if valid. Empty ``event_types`` allow every type."""
     if not isinstance(key, Mapping):
         return None
     if not key or "" in key:

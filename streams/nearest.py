@@ -27,7 +27,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as part of a sentence; if there are many, the first ones and the number of the others."""
+    """Names as part of a sentence; of many names, the first ones and the count of the rest."""
     text = ", ".join(name if len(name) <= _LONGEST else name[:_LONGEST] + "…" for name in names[:_LISTED])
     return text if len(names) <= _LISTED else f"{text} and {len(names) - _LISTED} more"
 

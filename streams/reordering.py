@@ -87,12 +87,12 @@ class ReorderBuffer:
         return released
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
-        """Drop the waiting events that a mask by place excludes; watermark and newest time stay."""
+        """Keep only the waiting events whose flag is set; watermark and newest time stay."""
         self._waiting = self._waiting.take(np.flatnonzero(is_kept))
 
     @property
     def key_hashes(self) -> NDArray[np.uint64]:
-        """Hashed keys of the waiting events, by place."""
+        """Key hashes of the waiting events, in the order of the buffer."""
         return self._waiting.key_hashes
 
     def drain(self) -> EventBatch:

@@ -51,7 +51,6 @@ class WorkBudget:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be {least} to {most}")
 
     def to_json(self) -> dict[str, int]:
-        """The budget as plain JSON."""
         return asdict(self)
 
     @classmethod

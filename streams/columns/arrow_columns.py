@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """An Arrow column over one-dimensional numbers, whose memory the column shares, or of booleans.
+    """An Arrow column of one-dimensional numbers, whose memory is shared, or of booleans, which are copied.
 
     NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """
@@ -26,7 +26,7 @@ def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array
 
 
 def time_column(times_us: NDArray[np.int64]) -> pa.Array:
-    """An Arrow column of times, as batches hold them; it shares their memory."""
+    """An Arrow column of times in the type that batches use; the memory is shared."""
     return column_of(times_us, pa.timestamp("us", tz="UTC"))
 
 

@@ -13,7 +13,7 @@ from streams.columns.texts import borders_of, bytes_of
 
 
 class GrowingNumbers:
-    """A growing column of numbers of one type; the first numbers are copied."""
+    """A growing column of numbers of one type; the initial numbers are copied."""
 
     def __init__(self, values: NDArray[Any]) -> None:
         self._room = values.copy()
@@ -28,7 +28,6 @@ class GrowingNumbers:
         return self._room[: self._size]
 
     def add(self, values: NDArray[Any]) -> None:
-        """Append numbers."""
         size = self._size + len(values)
         if size > len(self._room):
             self._room = np.concatenate([self.values, np.empty(size, self._room.dtype)])
@@ -37,7 +36,7 @@ class GrowingNumbers:
 
 
 class GrowingTexts:
-    """A growing column of texts or bytes with 32-bit offsets; the first texts, an Arrow column, are copied."""
+    """A growing column of texts or bytes with 32-bit offsets; the initial texts, an Arrow column, are copied."""
 
     def __init__(self, texts: pa.Array) -> None:
         self._kind = texts.type
@@ -49,14 +48,13 @@ class GrowingTexts:
         return len(self._borders) - 1
 
     def add(self, texts: pa.Array) -> None:
-        """Append texts."""
         if len(texts):
             borders = borders_of(texts).astype(np.int64)
             self._borders.add(borders[1:] - borders[0] + len(self._bytes))
             self._bytes.add(np.frombuffer(bytes_of(texts), np.uint8))
 
     def take(self, rows: NDArray[np.intp]) -> pa.Array:
-        """The texts at the given rows, as a column of the type of the first texts."""
+        """The texts at the given rows, as a column of the initial texts' type."""
         buffers = [None, pa.py_buffer(self._borders.values), pa.py_buffer(self._bytes.values)]
         is_text = pa.types.is_string(self._kind)
         kind = pa.large_string() if is_text else pa.large_binary()

@@ -61,7 +61,7 @@ def _plain_value(value: object) -> object:
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:
-    """A column in one of the types that conditions read as columns; None: its values are read from JSON.
+    """A column converted to a type that conditions read as a column; None if they must read its values from JSON.
 
     Decimals become float64; times become texts, as in JSON.
     """
@@ -110,6 +110,6 @@ def floored(times: pa.Array) -> pa.Array:
 
 
 def _is_beyond(values: pa.Array) -> bool:
-    """Whether a column has whole numbers beyond 64 bits with sign."""
+    """Whether a column has whole numbers beyond signed 64 bits."""
     most = pc.max(values).as_py()
     return most is not None and most >= 2**63

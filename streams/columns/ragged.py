@@ -17,7 +17,7 @@ _ENDED = 0
 
 @dataclass(frozen=True, slots=True)
 class RaggedOrder:
-    """The stable ascending order of ragged rows (intp), and a mask of rows that equal the one before in this order."""
+    """The stable ascending order of ragged rows (intp), and a mask of rows equal to the preceding row in this order."""
 
     rows: NDArray[np.intp]
     repeats: NDArray[np.bool_]
@@ -55,7 +55,7 @@ def ragged_order(keys: Sequence[NDArray[np.integer]], words: NDArray[np.int64], 
 
 
 def ragged_places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The indices of the words of some rows, row after row, given the first word and the size of each row."""
+    """The indices of the words of some rows, row after row, given each row's first word index and word count."""
     ends = np.cumsum(sizes)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
     places += np.repeat(starts - ends + sizes, sizes)
@@ -70,7 +70,7 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Places of rows that still equal the row before or after them."""
+    """Indices of rows that still equal the row before or after them."""
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)
@@ -79,7 +79,7 @@ def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
     """The stable order by group and word; groups ascend from 1.
 
-    If group, word and place fit into one number, these numbers are sorted, which is several times faster than sorting
+    If group, word and index fit into one number, these numbers are sorted, which is several times faster than sorting
     indices.
     """
     width, bits = int(words.max()) + 1, len(words).bit_length()

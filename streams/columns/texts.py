@@ -76,7 +76,7 @@ def pieces_of(pieces: Sequence[bytes], kind: pa.DataType) -> pa.Array:
 
 
 def fixed_texts(rows: NDArray[np.uint8]) -> pa.Array:
-    """Texts of equal length; ``rows`` is (texts, bytes) of UTF-8."""
+    """Texts of equal length; ``rows`` has the shape (texts, bytes) and holds UTF-8."""
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.Array.from_buffers(pa.string(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1))])
 
@@ -93,7 +93,7 @@ def hex_texts(numbers: NDArray[np.uint64]) -> pa.Array:
 
 
 def text_digests(texts: pa.Array, length: int) -> pa.Array:
-    """The first hexadecimal digits of the SHA-256 of each text; their number (``length``) is even."""
+    """The first ``length`` hexadecimal digits, an even number, of the SHA-256 of each text."""
     data, borders = bytes_of(texts), (borders_of(texts) - borders_of(texts)[0]).tolist()
     digests = b"".join([sha256(data[first:end]).digest() for first, end in pairwise(borders)])
     halves = np.frombuffer(digests, np.uint8).reshape(-1, sha256().digest_size)[:, : length // 2]
@@ -111,13 +111,13 @@ def lines_of(bodies: pa.Array) -> memoryview:
 
 
 def run_texts(texts: pa.Array, ends: NDArray[np.int64]) -> pa.Array:
-    """Concatenations of consecutive texts, without a copy: the texts between two consecutive ``ends`` become one."""
+    """Concatenations of consecutive texts, without a copy: one text for the texts between two consecutive ``ends``."""
     borders = borders_of(texts)[np.concatenate([np.zeros(1, np.int64), ends])]
     return pa.Array.from_buffers(texts.type, len(ends), [None, pa.py_buffer(borders), texts.buffers()[2]])
 
 
 def chosen_texts(texts: Sequence[str], numbers: NDArray[np.integer]) -> Texts:
-    """The text of each row, chosen by the row's number."""
+    """The text of each row, ``texts[number]``; ``numbers`` has one index per row."""
     if len(set(texts)) == 1:
         return texts[0]
     return texts_of(texts).take(column_of(numbers))

@@ -41,7 +41,7 @@ _TAIL_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CompileProgress:
-    """The progress of compiling kernels: the numbers of cached kernels and of needed ones (None: not known yet)."""
+    """The progress of compiling kernels: how many are cached, and how many are needed (None: not known yet)."""
 
     kept: int
     needed: int | None
@@ -73,8 +73,8 @@ def compile_kernels(
     default there is one process per core, at most four. ``stop`` terminates the compilation early once it is set.
 
     Returns whether all kernels are cached now; True where ``NUMBA_DISABLE_JIT`` leaves nothing to compile. A kernel
-    that could not be compiled here is compiled by the process that calls it, so this fails only where compiled code
-    would be refused: ``KeptFolderRefused`` if other users may have written to the folder of kernels.
+    that could not be compiled here is compiled by the process that calls it. Raises ``KeptFolderRefused`` if other
+    users may have written to the folder of kernels.
     """
     if _is_done(exercises):
         return True
@@ -118,7 +118,7 @@ def _keeping() -> ModuleType:
 
 
 def progress_of(exercises: Sequence[str]) -> CompileProgress:
-    """The number of needed kernels, and of those that are cached."""
+    """Count the kernels that exercises need, and the cached kernels among them."""
     keeping = _keeping()
     needs = [keeping.kept_needs(exercise) for exercise in exercises]
     names = frozenset[str]().union(*(need for need in needs if need is not None))

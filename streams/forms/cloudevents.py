@@ -60,7 +60,7 @@ def render_cloudevent(event: Event, source: str) -> dict[str, Any]:
 
 
 def keyed_cloudevent(event: Event, source: str, key: KeyForm) -> dict[str, Any]:
-    """The event as a CloudEvent whose key is at the stream's path for its type, or is the subject without a path."""
+    """The event as a CloudEvent; the key is at the stream's path for the event's type, or else in ``subject``."""
     path = place_for(key, event.type) or "subject"
     rendered = render_cloudevent(event, source)
     if path == "subject":

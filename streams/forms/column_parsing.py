@@ -96,7 +96,7 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """The batch of ids, types, times, keys and attributes; ``is_known``: other members need no check of extent."""
+    """The batch of ids, types, times, keys and attributes; ``is_known``: other members are only texts or null."""
     ids, types, times, keys, data = columns
     distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):

@@ -67,7 +67,7 @@ def _integer(digits: str) -> int:
 
 
 def _far(value: object, path: str, depth: int) -> Iterator[str]:
-    """Paths of integers beyond int64, at most to a depth."""
+    """Paths of integers beyond int64, searched down to ``depth``."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         yield path
     if depth and isinstance(value, dict | list):

@@ -22,7 +22,7 @@ MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedEvents:
-    """Accepted events and the reasons of rejected ones, each with its index in the batch, and ordered by it."""
+    """Accepted events and the errors of rejected ones, each with its index in the batch, ascending by index."""
 
     events: tuple[tuple[int, Event], ...]
     rejections: tuple[tuple[int, EventRejected], ...]

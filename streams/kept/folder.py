@@ -1,9 +1,9 @@
-"""The cache folder of this user and machine for files that a process makes from the code and keeps for the next one.
+"""The cache folder of this user and machine: files that a process makes from the code and keeps for the next process.
 
-It is ``forestall`` in the platform's cache folder, or the folder that ``NUMBA_CACHE_DIR`` names: compiled kernels, the
-parser's tables, an archive of Java classes. All commands, checkouts and data folders share it. A process executes what
-it reads there, so a folder is used only if no user but this one and root can have written to it. Missing files are
-created again, so the folder may be deleted at any time.
+The folder is ``forestall`` in the platform's cache folder, or the folder that ``NUMBA_CACHE_DIR`` names. Its files are
+compiled kernels, the parser's tables, and an archive of Java classes; all commands, checkouts and data folders share
+them. A process executes these files, so a folder is used only if no user but this one and root can have written to it.
+Missing files are created again, so the folder may be deleted at any time.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def digest_of(folders: Iterable[Path]) -> str:
 
 
 def folder_of_package(package: str) -> Path:
-    """The folder of a package of this program, which need not be imported."""
+    """The folder of one of this program's packages, imported or not."""
     spec = find_spec(PACKAGES_PREFIX + package)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"the package {package} of this program is not installed as a folder")

@@ -3,7 +3,7 @@
 So a saved state that names a file finds the original content in it, even after later writes, and processes that write
 the same rows write the same file. This module does not know which files are needed. A given folder belongs to the owner
 of the saved states, which removes the files that no state names (``keep_only``). In a scratch folder a file is removed
-with the last run that uses it, unless a saved state names it.
+after its last use (``let_go``), unless a saved state names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGEST_BYTES = 20
 
 
 class SpilledFiles:
-    """A folder of spilled files, created with the first file; None: a scratch folder.
+    """A folder of spilled files, created with the first file; a scratch folder if ``folder`` is None.
 
     ``may_be_lost``: the caller can do without a file that is lost.
     """
@@ -104,7 +104,7 @@ class SpilledFiles:
         return content
 
     def let_go(self, name: str) -> None:
-        """Register that a run no longer needs a file."""
+        """Unregister one use of a file; an unused file of a scratch folder is removed unless a saved state names it."""
         self._users[name] -= 1
         if self._users[name] <= 0:
             del self._users[name]
@@ -119,7 +119,7 @@ class SpilledFiles:
             self._named.update(names)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Remove all other files, including unfinished ones of processes that died."""
+        """Remove all files but these, including unfinished files of processes that died."""
         needed = set(names)
         for path in self.folder.glob("*") if self.folder.is_dir() else ():
             if path.name not in needed and path.suffix in (_SUFFIX, ".tmp"):

@@ -37,10 +37,10 @@ class Reference(types.Type):
 
     @property
     def key(self) -> Any:
-        """Identity of the type: tables with other arrays are other types.
+        """Identity of the type: tables with different arrays have different types.
 
-        The number of the table's type is used, because numba hashes types all the time while it compiles, and hashing a
-        table hashes all its arrays.
+        The key is numba's integer code of the table's type: numba hashes types all the time while it compiles, and
+        hashing a table hashes all its arrays.
         """
         return self.table._code
 

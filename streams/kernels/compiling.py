@@ -1,7 +1,7 @@
 """How kernels are compiled: entry points from Python, functions that only kernels call, and inlined functions.
 
 Only a ``kernel`` is kept on disk, together with everything that it calls. None of these functions counts references: a
-kernel takes arrays that its caller holds and makes none. A ``routine`` has no entry from Python either: it takes tables
+kernel takes arrays that its caller holds and makes none. A ``routine`` has no entry point from Python; it takes tables
 by reference (``streams.kernels.borrowing``).
 
 A routine is optimised and becomes machine code as a part of kernels only; numba would do both for each function and
@@ -78,7 +78,7 @@ class _Draft(_generation.JITCodeLibrary):  # type: ignore[misc]
     """The code of a routine, which is linked into kernels and never run by itself."""
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: the kernel is optimised."""
+        """Do nothing: the kernel that links this code is optimised as a whole."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()

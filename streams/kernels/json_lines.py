@@ -1,6 +1,6 @@
-"""The kernel that reads event objects from JSON lines: the span of each member, times as numbers, nothing copied.
+"""The kernel that reads event objects from JSON lines into the spans of their members and numeric times.
 
-It knows all of JSON's grammar and accepts only plain cases. A line that is unusual in any way (an escape in a name, a
+Nothing is copied, and only plain cases of JSON are accepted. A line that is unusual in any way (an escape in a name, a
 large number, a repeated member) is marked as such and parsed elsewhere, where it may be valid.
 
 Functions that run on every line are inlined: passing a dozen arrays took longer than examining a member.
@@ -47,7 +47,7 @@ _DAY_US = 86_400_000_000
 
 
 class LineForm(NamedTuple):
-    """The form of the lines to read: the required members, the place of the key, the form of times."""
+    """The form of the lines to read: the required members, where the key is, and how times are written."""
 
     codes: NDArray[np.uint64]  # (OTHER,) the first eight bytes of each member's name
     key: NDArray[np.uint8]  # name of the key
@@ -59,7 +59,7 @@ class LineForm(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The lines that were read: the kind, the spans of members and the time of each."""
+    """The kind, the member spans and the time of each line that was read."""
 
     kinds: NDArray[np.uint8]
     spans: NDArray[np.int64]  # (lines, N_SPANS, 2) first byte, and the byte after the last
@@ -69,7 +69,7 @@ class Lines(NamedTuple):
 
 @inlined
 def skip_space(text: NDArray[np.uint8], at: Int) -> Int:
-    """The next byte that is not white space within a line."""
+    """Index of the next byte other than space, tab and carriage return."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
         at += 1
     return at
@@ -83,7 +83,7 @@ def is_digit(byte: np.uint8) -> bool:
 
 @inlined
 def plain_string(text: NDArray[np.uint8], at: Int) -> Int:
-    """The closing quote of a string whose opening quote is just before ``at``; -1 if it has an escape, or no end."""
+    """Index of a string's closing quote, where ``at`` is after its opening quote; -1 if it has an escape, or no end."""
     while text[at] != QUOTE:
         if text[at] == BACKSLASH or text[at] < SPACE:
             return -1
@@ -107,7 +107,7 @@ def any_string(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
-    """The place after a number, and whether it is an integer; -1 for anything else, large numbers and exponents."""
+    """Index after a number, and whether it is an integer; index -1 for large numbers, exponents and other values."""
     if text[at] == MINUS:
         at += 1
     first = at
@@ -130,7 +130,7 @@ def number(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 
 @routine
 def literal(text: NDArray[np.uint8], at: Int) -> Int:
-    """The place after true, false or null; -1 for anything else."""
+    """Index after true, false or null; -1 for any other value."""
     if text[at] == 116 and text[at + 1] == 114 and text[at + 2] == 117 and text[at + 3] == 101:
         return at + 4
     if text[at] == 110 and text[at + 1] == 117 and text[at + 2] == 108 and text[at + 3] == 108:
@@ -142,7 +142,7 @@ def literal(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def scalar(text: NDArray[np.uint8], at: Int) -> Int:
-    """The place after a value that is not a container; -1 if it is invalid or unusual."""
+    """Index after a value that is not a container; -1 if the value is invalid or unusual."""
     byte = text[at]
     if byte == QUOTE:
         end = any_string(text, at + 1)
@@ -155,10 +155,10 @@ def scalar(text: NDArray[np.uint8], at: Int) -> Int:
 
 @inlined
 def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
-    """The place of the value of a member whose name begins at ``at``.
+    """Read the name of a member that begins at ``at``.
 
-    Returns (place, end, code): where the value begins, -1 if the name is missing or unusual; where the name ends; the
-    name's first eight bytes as a number.
+    Returns (place, end, code): the index of the member's value, -1 if the name is missing or unusual; the index after
+    the name; the name's first eight bytes as a number.
     """
     if text[at] != QUOTE:
         return NOWHERE, at, np.uint64(0)
@@ -181,9 +181,9 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 
 @routine
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
-    """The first value in a container that begins at ``at``, and whether the container is empty.
+    """Index of the first value in a container that begins at ``at``, and whether the container is empty.
 
-    If the container is empty, the place is the one after it; -1 if the container is unusual.
+    If the container is empty, the index is the one after it; -1 if the container is unusual.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)
@@ -198,8 +198,8 @@ def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
 def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_], depth: Int) -> tuple[Int, Int]:
     """Leave the containers that end after a value.
 
-    Returns the place of the next value and the number of containers around it, or the place after the last container;
-    -1 for anything else.
+    Returns the index of the next value and the number of containers around it, or the index after the last container;
+    index -1 if the text is invalid or unusual.
     """
     while depth > 0:
         at = skip_space(text, at)
@@ -218,9 +218,9 @@ def close_containers(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]
 
 @inlined
 def value(text: NDArray[np.uint8], at: Int, inside: NDArray[np.bool_]) -> Int:
-    """The place after a value; -1 if it is invalid or unusual. The text ends with a line feed.
+    """Index after a value; -1 if the value is invalid or unusual. The text ends with a line feed.
 
-    ``inside`` has room for ``DEEPEST``: whether each open container is an object.
+    ``inside`` is scratch space of ``DEEPEST`` flags: whether each open container is an object.
     """
     depth: Int = np.int64(0)
     while at >= 0:
@@ -254,7 +254,7 @@ def is_same(text: NDArray[np.uint8], first: Int, end: Int, name: NDArray[np.uint
 
 @inlined
 def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
-    """The place after a non-empty text or an integer (-1 for anything else), and the span of its characters."""
+    """Index after a non-empty text or an integer (-1 for anything else), and the span of its characters."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         return (end + 1 if end > at + 1 else NOWHERE), at + 1, end
@@ -266,7 +266,7 @@ def name_value(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, Int]:
 
 @inlined
 def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray[np.bool_]) -> tuple[Int, Int, Int]:
-    """The place after the attributes (-1 if they are not an object, or unusual), and the span of a key inside them."""
+    """Index after the attributes (-1 if they are not an object, or unusual), and the span of a key inside them."""
     if text[at] != OPEN:
         return NOWHERE, 0, 0
     if not form.is_key_inside:
@@ -327,7 +327,7 @@ def days_before(year: Int, month: Int, day: Int) -> Int:
 
 @routine
 def written_time(text: NDArray[np.uint8], at: Int, end: Int) -> tuple[bool, Int]:
-    """Microseconds of an RFC 3339 text between two places; False if it is invalid or has a rare form."""
+    """Microseconds of an RFC 3339 text between two indices; the flag is False for invalid texts and rare forms."""
     if end - at < 20 or text[at + 4] != MINUS or text[at + 7] != MINUS or text[at + 10] != LETTER_T:
         return False, 0
     if text[at + 13] != COLON or text[at + 16] != COLON:
@@ -369,7 +369,7 @@ def microseconds(number: Int, form: LineForm) -> Int:
 
 @inlined
 def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, Int]:
-    """The place after a time (-1 if it is invalid or unusual), and the time in us."""
+    """Index after a time (-1 if it is invalid or unusual), and the time in us."""
     if text[at] == QUOTE:
         end = plain_string(text, at + 1)
         if end < 0:
@@ -390,9 +390,9 @@ def time_value(text: NDArray[np.uint8], at: Int, form: LineForm) -> tuple[Int, I
 def member_value(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, member: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """Read a member's value: note its span, or the time as a number, in ``line``; skip other members.
+    """Read a member's value: store its span, or the time as a number, in ``line``; skip other members.
 
-    Returns the place after the value; -1 if this parser does not accept the value.
+    Returns the index after the value; -1 if this parser does not accept the value.
     """
     spans = line.spans
     if member == TIME and form.reads_time:
@@ -416,7 +416,7 @@ def member_value(
 def event_object(
     text: NDArray[np.uint8], at: Int, form: LineForm, line: Lines, row: Int, inside: NDArray[np.bool_]
 ) -> Int:
-    """The place after an event object whose first member is at ``at``; -1 if it is invalid or unusual."""
+    """Index after an event object whose first member is at ``at``; -1 if the object is invalid or unusual."""
     codes, key = form.codes, form.key
     seen = 0
     line.spans[row, DATA, 0] = line.spans[row, DATA, 1] = 0
@@ -452,7 +452,7 @@ def event_object(
 def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDArray[np.bool_]) -> Int:
     """Read every line of a UTF-8 text, which ends with a line feed, and return the number of lines.
 
-    ``line`` has room for every line, ``inside`` for ``DEEPEST``.
+    ``line`` has room for every line, ``inside`` for ``DEEPEST`` flags.
     """
     text, form, line, inside = borrowed(text), borrowed(form), borrowed(line), borrowed(inside)
     at: Int = np.int64(0)
@@ -485,7 +485,7 @@ def read_lines(text: NDArray[np.uint8], form: LineForm, line: Lines, inside: NDA
 def copy_spans(
     text: NDArray[np.uint8], spans: NDArray[np.int64], offsets: NDArray[np.int32], room: NDArray[np.uint8]
 ) -> None:
-    """Copy pieces of a text one after the other; ``offsets`` has the place at which each copy begins."""
+    """Copy spans of a text into ``room``, one after the other; ``offsets`` has the index where each copy begins."""
     for row in range(spans.shape[0]):
         first, target = spans[row, 0], offsets[row]
         for place in range(spans[row, 1] - first):

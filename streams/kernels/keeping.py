@@ -1,9 +1,9 @@
-"""The cache of compiled kernels: in this user's folder, by the content of all kernels.
+"""The cache of compiled kernels: in this user's cache folder, under a digest of all kernel sources.
 
-Numba itself keeps code beside its source, or by the folder of the source, and several processes that miss the same code
-all compile it. Here a kernel has one place for all checkouts: ``kernels/<digest>/<module>.<name>``. The digest covers
-the sources of all kernels and everything else that machine code depends on, so an existing entry fits. A process that
-misses an entry takes the lock beside it; others wait, and load the code that it has compiled.
+Numba's own cache depends on the folder of the source, and processes that miss the same code all compile it. Here a
+kernel has one path for all checkouts: ``kernels/<digest>/<module>.<name>``. The digest covers the sources of all
+kernels and everything else that machine code depends on, so an existing entry fits. A process that misses an entry
+takes the lock beside the entry; other processes wait, and load the code that this process has compiled.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class KeptKernel(FunctionCache):
             self._cache_file.flush()  # type: ignore[no-untyped-call]
 
     def _open(self) -> bool:
-        """Whether there is a folder to keep code in; the folder is found at the first call."""
+        """Whether compiled code can be kept; the first call determines the folder."""
         if self._lock is None:
             try:
                 folder = _made_folder(self._sources)

@@ -1,8 +1,9 @@
 """Kernels of the index over a table's keys: open addressing with linear probing over the bytes of texts.
 
-The number of slots is a power of two, at least twice the number of keys. The lower bits of a slot, enough to number all
-slots, are a row number plus 1; the bits above are bits of the key's hash; 0 is empty. So most other keys are skipped
-without reading their bytes. Keys are the bytes of one Arrow column of texts: ``borders`` has one offset more than keys.
+The number of slots is a power of two, at least twice the number of keys. An empty slot is 0. In a used slot, the lower
+bits, enough to number all slots, are a row number plus 1; the higher bits are bits of the key's hash, so most other
+keys are skipped without reading their bytes. Keys are one Arrow column of texts, ``data`` and ``borders``, which has
+one offset more than there are keys.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def is_same(
 
 @kernel
 def index_keys(data: NDArray[np.uint8], borders: NDArray[np.int32], slots: NDArray[np.uint32]) -> int:
-    """Enter all keys into an index of empty slots; returns the first row whose key an earlier row has, or -1."""
+    """Enter all keys into an index of empty slots; returns the first row whose key repeats an earlier key, or -1."""
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(borders.shape[0] - 1):
         first, end = borders[row], borders[row + 1]

@@ -1,7 +1,7 @@
 """Rows of tables that are requested from memory before they are read.
 
-A kernel that follows links waits for memory at each step. If it requests the row of its next step, and follows other
-links meanwhile, the row has arrived when it is read.
+A kernel that follows references from row to row waits for memory at each step. If the kernel requests the row of its
+next step, and follows other references meanwhile, the row has arrived when it is read.
 """
 
 from __future__ import annotations

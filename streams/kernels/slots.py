@@ -1,6 +1,6 @@
-"""A hash table whose keys are hashes already: open addressing with linear probing, (slots, 2) of key and value.
+"""A hash table for keys that are hashes already: open addressing with linear probing.
 
-The number of slots is a power of two; a slot with the value 0 is empty.
+Slots have the shape (slots, 2) of key and value. Their number is a power of two; a slot with the value 0 is empty.
 """
 
 from __future__ import annotations

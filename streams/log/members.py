@@ -24,7 +24,6 @@ class Members:
 
     @property
     def all(self) -> Mapping[str, Any]:
-        """All members."""
         return self._values
 
     def get(self, name: str) -> Any:
@@ -66,7 +65,6 @@ class Members:
         return value
 
     def known_time_us(self, name: str) -> int:
-        """A time in microseconds UTC."""
         value = self.time_us(name)
         if value is None:
             raise self.error(name, f"{name} is None; it must be microseconds UTC")
@@ -80,7 +78,6 @@ class Members:
         return str(value)
 
     def json_object(self, name: str) -> dict[str, Any]:
-        """A JSON object."""
         value = self.get(name)
         if not isinstance(value, dict):
             raise self.error(name, f"{name} is not a JSON object")
@@ -96,9 +93,9 @@ class Member:
     """Describes how a field of a ``Body`` is read and written as a member of JSON; part of the field's annotation.
 
     Attributes:
-        read: Reads the member with a name.
-        write: Converts the value to plain JSON; None: the value is plain JSON.
-        name: The name in the body; empty: that of the field.
+        read: Function that reads the member of a given name.
+        write: Function that converts the value to plain JSON; None: the value is plain JSON.
+        name: Name of the member in the body; empty: the field's name.
         is_sparse: Whether the member is left out at the default of the field.
     """
 
@@ -119,7 +116,6 @@ class Body:
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the body."""
         members = {}
         for field, name, member in _members_of(cast(Any, type(self))):
             value = getattr(self, field.name)

@@ -113,7 +113,7 @@ def position_order(position: str) -> tuple[int, int]:
 
 
 def is_older(position: str, since: str) -> bool:
-    """Whether an entry of the log is older than a stream's declaration, in milliseconds; empty: not declared."""
+    """Whether a log position is older than a stream's declaration (``since``, in ms; empty: not declared)."""
     return int(position.partition("-")[0]) < int(since or 0)
 
 

@@ -7,7 +7,7 @@ A file begins with its header, the lines that start with ``--!``::
     --! args: kind, body, shard_count
 
 ``keys`` and ``args`` name the parameters of the script, in the order of KEYS and ARGV; the script has a local variable
-of each name. The last name of either may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
+of each name. The last name in a line may be a list, marked by ``*``. ``uses`` names files of a folder ``parts``, whose
 functions the script calls. The folder is beside the script's folder, or in this package if scripts of several packages
 use the part. A part may use others. A header line may be repeated to add more names.
 """
@@ -87,7 +87,7 @@ def _bound(script: str, table: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _header(name: str, source: str) -> dict[str, tuple[str, ...]]:
-    """The names of each member of the header."""
+    """The names listed in each member of a script's header."""
     header: dict[str, tuple[str, ...]] = {"uses": (), "keys": (), "args": ()}
     for line in takewhile(lambda line: line.startswith(_MARK), source.splitlines()):
         member, _, listed = line.removeprefix(_MARK).partition(":")

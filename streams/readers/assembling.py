@@ -43,7 +43,7 @@ class Assembly:
         self._missing: Counter[str] = Counter()
 
     def next_id(self, name: str) -> str:
-        """The id of an event without one: ``name:1``, ``name:2``, ..., by its place among the events of ``name``."""
+        """The id of an event without one: ``name:1``, ``name:2``, ..., by its position among the events of ``name``."""
         self.has_numbered = True
         number = self._count_by_key.get(name, 0) + 1
         self._count_by_key[name] = number

@@ -132,7 +132,6 @@ class _Column:
     odd_line: int = 0
 
     def add(self, text: str, line: int) -> None:
-        """Add a cell."""
         if not text:
             return
         self.filled += 1
@@ -209,7 +208,7 @@ def _delimited(header: str, path: Path, options: ReaderOptions, required: Collec
 
 
 def _columns(path: Path, form: CsvForm, time: str | None) -> tuple[Sequence[_Column], set[str]]:
-    """The columns of a file, and the orders that its dates show; a damaged file is examined up to the damage."""
+    """The columns of a file, and the day and month orders of its dates; a damaged file is examined up to the damage."""
     columns: list[_Column] = []
     orders: set[str] = set()
     place: int | None = None

@@ -208,7 +208,6 @@ def _room_for(lines: int) -> kernel.Lines:
 
 
 def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp]) -> EventBatch:
-    """The batch of some lines."""
     spans = lines.spans[rows] if len(rows) < len(lines.kinds) else lines.spans
     keys = _pieces(text, spans[:, kernel.KEY], pa.string())
     distinct = keys.dictionary_encode()
@@ -228,7 +227,7 @@ def _batch(text: NDArray[np.uint8], lines: kernel.Lines, rows: NDArray[np.intp])
 
 
 def _pieces(text: NDArray[np.uint8], spans: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """Pieces of a text as an array."""
+    """The given spans of a text as an Arrow array."""
     offsets = np.zeros(len(spans) + 1, np.int32)
     np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
     room = np.empty(int(offsets[-1]), np.uint8)

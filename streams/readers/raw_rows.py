@@ -108,7 +108,7 @@ def _cell(name: str, text: str, layout: RowLayout, form: CsvForm) -> str | int |
 
 
 def _arranged(cells: Mapping[str, Any], made_up_id: str, layout: RowLayout) -> dict[str, Any]:
-    """The object of a row."""
+    """The JSON object of a row, arranged by its layout."""
     if isinstance(layout.id, str) and layout.id not in cells:
         cells = {layout.id: made_up_id, **cells}
     if layout.top is None:

@@ -51,7 +51,7 @@ def _has_id(stream: io.BufferedReader, options: ReaderOptions) -> bool:
 
 
 def _next_line(stream: io.BufferedReader, place: int) -> int:
-    """The beginning of the first line after a place; at the end of the file, its size."""
+    """Byte offset of the first line that begins after ``place``; at the end of the file, its size."""
     stream.seek(place)
     stream.readline()
     while True:

@@ -68,8 +68,6 @@ def columns_read(names: Sequence[str], options: ReaderOptions, read: Collection[
 
 @dataclass(frozen=True)
 class _TableReader:
-    """Reads the events of one table."""
-
     table: pa.Table
     options: ReaderOptions
     attributes: Collection[str] | None
@@ -152,7 +150,6 @@ class _TableReader:
         return _encoded(_filled(texts, self._type_name, "type"))
 
     def _keys(self) -> pa.DictionaryArray:
-        """The correlation keys."""
         key = self.options.key or "key"
         if not isinstance(key, Mapping):
             return _encoded(_filled(_texts(self._column(key, "key"), key, "key"), key, "key"))

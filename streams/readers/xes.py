@@ -2,11 +2,10 @@
 
 The correlation key is the trace's ``concept:name``; traces with the same name are one trace. The event type is the
 event's ``concept:name``, its time ``time:timestamp``, its id ``<case>:<n>``, the n-th event of its case in the file,
-from 1. Attributes are the event's own, scalar ones, under their XES keys: strings and ids as text, numbers, booleans,
-dates as RFC 3339 in UTC (as written, if they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Numbers
-that are empty or written in another way are null too, and are counted. With a classifier of the log, the event type is
-made of the values of its attributes, joined by ``+``. Trace attributes, nested attributes, lists and containers are
-ignored.
+from 1. The event's scalar attributes keep their XES keys: strings and ids as text, numbers, booleans, dates as RFC 3339
+in UTC (as written, if they are not RFC 3339); NaN and infinities, which JSON lacks, are null. Numbers that are empty or
+written in another way are null too, and are counted. With a classifier of the log, the event type is made of the values
+of the classifier's attributes, joined by ``+``. Trace attributes, nested attributes, lists and containers are ignored.
 
 Entities, document types and external references are rejected; memory is bounded by the largest trace, apart from the
 result.

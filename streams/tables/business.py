@@ -46,11 +46,11 @@ class BusinessHours:
 
     @property
     def _passed(self) -> Us:
-        """Business time before each interval, and in all."""
+        """Business time before each interval, followed by the total; microseconds."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.closes - self.opens)])
 
     def covers(self, times: Us) -> NDArray[np.bool_]:
-        """Which times are in the years of the calendar: from its first business day to the end of its last."""
+        """Mask of the times from the first business day of the calendar to the end of its last."""
         covered: NDArray[np.bool_] = (times >= self.begins[0]) & (times <= self.ends[-1])
         return covered
 
@@ -71,7 +71,7 @@ class BusinessHours:
         )
 
     def after_days(self, times: Us, days: Us) -> Us:
-        """The end of the n-th business day after each time; the day of the time does not count, n is at least 1."""
+        """The end of the n-th business day after each time (n: ``days``, at least 1); the time's own day is day 0."""
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)
         return self._covered_deadlines(times, self.ends[np.where(is_known, place, 0)], is_known)

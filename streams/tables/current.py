@@ -34,7 +34,7 @@ class OpenTable:
 
     @cached_property
     def _changed(self) -> tuple[MappedTable, NDArray[np.bool_]]:
-        """The changed rows as a table, and which of them still exist."""
+        """The changed rows as a table, and a mask of the rows that still exist."""
         form = self.version.form
         rows = [[None] * len(form.columns) if row is None else row for row in self.changes.values()]
         columns = [
@@ -95,7 +95,7 @@ class Tables:
     versions: Mapping[str, tuple[OpenTable, ...]] = field(default_factory=dict)
 
     def with_version(self, version: TableVersion, changes: Mapping[str, Row] | None = None) -> Self:
-        """The tables with a new version, which replaces earlier versions unless it is read from an event time on."""
+        """The tables with a new version, which replaces earlier versions unless it has an event time (``since_us``)."""
         table = self.files.open(version.digest)
         opened = OpenTable(
             replace(version, form=table.form), table, changes or {}
@@ -104,13 +104,11 @@ class Tables:
         return self._with(version.name, (*earlier, opened))
 
     def with_row(self, name: str, key: str, row: Row) -> Self:
-        """The tables with one row changed."""
         require_table(self.versions, name)
         *earlier, last = self.versions[name]
         return self._with(name, (*earlier, OpenTable(last.version, last.table, {**last.changes, key: row})))
 
     def without(self, name: str) -> Self:
-        """The tables without the table called ``name``."""
         return type(self)(self.files, {other: versions for other, versions in self.versions.items() if other != name})
 
     def _with(self, name: str, versions: tuple[OpenTable, ...]) -> Self:
@@ -118,11 +116,9 @@ class Tables:
 
     @property
     def forms(self) -> dict[str, TableForm]:
-        """The form of each table."""
         return {name: versions[-1].version.form for name, versions in self.versions.items()}
 
     def rows(self, name: str) -> pa.RecordBatch:
-        """The rows of a table."""
         return self.versions[name][-1].rows()
 
     def looked_up(
@@ -197,7 +193,7 @@ def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None
 
 
 def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The number of the version that holds at each time."""
+    """The index of the version that holds at each time."""
     begins = np.array([version.version.since_us for version in versions[1:]], np.int64)
     return np.searchsorted(begins, times_us, side="right")
 

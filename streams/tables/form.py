@@ -37,7 +37,7 @@ def names_fault(names: Sequence[str]) -> str | None:
 
 
 class Lookup(NamedTuple):
-    """A lookup in a table, with the number of ``keys`` that are given; None: every row is read.
+    """A lookup in a table; ``keys`` is the number of keys given, None: every row is read.
 
     ``column`` None: the lookup asks only whether the row exists.
     """
@@ -131,12 +131,10 @@ class TableForm:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The form as plain JSON."""
         return {"key": list(self.key), "columns": dict(self.columns)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON form of ``to_json``."""
         return cls(key=tuple(document["key"]), columns=dict(document["columns"]))
 
 
@@ -158,7 +156,6 @@ class TableVersion:
     since_us: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The version as plain JSON."""
         return {
             "name": self.name,
             "version": self.version,
@@ -170,7 +167,6 @@ class TableVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON form of ``to_json``."""
         return cls(
             name=document["name"],
             version=document["version"],

@@ -51,7 +51,7 @@ class MappedTable:
         return _bytes_and_borders(self.keys)
 
     def find(self, keys: pa.Array) -> NDArray[np.int64]:
-        """The row of each key, as ``key_texts`` makes them; -1 for a null or a key without row."""
+        """The row index of each key in the form of ``key_texts``; -1 for a null or a key without row."""
         from streams.kernels.key_index import find_keys  # noqa: PLC0415 - loads the compiler
 
         rows = np.full(len(keys), -1, np.int64)
@@ -63,7 +63,6 @@ class MappedTable:
         return rows
 
     def column(self, name: str) -> pa.Array:
-        """The values of a column."""
         return self.columns[list(self.form.columns).index(name)]
 
 
@@ -96,8 +95,8 @@ def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
 def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
     """Keys as texts, of columns of texts or whole numbers; null where a part is null or an empty text.
 
-    JSON has one kind of number and identifiers are written as either, so the number 17 is the key ``17``. In a key of
-    several parts, each part but the last is preceded by its length.
+    JSON has one kind of number, and identifiers are written as numbers or texts, so the number 17 is the key ``17``. In
+    a key of several parts, each part but the last is preceded by its length.
     """
     texts = [part if pa.types.is_string(part.type) else part.cast(pa.string()) for part in parts]
     texts = [pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, pa.string()), text) for text in texts]

@@ -35,7 +35,7 @@ _EXAMPLES: Mapping[ValueType, str] = {
 
 
 class Unfit(ValueError):
-    """A value does not have the type of its column; ``row`` is its place in the column."""
+    """A value does not have the type of its column; ``row`` is the value's index in the column."""
 
     def __init__(self, row: int, value: Any, kind: ValueType) -> None:
         super().__init__(f"{shown(value)} is not {_EXAMPLES[kind]}")
@@ -90,7 +90,7 @@ def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def of_values(values: list[Any], kind: ValueType, *, takes_numbers: bool = False) -> pa.Array:
-    """JSON values as a column; ``takes_numbers``: a text may be a whole number; raises ``Unfit``."""
+    """JSON values as a column; ``takes_numbers``: a column of texts also takes whole numbers. Raises ``Unfit``."""
     fitted_values = []
     for row, value in enumerate(values):
         fitted = None if value is None else _fitted(value, kind, takes_numbers=takes_numbers)
