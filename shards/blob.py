@@ -33,7 +33,7 @@ def pack(head: Mapping[str, Any], sections: Mapping[str, bytes]) -> list[bytes]:
 
 
 def seal(parts: Sequence[bytes]) -> list[bytes]:
-    """The parts of ``pack`` with their envelope before them. Hashing large parts does not block other threads."""
+    """The parts of ``pack``, preceded by their envelope. Hashing large parts does not block other threads."""
     digest = sha256()
     for part in parts:
         digest.update(part)

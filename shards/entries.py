@@ -37,7 +37,6 @@ class EventsEntry:
 
     @property
     def kind(self) -> str:
-        """The kind of the entry, which is always ``events``."""
         return RecordKind.EVENTS.value
 
     @cached_property
@@ -74,7 +73,6 @@ class EventGroup:
         return self._size_bytes >= _GROUP_BYTES
 
     def add(self, entry: Entry) -> None:
-        """Add an entry to the group."""
         self._entries.append(entry)
         self._size_bytes += entry.batch.columns.nbytes if isinstance(entry, EventsEntry) else len(entry.body)
 

@@ -51,7 +51,7 @@ class Feeds:
         return Feeds({**other_feeds, operator: tuple(dict.fromkeys(feeds))} if feeds else other_feeds)
 
     def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
-        """A copy without the feeds of an operator, whatever its key, except those of inner streams."""
+        """A copy without the feeds of an operator on any key, except its feeds of inner streams."""
         feeds = dict(self.of)
         for operator in [operator for operator in feeds if (operator[0], *operator[2:]) == (stream, kind, name)]:
             feeds[operator] = tuple(feed for feed in feeds[operator] if feed.is_inner)
@@ -110,7 +110,7 @@ class Feeds:
         return stream in self.logged or len(self.direct.get(stream, ())) > 1 or stream in self._merged
 
     def is_inner(self, stream: str) -> bool:
-        """Whether only parts of operators read a stream, which has no traces that end."""
+        """Whether only parts of operators read a stream; traces of such a stream never end."""
         return stream in self._inner
 
     @cached_property
@@ -129,11 +129,11 @@ class Feeds:
         )
 
     def downstream(self, stream: str) -> tuple[str, ...]:
-        """The derived streams that a stream feeds within the shard, also through others, in processing order."""
+        """The derived streams that a stream feeds within the shard, directly or indirectly, in processing order."""
         return self._reached.get(stream, ())
 
     def reached_anyhow(self, stream: str) -> tuple[str, ...]:
-        """As ``downstream``, and also the streams that a stream feeds through the log, with all that these feed."""
+        """As ``downstream``, plus the streams fed through the log, and all streams downstream of these."""
         logged = {target for target, hosts in self.logged.items() if stream in {source for source, *_ in hosts}}
         reached = {
             *self.downstream(stream),
@@ -167,7 +167,6 @@ class Feeds:
             )
 
     def to_json(self) -> list[Any]:
-        """The feeds as plain JSON."""
         return [
             [*operator, [[feed.stream, feed.is_rekeyed, *_marks(feed)] for feed in operator_feeds]]
             for operator, operator_feeds in sorted(self.of.items())
@@ -175,7 +174,6 @@ class Feeds:
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Feeds:
-        """Read feeds from the JSON form of ``to_json``."""
         return cls(
             {
                 (stream, route, kind, name): tuple(
@@ -195,7 +193,7 @@ class Feeds:
         return {stream: tuple(hosts) for stream, hosts in by_stream.items()}
 
     def _path(self, start: str, end: str) -> list[str]:
-        """Streams from one to another, each fed by the previous one; empty if no such path exists."""
+        """The streams on a path from ``start`` to ``end``, each fed by the previous one; empty if no path exists."""
         came_from: dict[str, str] = {start: start}
         for stream in (start, *self.order):
             for source in self.sources.get(stream, ()):
@@ -210,7 +208,7 @@ class Feeds:
 
     @cached_property
     def _hops_before(self) -> Mapping[str, int]:
-        """The number of streams in the longest chain that ends before each stream."""
+        """For each stream, the number of streams before it in the longest chain of feeds."""
         lengths: dict[str, int] = {}
         for stream in self.order:
             lengths[stream] = 1 + max(lengths.get(source, 0) for source in self.sources[stream])
@@ -218,7 +216,7 @@ class Feeds:
 
     @cached_property
     def _hops_after(self) -> Mapping[str, int]:
-        """The number of streams in the longest chain that begins after each stream."""
+        """For each stream, the number of streams after it in the longest chain of feeds."""
         lengths: dict[str, int] = {}
         for stream in reversed(self.order):
             for source in self.sources[stream]:

@@ -68,7 +68,7 @@ class InlineShards:
     def feed(self, stream: str, batch: EventBatch, route: str = "") -> None:
         """Append events to the logs of the shards that own their keys.
 
-        ``route``: name of the further key by which they are keyed; empty for the correlation key.
+        ``route``: name of the further key by which the events are keyed; empty for the correlation key.
         """
         if not route and stream not in self.states[0].feeds.sources:
             batch = batch.numbered(self._fed[stream])

@@ -1,4 +1,4 @@
-"""The reference tables that lookups read, as control records change them."""
+"""Changes that control records make to the reference tables that lookups read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TableRecord: TypeAlias = TableOn | TableOff | TableRow
 
 
 def tables_after(tables: Tables, record: TableRecord) -> Tables:
-    """The tables after a control record that registers, changes or removes one of them."""
+    """The tables after a control record that registers, changes or removes a table."""
     match record:
         case TableOn(version):
             return tables.with_version(version)

@@ -31,11 +31,9 @@ class Cost:
     rows_out: dict[str, float] = field(default_factory=dict)
 
     def add_out(self, operator: str, rows: int) -> None:
-        """Count results of an operator."""
         self.rows_out[operator] = self.rows_out.get(operator, 0.0) + rows
 
     def halve(self) -> None:
-        """Halve all counts."""
         self.rows_in, self.cpu_ns = self.rows_in / 2, self.cpu_ns / 2
         self.rows_out = {name: rows / 2 for name, rows in self.rows_out.items()}
 
@@ -52,7 +50,6 @@ class Metering:
         return self._costs.get(host)
 
     def process(self, host: Host, batch: EventBatch) -> Output:
-        """Let a host process events."""
         cost = self._costs.setdefault(host, Cost())
         cost.rows_in += len(batch)
         begin_ns = self._clock()
@@ -61,7 +58,6 @@ class Metering:
         return _Metered(output, cost, self._clock)
 
     def advance_time(self, host: Host, watermark_us: int) -> Output:
-        """Let time pass for a host."""
         cost = self._costs.setdefault(host, Cost())
         begin_ns = self._clock()
         output = host.advance_time(watermark_us)

@@ -1,6 +1,6 @@
 """The contract between a shard and its operators.
 
-A shard knows no kind of operator. It hands the events that a place takes in to the hosts at the place, and asks their
+A shard knows no kind of operator. It hands the events that arrive at a place to the hosts of the place, and asks their
 outputs for results. A host runs all operators of one kind at one place; a kind creates and loads hosts.
 """
 
@@ -78,12 +78,10 @@ class Observation:
     summary: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """The observation as plain JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Observation:
-        """Read an observation from the JSON form of ``to_json``."""
         return cls(stream=value["stream"], decider=value["decider"], summary=value["summary"])
 
 
@@ -105,7 +103,7 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderKind:
-    """A kind of decider; ``load`` restores a decider from the JSON form of ``to_json``, or for None makes a new one."""
+    """A kind of decider; ``load`` restores a decider from the JSON form of ``to_json``, or creates one from None."""
 
     name: str
     load: Callable[[Mapping[str, Any] | None], Decider]
@@ -378,11 +376,11 @@ class Kind(ABC):
         return False
 
     def silenced(self, definition: Definition) -> Definition:
-        """The operator for a later round that runs it again: it reports nothing under the name of another operator."""
+        """The operator for a later round that runs it again: nothing is reported under another operator's name."""
         return definition
 
     def spilling_to(self, files: SpilledFiles) -> Kind:
-        """The same kind, with a place for the files of its hosts."""
+        """The same kind with a store for the files of its hosts."""
         return self
 
     def spills(self, definition: Definition) -> bool:

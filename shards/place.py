@@ -274,7 +274,7 @@ class Place:
     def process(
         self, entries: Sequence[Entry], batches: Sequence[EventBatch], *, is_timed: bool = False
     ) -> Iterator[Step]:
-        """Process decoded batches: order their events, and hand on those that need not wait.
+        """Process decoded batches: order their events, and hand on the events that need not wait.
 
         ``is_timed``: whether passing time matters to streams derived from the events.
         """

@@ -18,7 +18,7 @@ _Part: TypeAlias = tuple[Sequence[Decoded], Sequence[TickEntry]]
 
 
 class Policy(Protocol):
-    """Chooses the next of the shards with entries, and within the step of a shard the next of its places with entries.
+    """Chooses the next shard among shards with entries, and within its step the next place among places with entries.
 
     Two policies that choose alike must be equal: a process drops its states when its options change, and the policy is
     one of them.

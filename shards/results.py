@@ -1,4 +1,4 @@
-"""Kinds of results: rows that leave a shard, with how they are counted, listed and delivered.
+"""Kinds of results, the rows that leave a shard: how each kind is counted, listed and delivered.
 
 The sink, lists, counters, webhooks and backtests loop over the table of kinds (``shards.RESULT_KINDS``). A kind of
 operator declares its own results; this module has the results of the platform.
@@ -38,13 +38,13 @@ class ResultKind:
         counted_by: Members of a result that form its counter's name, the stream first; a list counts as its parts.
         counts_for: Name of another kind whose counters these results raise, each row by its ``count``; empty: they
             have counters of their own.
-        delivered_as: ``type`` of the body that webhooks get; empty: it is not delivered.
-        is_usual: Whether webhooks that name no kinds get it.
-        is_graded: Whether it has the severity of its operator.
-        is_main: Whether runs count it by operator, and name its differences without the kind.
+        delivered_as: ``type`` of the body that webhooks get; empty: these results are not delivered.
+        is_usual: Whether webhooks that name no kinds get these results.
+        is_graded: Whether these results have the severity of their operator.
+        is_main: Whether runs count these results by operator, and name their differences without the kind.
         members: The members that the body for webhooks may have.
-        stops: Whether it suspends its operator in all shards.
-        in_backtests: Whether backtests list it, only count it, or ignore it.
+        stops: Whether such a result suspends its operator in all shards.
+        in_backtests: Whether backtests list these results, only count them, or ignore them.
         same_by: The members by which results of two sets of rules are equal; empty: they are not compared. The member
             named by ``subject`` is compared after mapping it to the operator's counterpart.
         shown: The members that runs show besides the stream, in this order; empty: all but ``type`` and ``id``.

@@ -30,15 +30,15 @@ _ROW_EVENTS = 1_000  # bounds the size of a row
 
 
 class OutputRow(NamedTuple):
-    """One result of a shard; a named tuple, as many are made at once.
+    """One result of a shard; a named tuple, because many are made at once.
 
     Attributes:
         stream: Name of the stream; may be empty in a dead letter.
         id: 32 hexadecimal digits, the same however often the row is computed.
         body: JSON object in UTF-8, ``id`` and ``stream`` included; for the kind ``REKEYED`` an event batch.
-        position: Position in the shard's log of the entry that caused it.
-        subject: Name of its operator; empty if it has none.
-        counter: As ``ResultKind.counter_of``.
+        position: Position, in the shard's log, of the entry that caused the result.
+        subject: Name of the result's operator; empty: none.
+        counter: Name of the result's counter, as ``ResultKind.counter_of`` returns it.
     """
 
     kind: str
@@ -109,7 +109,6 @@ class ResultRows:
         return cls(kind=kind, ids=ids, bodies=bodies.cast(pa.binary()), subjects=subjects, counters=counters)
 
     def take(self, rows: NDArray[np.int64]) -> ResultRows:
-        """Some of the rows."""
         return replace(self, **{name: getattr(self, name).take(column_of(rows)) for name in _COLUMNS})
 
     @classmethod
@@ -169,7 +168,7 @@ class RowBlock:
     """Rows of one kind, caused by the same entry.
 
     Attributes:
-        stream: As in ``OutputRow``, as are ``position`` and ``shard``.
+        stream, position, shard: As in ``OutputRow``.
     """
 
     found: ResultRows
@@ -182,7 +181,6 @@ class RowBlock:
 
     @property
     def kind(self) -> str:
-        """Name of the kind of result."""
         return self.found.kind.name
 
     def __iter__(self) -> Iterator[OutputRow]:

@@ -86,7 +86,6 @@ class Stops:
             del self._pending[until]
 
     def to_json(self) -> list[Any]:
-        """The stops as plain JSON."""
         return [[until, list(records)] for until, records in self._pending.items()]
 
 

@@ -79,13 +79,13 @@ class Operator(Running):
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
         """The answer to a question as plain JSON; answering changes no result.
 
-        ``until_us``: how far the time of the whole stream has come; None: unknown.
+        ``until_us``: the event time that the whole stream has reached; None: unknown.
         """
         raise ControlRecordError(f"operators such as {self.definition.name!r} answer no questions")
 
 
 class KeyedOperator(Operator, Generic[State]):
-    """An operator with one state per key, as plain JSON, which it forgets when the trace of the key ends."""
+    """An operator with one state per key, as plain JSON; a state is dropped when the trace of its key ends."""
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
         super().__init__(definition, declaration)
@@ -96,7 +96,7 @@ class KeyedOperator(Operator, Generic[State]):
         """Process an event with the state of its key, if any; returns the key's new state, and the results."""
 
     def process(self, batch: EventBatch) -> Output:
-        """Process events one by one; after an end event of the stream, its trace ends."""
+        """Process events one by one; an end event of the stream ends the trace of its key."""
         all_results: list[Result] = []
         is_ended = batch.is_ended
         events = iter(batch.take(np.flatnonzero(~is_ended)).to_events())
@@ -203,7 +203,7 @@ class KeyedHost(Host):
         del self._operators[name]
 
     def declare(self, declaration: StreamDeclaration) -> Output:
-        """Apply a changed declaration, and end the traces that are idle by its idle timeout."""
+        """Apply a changed declaration, and end the traces that have been idle for its idle timeout."""
         self._declaration = declaration
         for operator in self._operators.values():
             operator.declaration = declaration

@@ -60,7 +60,7 @@ class TraceEnds:
         return EventBatch.of_ended(ended.keys, ended.times_us)
 
     def end(self, key: str) -> None:
-        """Forget the trace of a key, which has ended in another way."""
+        """Forget the trace of a key, which has ended for another reason."""
         if self._idle is not None:
             self._idle.forget(np.array([key_hash(key)], np.uint64))
 

@@ -31,7 +31,7 @@ class DerivedOutput(Output):
             yield self.definition.name, self.events
 
     def results(self, origin: Origin) -> Iterator[Result]:
-        """A row of each event."""
+        """A result row for each event."""
         if len(self.events):
             yield derived_rows(self.events, self.stream, self.definition.name, self.definition.version)
 
@@ -39,8 +39,8 @@ class DerivedOutput(Output):
 def derived_rows(events: EventBatch, stream: str, name: str, version: int) -> ResultRows:
     """A result row for each event that an operator derives with the key of its source.
 
-    ``events`` is not empty; ``stream`` is the stream of their sources. ``name`` is both the operator and its derived
-    stream.
+    ``events`` is not empty; ``stream`` is the stream of their sources. ``name`` is the name of both the operator and
+    its derived stream.
     """
     columns, types = events.columns, events.columns.column("type")
     keys = json_contents(columns.column("key"))

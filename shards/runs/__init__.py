@@ -1,3 +1,1 @@
-"""Runs over finite events in shards: rules cut into rounds, one shard of a round, and the comparison of several sets of
-rules.
-"""
+"""Runs over finite events in shards: the rounds of a run, one shard in a round, and the comparison of sets of rules."""

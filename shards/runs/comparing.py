@@ -44,7 +44,6 @@ class ComparisonCounts:
         return ComparisonCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
     def to_document(self) -> dict[str, int]:
-        """The counts as plain JSON."""
         return asdict(self)
 
 
@@ -60,12 +59,11 @@ class Comparison:
 
     @property
     def counts(self) -> ComparisonCounts:
-        """The counts so far."""
         sizes = {label: sum(map(len, waiting.values())) for label, waiting in self._waiting.items()}
         return ComparisonCounts(same=self._same, unlisted=self._unlisted, **sizes)
 
     def take(self, blocks: Sequence[RowBlock], *, is_first: bool) -> None:
-        """Compare rows of the first variant, or of the other one."""
+        """Compare rows of the first variant (``is_first``) or the other variant with rows that await an equal row."""
         label, names = ("added", {}) if is_first else ("lost", self._variant.counterparts)
         for block in blocks:
             if (kind := block.found.kind).same_by:

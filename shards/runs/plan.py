@@ -42,8 +42,7 @@ class Variant:
     Attributes:
         name: Distinct among the variants of a plan.
         records: Control records as they would be in the log before the first event, each with its stream.
-        counterparts: By the name of an operator, the name of the first variant's operator with whose results its own
-            are compared; an operator without an entry is compared with the operator of the same name.
+        counterparts: By operator name, the name of the first variant's operator to compare with; default: the same.
         alike: What makes its alerts equal to those of the first variant.
     """
 
@@ -126,7 +125,7 @@ class Decision(NamedTuple):
 
     Attributes:
         source: The posted stream whose events led to the decision.
-        number: Number of the last of these events (``EventBatch.arrivals``).
+        number: Arrival number of the last of these events (``EventBatch.arrivals``).
     """
 
     variant: int
@@ -183,7 +182,7 @@ class RoundPlan:
 
     @cached_property
     def cuts(self) -> Mapping[str, tuple[int, ...]]:
-        """For each posted stream, the numbers of the last events before decisions about the stream, in rising order."""
+        """For each posted stream, the arrival numbers of the last events before decisions about it, ascending."""
         numbers: dict[str, set[int]] = {}
         for decision in self.decisions:
             if decision.is_of_source:
@@ -250,7 +249,7 @@ class RoundPlan:
         return replace(record, operator=KINDS_BY_NAME[record.operator.kind].silenced(record.operator))
 
     def _runs(self, number: int, variant: int, stream: str, definition: Definition) -> bool:
-        """Whether a round runs an operator: in a repeated stream, if listed; in others, unless a feed of it waits."""
+        """Whether a round runs an operator: in a repeated stream, if listed; else, unless one of its feeds waits."""
         repeated_streams = self.repeated(number, variant)
         if stream in repeated_streams:
             return (definition.kind, definition.name) in repeated_streams[stream].operators
@@ -282,9 +281,9 @@ class RoundPlan:
         return by_round
 
     def _read_again(self, number: int, variant: Variant) -> dict[str, Repeated]:
-        """The streams that a round reads again: of join inputs merged in this round, and streams that feed these.
+        """The streams read again in a round: streams of join inputs merged in this round, and streams that feed these.
 
-        For each stream, the operators that run again, of which some are silent.
+        Maps each stream to the operators that run again, some of them silent.
         """
         operators: dict[str, set[tuple[str, str]]] = {}
         silent: dict[str, set[str]] = {}
@@ -322,7 +321,7 @@ class RoundPlan:
         }
 
     def _waits(self, stream: str, feed: Feed) -> bool:
-        """Whether a feed is a join input that keeps its key, and is merged in a later round than its stream's."""
+        """Whether a feed is a join input that keeps its key, and is merged in a later round than its stream's round."""
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 

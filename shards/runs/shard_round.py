@@ -86,10 +86,10 @@ class FedPlace(NamedTuple):
     """The origin of events that are fed to a round.
 
     Attributes:
-        route: Name of the further key by which they are keyed; empty for the correlation key.
+        route: Name of the further key by which the events are keyed; empty for the correlation key.
         variant: The variant that derived the events; None: they are posted.
-        epoch: Number of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
-        changes: Number of the changes of the tables before these events.
+        epoch: Count of the cuts of a posted stream (``RoundPlan.cuts``) before these events.
+        changes: Count of the changes of the tables before these events.
     """
 
     route: str = ""
@@ -185,7 +185,7 @@ class ShardRound:
     ) -> Iterator[RoundRows]:
         """Finish the events; returns the last rows and the results in which variants differ.
 
-        ``newest_us``: of each posted stream with events, the time of its newest event in all shards. ``ends_us``: for
+        ``newest_us``: for each posted stream with events, the time of its newest event in all shards. ``ends_us``: for
         each variant the times of the newest events of derived streams in all shards; None: the shard is the only one,
         or the times are not known yet.
         """

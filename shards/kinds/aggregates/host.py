@@ -75,7 +75,7 @@ class AggregateResults(DerivedOutput):
 
 
 class RunningAggregate(Operator):
-    """An aggregate at the place of its stream, or at the place of its re-keyed events."""
+    """A running aggregate at the place of its stream, or at the place of its re-keyed events."""
 
     waits_for_time = True  # events leave windows, and windows end, as time passes
 
@@ -126,12 +126,11 @@ class RunningAggregate(Operator):
         return self._results(self._run.advance_time(watermark_us))
 
     def end_trace(self, key: str, time_us: int | None) -> AggregateResults:
-        """End the windows that end with a transaction."""
+        """End the windows that the end of a transaction closes."""
         when_us = self._now_us if time_us is None else time_us
         return self._results([] if when_us is None else self._run.end_key(key_hash(key), when_us))
 
     def finish(self) -> AggregateResults:
-        """End every window."""
         return self._results(self._run.finish())
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
@@ -148,7 +147,6 @@ class RunningAggregate(Operator):
         return self._run.measures()
 
     def dump(self) -> SavedHost:
-        """The windows of all groups."""
         head, sections = self._run.dump()
         saved: dict[str, Any] = {"run": head, "seen_us": self._now_us}
         if self._index is not None:
@@ -157,7 +155,6 @@ class RunningAggregate(Operator):
         return SavedHost(head=saved, sections=sections)
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the windows."""
         head = saved.head["run"]
         self._run = self._begin(is_revocable=head.get("revocable", False))
         self._run.load(head, saved.sections)

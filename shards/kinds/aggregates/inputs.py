@@ -111,7 +111,6 @@ class AggregateInput(Operator):
         return SavedHost(head={}, sections={"groups": orjson.dumps([*self._groups.items()])})
 
     def load(self, saved: SavedHost) -> None:
-        """Restore the groups."""
         saved_groups: list[Any] = orjson.loads(saved.sections["groups"])
         self._groups = {name: (time_us, key, tuple(group)) for name, (time_us, key, group) in saved_groups}
 

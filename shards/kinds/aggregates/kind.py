@@ -48,7 +48,6 @@ class AggregateInputKind(Kind):
         return Feed(stream=definition.body["into"], is_rekeyed=True, is_merged=True)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host of the inputs at one place."""
         from shards.kinds.aggregates.inputs import AggregateInput, AggregateInputHost  # noqa: PLC0415 - takes long
 
         return AggregateInputHost(self.name, declaration, route, AggregateInput, saved)
@@ -118,7 +117,7 @@ class AggregateKind(DocumentKind):
         return (Definition(kind=_INPUT, name=name, version=version, inputs=(Input(stream),), body=body),)
 
     def final_input(self, definition: Definition) -> tuple[str, str]:
-        """The stream of an aggregate with ``ask`` or ``for_each_row_of``, whose events cannot be taken out again."""
+        """The stream whose events the aggregate cannot remove again, and the member that is the reason; else empty."""
         member = next((member for member in ("ask", "for_each_row_of") if member in definition.body), "")
         return (definition.body["of"], member) if member else ("", "")
 
@@ -135,7 +134,6 @@ class AggregateKind(DocumentKind):
         return explain(body, is_moved=is_moved)
 
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
-        """Check a question to an aggregate, as ``DocumentKind.check_question``."""
         from aggregates import read_question  # noqa: PLC0415 - takes long
 
         body = _asked_body(orjson.dumps(definition.body))
@@ -160,7 +158,7 @@ class AggregateKind(DocumentKind):
         }
 
     def plotted(self, definition: Definition) -> tuple[Sequence[str], Sequence[str]]:
-        """The attributes in ``by``, which name the groups, and the values of the aggregate."""
+        """The attributes in ``by``, which name the groups, and the names of the aggregate's values."""
         from aggregates import read_aggregate  # noqa: PLC0415 - takes long
 
         body = read_aggregate(definition.body)
@@ -171,7 +169,6 @@ class AggregateKind(DocumentKind):
         return Feed(stream=definition.name)
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:
-        """A host of the aggregates at one place."""
         from shards.hosts.keyed_host import KeyedHost  # noqa: PLC0415 - takes long
         from shards.kinds.aggregates.host import RunningAggregate  # noqa: PLC0415 - takes long
 

@@ -58,11 +58,7 @@ _PLACED = 16  # characters before the id in a re-keyed event: its place
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Reads the columns that an aggregate needs from events.
-
-    Attributes:
-        body: The aggregate.
-    """
+    """Reads the columns that an aggregate needs from events."""
 
     body: AggregateBody
     _where: EventExpression | None
@@ -73,7 +69,6 @@ class EventReader:
 
     @classmethod
     def of(cls, body: AggregateBody) -> EventReader:
-        """The reader of an aggregate."""
         return cls(
             body,
             None if body.where is None else _parsed(body.where, "where"),
@@ -84,7 +79,7 @@ class EventReader:
 
     @property
     def lookups(self) -> frozenset[Lookup]:
-        """The lookups in reference tables, those for the groups of ``for_each_row_of`` included."""
+        """The lookups in reference tables, including those for the groups of ``for_each_row_of``."""
         every = [self._where, *self._by, *self._arguments, *self._asked]
         lookups = {lookup for expression in every if expression is not None for lookup in expression.lookups}
         if (table := self.body.rows_of) is not None:
@@ -143,7 +138,7 @@ class EventReader:
 
 
 def having_of(body: AggregateBody) -> EventExpression | None:
-    """The condition ``having`` over values; None: there is none.
+    """The condition ``having`` over values; None if the aggregate has none.
 
     Refused if the condition names anything that is neither a value nor an attribute in ``by``.
     """
@@ -164,7 +159,7 @@ def having_of(body: AggregateBody) -> EventExpression | None:
 def condition_and_bounds(
     body: AggregateBody, tables: Callable[[], Tables | None] = lambda: None
 ) -> tuple[Holds | None, Sequence[Bound]]:
-    """The condition ``having`` with lookups in ``tables``, and for some values the range outside which it is false."""
+    """The condition ``having`` with lookups in ``tables``, and ranges of values outside which it is false."""
     parsed = having_of(body)
     if parsed is None:
         return None, ()
@@ -290,7 +285,7 @@ def _ops(batch: EventBatch, declaration: StreamDeclaration, *, is_revocable: boo
 
 
 def _retracted(batch: EventBatch, ops: NDArray[np.uint8]) -> list[str]:
-    """The ids that retractions name; empty for other rows."""
+    """The ids of the events that retractions name; empty for rows that are no retractions."""
     rows = zip(ops.tolist(), batch.columns.column("data").to_pylist(), strict=True)
     return [str(orjson.loads(data).get("retracts", "")) if op == RETRACTS else "" for op, data in rows]
 

@@ -82,7 +82,7 @@ def require_groups(body: AggregateBody, tables: Tables) -> None:
 
 
 def _require_windows(body: AggregateBody, groups: TableGroups, name: str) -> None:
-    """Check the window lengths that the rows of a table give: few different ones, all durations."""
+    """Check the window lengths in the rows of a table: at most ``_MOST_WINDOWS`` different ones, all durations."""
     every = groups.every if body.window.column else ()
     if len(lengths := {duration for *_, duration in every}) > _MOST_WINDOWS:
         raise TooManyRows(

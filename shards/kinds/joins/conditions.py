@@ -62,7 +62,7 @@ def body_of(document: Mapping[str, Any], tables: ReadTables = lambda: None) -> J
 
 
 def condition_of(body: JoinBody, tables: ReadTables = lambda: None) -> JoinExpression | None:
-    """The condition of a join; None: it has none."""
+    """The condition of a join; None if the join has none."""
     aliases = [join_input.alias for join_input in body.inputs]
     return None if body.where is None else _parsed(body.where, aliases, "where", tables)
 

@@ -291,7 +291,7 @@ class JoinInputHost(Host):
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:
-        """For each input, the rows after which constraints allow no more of its events; ``now_us``: the newest time."""
+        """For each input, the rows after which constraints allow it no more events; ``now_us``: newest time per row."""
         finished_rows: dict[str, list[int]] = {}
         if self.ruled_out is None:
             return finished_rows
@@ -384,7 +384,7 @@ class JoinInputHost(Host):
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:
-    """The mark of an input's events of a type, as its place in ``MARKS``; ``_NOTHING``: the input ignores them."""
+    """The mark of an input's events of a type, as an index into ``MARKS``; ``_NOTHING``: the input ignores the type."""
     if _takes_back(event_type, body):
         return _RETRACTING
     is_last = event_type in body["last"] or event_type in ends
@@ -394,7 +394,7 @@ def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> n
 
 
 def _takes_back(event_type: str, body: Mapping[str, Any]) -> bool:
-    """Whether events of a type retract events of the input. They do not if the input lists the type as its own."""
+    """Whether events of a type retract events of the input; not if the input lists the type among its own."""
     retracted = event_type.removesuffix(RETRACTED)
     if not body.get("retracts") or retracted == event_type or event_type in body["types"]:
         return False
@@ -409,9 +409,9 @@ def _replaced(pieces: pa.Array, is_other: NDArray[np.bool_], by: bytes) -> pa.Ar
 def _keyed_by(
     path: Sequence[str], batch: EventBatch, is_event: NDArray[np.bool_], alias: str
 ) -> tuple[EventBatch, NDArray[np.intp], NDArray[np.bool_]]:
-    """Re-key rows by the value at a path; returns them, their indices in ``batch``, and a mask of unusable keys.
+    """Re-key rows by the value at a path; returns the rows, their indices in ``batch``, and a mask of unusable keys.
 
-    An event (``is_event``) without a usable key gets a key of its own. Other rows without one are dropped.
+    An event (``is_event``) without a usable key gets a key of its own. Other rows without a usable key are dropped.
     """
     columns = batch.columns
     attributes = [attributes_of(text) for text in columns.column("data").to_pylist()]
@@ -456,7 +456,7 @@ def _own_key(alias: str, event_id: str) -> str:
 
 
 def _places(batch: EventBatch, marks: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """The numbers that order re-keyed events: arrivals; in derived streams, 1 for retractions and 0 for others."""
+    """Numbers that order re-keyed events: arrival numbers; in derived streams, 1 for retractions and 0 otherwise."""
     if batch.arrivals is not None:
         return batch.arrivals.astype(np.uint64)
     is_retraction: NDArray[np.bool_] = marks == _RETRACTING

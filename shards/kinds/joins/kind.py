@@ -56,7 +56,7 @@ class JoinInputKind(Kind):
         return bool(definition.body.get("wait"))
 
     def silenced(self, definition: Definition) -> Definition:
-        """The input without dead letters: these have the name of the join, which does not run again."""
+        """The input without dead letters: these would name the join, which does not run again."""
         return replace(definition, body={**definition.body, "silent": True})
 
     def host(self, declaration: StreamDeclaration, route: str, saved: SavedHost | None = None) -> Host:

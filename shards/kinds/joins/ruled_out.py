@@ -44,14 +44,14 @@ class _Version:
         self._answers: dict[tuple[int, tuple[str, ...]], bool] = {}
 
     def moved(self, state: int, event_type: str) -> int:
-        """The number of the monitor state after an event; ``_RELEASED``: the trace is not monitored any more."""
+        """The index of the monitor state after an event; ``_RELEASED``: the trace is no longer monitored."""
         number = self._moves.get((state, event_type))
         if number is None:
             number = self._moves[state, event_type] = self._move(state, event_type)
         return number
 
     def can_come(self, state: int, types: tuple[str, ...]) -> bool:
-        """Whether an event of some types can still come."""
+        """Whether an event of one of these types can still come; without types, any event."""
         answer = self._answers.get((state, types))
         if answer is None:
             atom = Atom(types or (ANY_TYPE,), "x")
@@ -130,7 +130,6 @@ class RuledOut:
         return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
 
     def end(self, key: str) -> None:
-        """End the trace of a key."""
         self._traces.pop(key, None)
         if self._begun:
             self._begun.discard(key_hash(key))

@@ -118,7 +118,7 @@ def _ids(
 
 
 def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
-    """The keys of rows of FOR EACH ROW after a comma; empty without rows."""
+    """A comma and the row of FOR EACH ROW of each result, in parts to be joined; empty without rows."""
     return () if rows is None else (",", rows)
 
 
@@ -168,7 +168,7 @@ class BoundTexts:
     """The bound events of some matches, by match and alias.
 
     Attributes:
-        ranks: Place of each alias among the distinct names in ascending order.
+        ranks: Rank of each alias in the ascending order of the distinct names.
     """
 
     aliases: Sequence[str]

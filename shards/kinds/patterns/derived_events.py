@@ -168,7 +168,7 @@ class DerivedEvents:
     def _places(
         self, lane: LaneOutput, rows: NDArray[np.int64], times_us: NDArray[np.int64], is_due: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Where each result was decided: at its event; or, if time decided, before the first event of that time."""
+        """Where each result was decided: at its event; or, if time decided it, before the first event at that time."""
         places = lane.places_of(rows)
         by_time = is_due | (places == _NO_PLACE)
         return np.column_stack([np.where(by_time, np.searchsorted(self._passed_us, times_us), places), ~by_time])
@@ -180,7 +180,7 @@ class _Events:
 
     Attributes:
         is_good: Whether key and time of each event are valid.
-        arrivals: For each event, the number of the event that decided it, 0 if time did; None: unknown.
+        arrivals: For each event, the arrival number of the event that decided it, 0 if time decided it; None: unknown.
     """
 
     patterns: Sequence[RunningPattern]
@@ -236,7 +236,6 @@ class _Events:
         return events._take(_order(places, times_us, patterns, pattern, ids))
 
     def chosen(self, keep: NDArray[np.bool_]) -> _Events:
-        """The events that a mask keeps."""
         return self if keep.all() else self._take(np.flatnonzero(keep))
 
     def _take(self, rows: NDArray[np.intp]) -> _Events:
@@ -246,7 +245,7 @@ class _Events:
         return replace(self, **columns, arrivals=None if self.arrivals is None else self.arrivals[rows])
 
     def batches(self, *, is_rekeyed: bool) -> Iterator[tuple[str, EventBatch]]:
-        """The events with the keys of their traces, or those with keys of their own, by derived stream."""
+        """The valid events by derived stream: with own keys if ``is_rekeyed``, else with the keys of their traces."""
         streams = [into.stream if (into.key is not None) is is_rekeyed else None for into in self.intos]
         for stream in dict.fromkeys(name for name in streams if name is not None):
             is_in_stream = np.array([name == stream for name in streams])
@@ -256,7 +255,6 @@ class _Events:
                 yield stream, replace(EventBatch.of_columns(*columns), arrivals=None if is_rekeyed else part.arrivals)
 
     def types(self) -> pa.Array:
-        """The type of each event."""
         type_names = [into.event_type or pattern.name for pattern, into in zip(self.patterns, self.intos, strict=True)]
         return _type_names(tuple(type_names)).take(column_of(self.pattern + len(type_names) * self.is_retraction))
 

@@ -33,8 +33,6 @@ _NOTHING_MEASURED: Mapping[str, int] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Version:
-    """One version of a stream's constraints."""
-
     name: str
     document: Any
     rules: Rules
@@ -140,7 +138,7 @@ class PatternHost(Host):
 
     @property
     def traces(self) -> Traces:
-        """All traces since the declaration of the stream: from then on, every stream has a host of patterns."""
+        """The open traces, known completely, because every stream has a host of patterns from its declaration on."""
         return Traces(self.followed, self.open_keys)
 
     @property
@@ -195,8 +193,9 @@ class PatternHost(Host):
     def follow(self, record: ConstraintsOn) -> None:
         """Let traces that begin later follow constraints; refused if the version is too old, or has another document.
 
-        A trace ends with an end event of the stream's declaration, and from now on also with one of constraints that
-        have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays open.
+        A trace ends with an end event of the stream's declaration, and from now on also with an end event of
+        constraints that have ``reopen: new_transaction``. Other end events close the monitor of a trace, which stays
+        open.
         """
         known_version = self._versions.get(record.version)
         if record.version < (newest := max(self._versions, default=0)):  # retained only while traces follow them
@@ -322,7 +321,7 @@ class PatternHost(Host):
 def _parted(
     match_output: MatchOutput, quiet: Mapping[str, Suppression]
 ) -> tuple[MatchOutput, list[LaneOutput], list[LaneOutput]]:
-    """The output of the matcher in three parts: alerts, matches that become events, and alerts for groups' places.
+    """Output of the matcher in three parts: alerts, matches that become events, and alerts for the places of groups.
 
     Each part has the corrections.
     """

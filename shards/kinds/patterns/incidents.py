@@ -140,11 +140,9 @@ class Incidents:
         }
 
     def to_json(self) -> list[Any]:
-        """The open incidents as plain JSON."""
         return [self._now_us, [[group, asdict(incident)] for group, incident in self._open.items()]]
 
     def load(self, value: list[Any]) -> None:
-        """Read open incidents from the JSON form of ``to_json``."""
         self._now_us, groups = value
         self._open = {group: Incident(**members) for group, members in groups}
 

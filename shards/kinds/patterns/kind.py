@@ -101,7 +101,7 @@ class PatternKind(DocumentKind):
             )
 
     def answered(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The members of a document as the service's answers contain them: with default names of the groups."""
+        """The members of a document as the service's answers contain them: with ``by`` filled in."""
         rules = {name: document[name] for name in ("suppress", "incident", "resolves") if document.get(name)}
         default_by = rules.get("suppress", {}).get("by", [])
         return {
@@ -197,7 +197,7 @@ class PatternKind(DocumentKind):
 
 
 def _places_of(pattern: Definition) -> tuple[str, ...] | None:
-    """The attributes whose values choose the shard of an alert; None: the key of its events does."""
+    """The attributes whose values choose the shard of an alert; None: the key of the pattern's events chooses it."""
     suppression = pattern.body.get(SUPPRESSION)
     return tuple(suppression["by"]) if suppression and suppression["is_rekeyed"] else None
 

@@ -84,7 +84,7 @@ class PatternResults:
             yield from self._routed((ALERT, *alert_of(self.stream, match, steps)) for match, steps in matches)
 
     def endings(self, output: MatchOutput, newest: int | None = None) -> Iterator[Result]:
-        """The early terminations; ``newest``: emit at most this many of the last ones of each per-key matcher."""
+        """The early terminations; ``newest``: emit at most this many of the newest ones of each per-key matcher."""
         for lane in output.lanes:
             if len(lane.ending_rows) > FEW_ROWS:
                 columns = lane.columns_of_endings(newest)
@@ -126,7 +126,7 @@ class PatternResults:
         return self.patterns[correction.pattern, correction.version].query.pattern.into is None
 
     def _routed(self, results: Iterable[Single]) -> Iterator[Single]:
-        """The same results, with the further key in their bodies."""
+        """Results with the further key in their bodies; results of the correlation key are unchanged."""
         if not self.route:
             return iter(results)
         return ((kind, identity, {**body, "route": self.route}) for kind, identity, body in results)

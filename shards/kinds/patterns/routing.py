@@ -27,7 +27,7 @@ class RoutedPattern:
 
     @property
     def has_whole_traces(self) -> bool:
-        """Whether the pattern reads whole traces of the correlation key; only to these, constraints apply."""
+        """Whether the pattern reads whole traces of the correlation key; constraints apply only to such patterns."""
         return not self.route and not self.finer
 
 

@@ -72,7 +72,7 @@ class Rules:
         return self._endings[question]
 
     def explain_deviation(self, deviation: Deviation) -> DeviationReason:
-        """Which constraints an event breaks."""
+        """The reason of a deviation: the constraints that its event breaks."""
         from constraints import explain_deviation  # noqa: PLC0415
 
         question = deviation.before, _named(deviation.event, deviation.event_type)

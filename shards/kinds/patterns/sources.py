@@ -23,7 +23,7 @@ def alerts_stream(pattern: str) -> str:
 
 
 def fed_stream(pattern: str, suppression: Mapping[str, Any]) -> str:
-    """The inner stream to which the alerts of a pattern go: its own, or that of the pattern that it resolves."""
+    """The inner stream to which a pattern's alerts go: its own, or that of the pattern whose incidents it closes."""
     return alerts_stream(suppression.get("resolves") or pattern)
 
 

@@ -46,7 +46,7 @@ class SuppressingOperator(Operator):
         return Incidents(self.definition.body["stream"], self.definition, suppression.by, suppression.closes_after_us)
 
     def continue_as(self, definition: Definition) -> Output | None:
-        """Continue as another version with the open incidents if its groups are the same; otherwise close them."""
+        """Continue as another version with the open incidents if that version has the same groups; else close them."""
         incidents = self._incidents
         if incidents is None:
             return None

@@ -1,4 +1,4 @@
-"""Suppression of alerts: the members of a pattern's document, the groups of its alerts, and the last alert of each.
+"""Suppression of alerts: members of a pattern's document, groups of its alerts, and the last alert of each group.
 
 The alerts of a pattern with ``suppress`` or ``incident`` go to an inner stream, where an operator of the kind
 ``suppression`` decides about them (ADR 72, ADR 75). Alerts of a pattern with ``resolves`` go to the inner stream of the
@@ -108,22 +108,20 @@ class LastAlerts:
         self._last = {name: last for (name, last), stay in zip(self._last.items(), stays, strict=True) if stay}
 
     def to_json(self) -> list[Any]:
-        """The last alerts as plain JSON."""
         return [self._now_us, [*self._last.items()]]
 
     def load(self, value: list[Any]) -> None:
-        """Read last alerts from the JSON form of ``to_json``."""
         self._now_us, groups = value
         self._last = {group: (end_us, identity, key_hash) for group, (end_us, identity, key_hash) in groups}
 
 
 def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, Any] | None:
-    """The members ``suppress``, ``incident`` and ``resolves`` of a document as one JSON object; None: it has none.
+    """The members ``suppress``, ``incident`` and ``resolves`` of a document as one JSON object; None if it has none.
 
     The alerts of incidents are always re-keyed by their group, so that alerts of other patterns find them.
 
     Raises:
-        OperatorRefused: A member has a wrong form, names a value that alerts do not have, or contradicts another one.
+        OperatorRefused: A member has a wrong form, names a value that alerts lack, or contradicts another member.
     """
     suppression = read_suppression(document.get(_SUPPRESS), routed)
     incident = _members(INCIDENT, document.get(INCIDENT), "close_after", "{by: [customer], close_after: 2 h}")
@@ -146,7 +144,7 @@ def read_quiet(document: Mapping[str, Any], routed: RoutedPattern) -> dict[str, 
 
 
 def read_suppression(value: object, routed: RoutedPattern) -> dict[str, Any] | None:
-    """The member ``suppress`` of a pattern as plain JSON, and whether alerts are re-keyed; None: there is none."""
+    """The member ``suppress`` of a pattern as plain JSON, and whether alerts are re-keyed; None if not suppressed."""
     suppress = _members(_SUPPRESS, value, "for", "{by: [customer], for: 1 h}")
     if suppress is None:
         return None
