@@ -139,7 +139,7 @@ class HeldShards:
         """Match one shard's part of a micro-batch; returns the rows, and retains the state at the end.
 
         The part begins after the position ``after``; its entries are in the order of the log, and not empty. ``stops``
-        is the number of the shard's stops as the entries were read; None: unknown, so the stops are read.
+        is the count of the shard's stops when the entries were read; None: unknown, so the stops are read.
         ``LogDamaged`` if entries since the newest snapshot are gone.
         """
         start_s = time.perf_counter()
@@ -428,7 +428,7 @@ class HeldShards:
         return held.unsaved_bytes >= max(self._options.snapshot_bytes, held.size_bytes)
 
     def _store(self, held: _Held, copy: _Copy, start_s: float) -> None:
-        """Store a copy of a state; if the state has files, before the step ends, and then remove unneeded files."""
+        """Store a copy of a state; a state with files is stored in this thread, and unneeded files are removed."""
         shard, names = copy.shard, held.state.files
         self._spilled.keep(shard, copy.position, names, is_durable=copy.is_saved)
         has_files = bool(names) or self._spilled.has_files(shard)
@@ -444,7 +444,7 @@ class HeldShards:
         """Write a snapshot if it is due, and hand the state over to other processes.
 
         The newest handed over state from before the step is kept for a retry. If another process has taken the shard
-        meanwhile, it hands over its own state, and removes all other files, unfinished ones included.
+        meanwhile, that process hands over its own state, and removes all other files, unfinished ones included.
         """
         shard, parts = copy.shard, seal(copy.parts)
         if copy.is_saved:

@@ -49,7 +49,6 @@ class JobOptions:
 
     @property
     def held(self) -> HeldOptions:
-        """The options of held shards: where their states are found and stored."""
         return HeldOptions(log=self.log, handover=self.handover, kinds=self.kinds)
 
 

@@ -42,7 +42,7 @@ class Work:
     keep_s: float = 0.0
 
     def add(self, entries: Sequence[StoredEntry], times_s: Sequence[float]) -> None:
-        """Add the entries of a step; ``times_s``: when it began, had the state, had matched, and had saved."""
+        """Add the entries of a step; ``times_s``: when the step began, had the state, had matched, and had saved."""
         self.entries += len(entries)
         self.bytes += sum(len(entry.body) for entry in entries)
         start_s, loaded_s, matched_s, saved_s = times_s

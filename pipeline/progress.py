@@ -63,7 +63,6 @@ class BatchProgress:
     watermark_lag_s: Mapping[str, float]
 
     def to_json(self) -> dict[str, Any]:
-        """All attributes as a JSON object."""
         return asdict(self)
 
 
@@ -133,7 +132,7 @@ def seen_by_driver(rows: Sequence[OutputRow], sink_ms: float) -> SinkTime:
 
 
 def merged(first: SinkTime, second: SinkTime) -> SinkTime:
-    """The statistics of two batches as those of one."""
+    """The statistics of two batches, merged as if they were one batch."""
     are_known = first.events is not None and second.events is not None
     return SinkTime(
         reports=_by_shard([*first.reports, *second.reports]),

@@ -1,4 +1,4 @@
-"""The quarantine: entries that break the matcher are recorded and skipped, so that each breaks it only once.
+"""The quarantine: entries that break the matcher are recorded, and skipped from then on.
 
 An entry is set aside for one of two reasons. If matching it raises an unexpected error, it is set aside at once. If it
 ends the whole process (out of memory, a crash in native code), it is found by counting the attempts at a micro-batch:

@@ -54,11 +54,9 @@ class ShardRecords:
         return self._known[shard]
 
     def is_read(self, shard: int) -> bool:
-        """Whether the records of a shard were read."""
         return shard in self._known
 
     def read(self, shard: int) -> RecordsOfShard:
-        """Read the records of a shard."""
         reading = self._server.pipeline(transaction=False)
         for key in (stops_key(shard), PLACES_KEY.format(shard=shard), QUARANTINE_KEY.format(shard=shard)):
             reading.hgetall(key)
@@ -67,7 +65,7 @@ class ShardRecords:
         return records
 
     def lease(self, shard: int, epoch: int | None) -> None:
-        """Set the lease's epoch: a shard's records are added only while the lease has it; None: there are no leases."""
+        """Set the epoch of a shard's lease: records are added only while the lease has this epoch; None: no leases."""
         if epoch is None:
             self._epochs.pop(shard, None)
         else:

@@ -31,8 +31,8 @@ class PlacedStops:
     def place(self, shard: int, after: str, number: int | None = None) -> None:
         """Place the shard's pending stops at the start of the next micro-batch.
 
-        ``number``: the number of the shard's stops, or None if unknown. If it has not changed since they were read, and
-        all are placed or past, nothing is read, because stops are never removed.
+        ``number``: count of the shard's stops, or None if unknown. If the count has not changed since the stops were
+        read, and all stops are placed or past, nothing is read, because stops are never removed.
 
         Derived events of a micro-batch are counted as they enter the log. If the log already has some of them, or the
         micro-batch is known to be matched, it must be matched as before, and the stops are placed at the next one.

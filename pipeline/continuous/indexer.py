@@ -58,7 +58,7 @@ log = structlog.get_logger(__name__)
 
 
 class Indexer:
-    """Writes the blocks of all shards to the sink, from its own thread. ``error`` is what ended the thread."""
+    """Writes the blocks of all shards to the sink in its own thread; ``error``: the exception that ended the thread."""
 
     def __init__(self, options: EventLogOptions, sink: _Sink, report: BatchReport) -> None:
         self._options = options
@@ -119,8 +119,8 @@ class Indexer:
     def write_next(self, wait_ms: int) -> bool:
         """Write the next blocks as one batch; False if none came in time.
 
-        If the batch had several blocks of a shard, its blocks are removed at once: the shard's steps may wait for their
-        room, and then no further batch would come to remove them.
+        If the batch had several blocks of a shard, written blocks are removed at once: the shard's steps may wait for
+        room, and then no further batch would come to remove the blocks.
         """
         blocks = self._next_blocks(wait_ms)
         if not blocks:

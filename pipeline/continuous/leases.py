@@ -90,7 +90,6 @@ class Beats:
                 self._server.zadd(MEMBERS_KEY, {self._member: seconds * 1_000 + micros // 1_000}, xx=True)
 
     def end(self) -> None:
-        """Stop beating."""
         self._over.set()
         self._thread.join()
 

@@ -77,7 +77,6 @@ class ContinuousQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether the job is running."""
         return self._thread.is_alive()
 
     def wait(self, timeout_s: float | None = None, look: Callable[[], None] = lambda: None) -> bool:

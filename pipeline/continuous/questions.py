@@ -110,7 +110,7 @@ class Questions:
 
 
 def _divided(at: Mapping[int, str], questions: Sequence[_Question]) -> tuple[list[_Question], list[_Question]]:
-    """The questions whose shards have matched the required entry, and the others."""
+    """The questions whose shards have matched the required entry, and the other questions."""
     parts: tuple[list[_Question], list[_Question]] = [], []
     for question in questions:
         parts[position_order(question.until) > position_order(at[question.shard])].append(question)

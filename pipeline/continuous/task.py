@@ -164,8 +164,8 @@ class ShardTask:
     def _next(self, shards: Iterable[int]) -> dict[int, Sequence[StoredEntry]]:
         """The next entries of each given shard that has some; questions to the shards and a wake-up are noted, too.
 
-        In a backlog not all shards are read at once: together the entries have ``max_bytes``, exceeded by the last one
-        only. The shards with the oldest positions come first.
+        In a backlog not all shards are read at once: the entries together have at most ``max_bytes``, which only the
+        last entry may exceed. The shards with the oldest positions come first.
         """
         source = self._options.held.log
         shards = sorted(shards, key=lambda shard: position_order(self._at[shard]))

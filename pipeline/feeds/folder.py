@@ -89,7 +89,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next micro-batch; takes new files until it is full.
+        """The end of the next micro-batch; takes new files until the micro-batch is full.
 
         ``FeedFolderMissing`` if the folder cannot be listed, ``FeedDamaged`` if the journal ends before ``start``.
         """

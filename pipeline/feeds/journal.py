@@ -50,7 +50,7 @@ class Block:
 class BlockPart(InputPartition):
     """Consecutive blocks of one spool file, read by one task: from ``first`` up to, not including, ``until``.
 
-    ``place`` is the number of the first row in the micro-batch.
+    ``place`` is the index, within the micro-batch, of the part's first row.
     """
 
     spool: str
@@ -60,7 +60,7 @@ class BlockPart(InputPartition):
 
 
 class Journal:
-    """The record of taken files, in the feed's own folder, which it creates; ``FeedDamaged`` if unreadable."""
+    """The record of taken files in the feed's own folder, created if missing; ``FeedDamaged`` if unreadable."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "journal.jsonl"
@@ -76,7 +76,7 @@ class Journal:
         return len(self._blocks)
 
     def latest(self, name: str) -> FileVersion | None:
-        """The version of a file that was last taken under a name; None: no file was."""
+        """The version of a file that was last taken under a name; None if no file was taken."""
         return self._latest.get(name)
 
     def take(self, version: FileVersion, rows: Iterable[FeedRow]) -> None:

@@ -56,7 +56,7 @@ class KafkaOptions:
         max_rows: The most records in one micro-batch, shared among the partitions.
         max_row_bytes: The largest size of a record; larger ones have a fault.
         mapping: How plain JSON is read; CloudEvents are not affected. None: by the stream's mapping.
-        key: Place of the stream's correlation key, if there is a mapping; optionally by event type.
+        key: Path of the stream's correlation key, if there is a mapping; optionally by event type.
     """
 
     servers: str

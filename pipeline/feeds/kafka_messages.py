@@ -41,7 +41,7 @@ def read_plain(body: bytes, place: str, mapping: ReaderOptions, key: KeyForm) ->
     """The event of a plain JSON record, read by a mapping; the result has the form of ``read_message``.
 
     A CloudEvent is returned unchanged. An event without an id gets ``place``: topic, partition and offset, joined by
-    colons. ``key`` is the place of the stream's correlation key.
+    colons. ``key`` is the path of the stream's correlation key.
     """
     try:
         value = orjson.loads(body)

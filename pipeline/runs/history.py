@@ -56,7 +56,7 @@ class History:
     changes: tuple[tuple[int, ...], ...] = ()
 
     def last_before(self, file: int) -> Sequence[int]:
-        """The number of the last event of a file before each change of the tables."""
+        """For each change of the tables, the arrival number of the file's last event before the change."""
         return [(file << _FILE_BITS) + events - 1 for events in self.changes[file]] if self.changes else ()
 
 
@@ -92,9 +92,9 @@ class Source(NamedTuple):
 
     Attributes:
         variant: Index of the variant that derived the events; ``POSTED``: they come from files.
-        number: Number of the stream in the run.
-        changes: Number of the changes of the tables before the events.
-        epoch: Number of the cuts of the stream (``RoundPlan.cuts``) before the events.
+        number: Index of the stream in the run.
+        changes: Count of the changes of the tables before the events.
+        epoch: Count of the cuts of the stream (``RoundPlan.cuts``) before the events.
         route: The further key by which the events are keyed; empty for the correlation key.
     """
 
@@ -132,7 +132,7 @@ Dealt: TypeAlias = tuple[HistoryPlace, Facts | bytes]
 
 
 class Part(NamedTuple):
-    """The input of a task: a file of a stream, or a span of bytes of it."""
+    """The input of a task: a file of a stream, or a span of the file's bytes."""
 
     stream: str
     file: int
@@ -174,7 +174,7 @@ def _is_divided(history: History) -> bool:
 
 
 def received(dealt: Iterable[Dealt]) -> tuple[int, Facts, Iterator[tuple[Source, Iterator[Portion]]]]:
-    """The input of one shard: its number, the facts of all files, and the portions of each source."""
+    """The input of one shard: the shard's index, the facts of all files, and the portions of each source."""
     entries = iter(dealt)
     shard, facts = 0, Facts()
     for place, content in entries:

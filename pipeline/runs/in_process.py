@@ -1,6 +1,7 @@
 """A backtest in this process: the tasks of a round run one after the other.
 
-The history is held in memory, so this is meant for small ones, for which starting Spark takes longer than matching.
+The history is held in memory, so this is meant for small histories, for which starting Spark takes longer than
+matching.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class RoundTask:
         return reading(self.histories, self.options.shards, self.plan.cuts)
 
     def handed_to(self, reported: Reported) -> Iterator[Dealt]:
-        """From the output of an earlier round, the derived events that this round reads."""
+        """The derived events that this round reads from the output of an earlier round."""
         label, _, entries = reported
         streams = self.plan.reads(self.number)
         return (entry for entry in entries if label == HANDED_ON and entry[0].source.stream in streams)

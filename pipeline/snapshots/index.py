@@ -18,7 +18,7 @@ _KEY = "forestall:snapshots:{shard}"
 
 
 class SnapshotIndex:
-    """Positions of the snapshots of every shard; each generation of the log's layout has its own.
+    """Positions of the snapshots of every shard; each generation of the log's layout has its own index.
 
     A snapshot is entered after it is written, and removed from the index before it is deleted.
     """

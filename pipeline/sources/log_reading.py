@@ -116,7 +116,7 @@ def _facts(server: redis.Redis, key: str) -> Any:
 def last_position(server: redis.Redis, key: str, position: str) -> str:
     """The position of the last entry of a shard at or before ``position``.
 
-    If all entries so old were removed, the result is ``position``, or the last position ever used if that is older.
+    If all such entries were removed, the result is ``position``, or the last position ever used if that is older.
     """
     facts = _facts(server, key)
     if facts is None:

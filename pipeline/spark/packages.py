@@ -31,7 +31,7 @@ def pack(folder: Path) -> Path:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    """Every file of the packages, by its name in the archive; packages around them have an empty ``__init__.py``."""
+    """Every file of the packages, by its name in the archive; enclosing packages have an empty ``__init__.py``."""
     outer = PACKAGES_PREFIX.split(".")[:-1]
     for depth in range(len(outer)):
         yield "/".join([*outer[: depth + 1], "__init__.py"]), b""

@@ -61,7 +61,6 @@ class RunningQuery(ABC, Generic[_Row]):
 
     @property
     def is_active(self) -> bool:
-        """Whether the query is running."""
         try:
             return self._query is not None and self._query.isActive
         except (Py4JError, OSError):
