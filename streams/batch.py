@@ -182,7 +182,7 @@ class EventBatch:
 
     @cached_property
     def type_names(self) -> tuple[str, ...]:
-        """The type dictionary; ``type_codes`` index it."""
+        """The event types; ``type_codes`` are indices into this tuple."""
         return tuple(self.columns.column("type").dictionary.to_pylist())
 
     @cached_property

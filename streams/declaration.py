@@ -75,7 +75,6 @@ class FieldMapping:
 
     @property
     def paths(self) -> Mapping[str, tuple[str, ...]]:
-        """The paths by member name."""
         ids = (self.id,) if isinstance(self.id, str) else self.id
         return {"id": ids, "type": (self.type,), "time": (self.time,), "data": (self.data,) if self.data else ()}
 
@@ -192,7 +191,7 @@ class StreamDeclaration(TimedStream):
     def key_paths(self) -> tuple[Path, ...]:
         """Names of the correlation key in ``WHERE [..]``, besides ``key``: its paths, with and without ``data``.
 
-        A path of a key by event type is not a name of the key if another key has the same path.
+        If the key depends on the event type, a path that another key also has is not a name of the key.
         """
         return _names_among(self.key, self.keys.values())
 

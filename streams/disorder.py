@@ -59,7 +59,6 @@ class Lags:
             self.bins.update(dict(zip(bins.tolist(), counts.tolist(), strict=True)))
 
     def merge(self, other: Lags) -> None:
-        """Add the counts of another histogram."""
         self.events += other.events
         self.beyond += other.beyond
         self.largest_us = max(self.largest_us, other.largest_us)

@@ -41,7 +41,7 @@ class UnreadableText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """The written text of a number, or of a YAML scalar other than text and null, such as ``No``, a truth value."""
+    """The written text of a number, or of a YAML scalar other than text and null, such as the truth value ``No``."""
 
     written: str
 
@@ -70,7 +70,7 @@ class WrittenDocument:
 
     @cached_property
     def root(self) -> yaml.Node:
-        """The document as YAML nodes. Nodes of JSON have no marks if YAML rejects the text, as for a long key."""
+        """The document as YAML nodes; they have no marks if the text is JSON that YAML rejects, as for a long key."""
         if self._known_root is not None:
             return self._known_root
         try:
@@ -222,7 +222,7 @@ def _json_node(value: object, like: yaml.Node | None) -> yaml.Node:
 
 
 def _like_yaml(text: str) -> str:
-    """A JSON text without tabs and escaped surrogates, which YAML refuses; its parts stay on their lines."""
+    """A JSON text without the tabs and escaped surrogates that YAML refuses; its parts stay on their lines."""
     return re.sub(r"\\u[dD][89a-fA-F]", r"\\u00", text.replace("\t", " "))
 
 

@@ -216,7 +216,7 @@ def event_time_members(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lateness_of(value: object) -> Lateness | None:
-    """Read a lateness from plain JSON: a duration, ``auto``, with or without members, or the API's form."""
+    """Read a lateness from plain JSON: a duration, ``auto`` (with or without members), or the API's form."""
     value = seconds_in(value)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value

@@ -1,6 +1,6 @@
 """Conversion between NumPy numbers and Arrow columns.
 
-Nothing is copied and pandas is not used: Arrow's own conversions import pandas, which takes longer than most
+Numbers are not copied, and pandas is not used: Arrow's own conversions import pandas, which takes longer than most
 commands.
 """
 

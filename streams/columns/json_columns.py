@@ -51,7 +51,7 @@ def json_value(value: object) -> bytes:
 
 
 def _plain_value(value: object) -> object:
-    """A JSON form of a value that JSON lacks: an exact decimal, bytes, a time."""
+    """A JSON form for types that JSON lacks: exact decimals, bytes, times."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, datetime):
@@ -61,7 +61,7 @@ def _plain_value(value: object) -> object:
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:
-    """A column converted to a type that conditions read as a column; None if they must read its values from JSON.
+    """A column converted to a type that conditions read as columns; None if its values must be read from JSON.
 
     Decimals become float64; times become texts, as in JSON.
     """
@@ -99,7 +99,7 @@ def _as_texts(values: pa.Array) -> pa.Array:
 
 
 def floored(times: pa.Array) -> pa.Array:
-    """Timestamps in whole microseconds; digits beyond them are cut off."""
+    """Timestamps in whole microseconds; finer digits are cut off."""
     kind = pa.timestamp("us", times.type.tz)
     if times.type.unit != "ns":
         return times.cast(kind)

@@ -129,7 +129,7 @@ def flag_texts(is_set: NDArray[np.bool_], text: str) -> Texts:
 
 
 def borders_of(texts: pa.Array) -> NDArray[np.int32]:
-    """Offsets of texts (or bytes) in their buffer, one more than there are texts."""
+    """Offsets of texts (or bytes) in their buffer: one offset more than texts."""
     offsets = texts.buffers()[1]
     if offsets is None or not len(texts):
         return np.zeros(len(texts) + 1, np.int32)

@@ -38,8 +38,8 @@ _Objects = Sequence[Mapping[str, Any]]
 def parse_columns(objects: Sequence[object], declaration: StreamDeclaration) -> EventBatch | None:
     """All events of a batch, if the objects are all well-formed CloudEvents or all well-formed plain objects.
 
-    The objects are decoded JSON, one per event, in their order. The result equals that of ``parse_cloudevent`` or
-    ``parse_plain`` for all objects, checked by ``check_extent``; None if some object has to be read individually.
+    The objects are decoded JSON, one per event, in their order. The events equal the results of ``parse_cloudevent`` or
+    ``parse_plain`` after ``check_extent``; None if some object has to be read individually.
     """
     if set(map(type, objects)) != {dict}:
         return None

@@ -51,7 +51,7 @@ def read_path(value: Mapping[str, Any], path: str) -> object:
 
 
 def with_value(line: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
-    """The object with a value replaced at a dotted path."""
+    """A copy of the object with a value replaced at a dotted path."""
     name, _, tail = path.partition(".")
     inner = line.get(name)
     return {**line, name: with_value(inner if isinstance(inner, Mapping) else {}, tail, value) if tail else value}

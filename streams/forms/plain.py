@@ -63,7 +63,7 @@ def render_plain(event: Event) -> dict[str, Any]:
 
 
 def plain_id(source: Mapping[str, Any], path: str | tuple[str, ...]) -> str:
-    """The id at a path, or the joined values at several paths."""
+    """The id at a path, or the values at several paths joined by colons."""
     paths = (path,) if isinstance(path, str) else path
     return ":".join(require_name(read_path(source, part), part) for part in paths)
 

@@ -32,7 +32,7 @@ def kept_top() -> Path:
 
 
 def kept_folder(kind: str) -> Path:
-    """The path of the folder of one kind of files; the folder may be missing."""
+    """The path of the folder for one kind of files; the folder may be missing."""
     return kept_top() / kind
 
 

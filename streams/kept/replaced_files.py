@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path, *, is_durable: bool = True) -> Iterator[BinaryIO]:
-    """Write a file beside ``path`` and rename it once the block has ended without an error; the folder exists.
+    """Write a file beside ``path`` and rename it once the block has ended without an error; the folder must exist.
 
     ``is_durable``: wait until the file and its name are on disk, so that they survive a crash of the machine.
     """

@@ -23,7 +23,7 @@ Held = TypeVar("Held")
 
 
 class Borrow(Protocol):
-    """An array without its owner, or a table by reference, valid until the calling function returns."""
+    """Returns an array without its owner, or a table by reference; valid until the calling function returns."""
 
     def __call__(self, held: Held, /) -> Held: ...
 

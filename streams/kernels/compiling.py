@@ -127,7 +127,7 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
 
 
 class _Options(_compiler.Flags):  # type: ignore[misc]
-    """Options of a compilation with a fast comparison; numba compares them whenever it types a call.
+    """Compiler options with a fast comparison, because numba compares options whenever it types a call.
 
     Equal options usually have the same members set.
     """

@@ -294,7 +294,7 @@ def data_value(text: NDArray[np.uint8], at: Int, form: LineForm, inside: NDArray
 
 @inlined
 def pair(text: NDArray[np.uint8], at: Int) -> Int:
-    """The number that two digits write; far below 0 for other characters."""
+    """The number that the two digits at ``at`` form; far below 0 for other characters."""
     if not (is_digit(text[at]) and is_digit(text[at + 1])):
         return NO_NUMBER
     return 10 * np.int64(text[at] - ZERO) + np.int64(text[at + 1] - ZERO)
@@ -302,7 +302,7 @@ def pair(text: NDArray[np.uint8], at: Int) -> Int:
 
 @routine
 def digits(text: NDArray[np.uint8], at: Int, end: Int) -> Int:
-    """The number that the digits from ``at`` to ``end`` write."""
+    """The number that the digits from ``at`` to ``end`` form."""
     total = np.int64(0)
     for place in range(at, end):
         total = 10 * total + np.int64(text[place] - ZERO)

@@ -2,8 +2,8 @@
 
 The number of slots is a power of two, at least twice the number of keys. An empty slot is 0. In a used slot, the lower
 bits, enough to number all slots, are a row number plus 1; the higher bits are bits of the key's hash, so most other
-keys are skipped without reading their bytes. Keys are one Arrow column of texts, ``data`` and ``borders``, which has
-one offset more than there are keys.
+keys are skipped without reading their bytes. Keys are the bytes (``data``) and offsets (``borders``) of one Arrow
+column of texts, with one offset more than keys.
 """
 
 from __future__ import annotations

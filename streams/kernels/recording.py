@@ -60,7 +60,7 @@ def recorded(call: Callable[[], object]) -> list[NeededKernel]:
 
 @dataclass(slots=True)
 class _Calls:
-    """The kernels that Python has called, each once per types of arguments."""
+    """The kernels that Python has called, each once per combination of argument types."""
 
     seen: dict[tuple[Any, tuple[Any, ...]], None] = field(default_factory=dict)
     _depth: int = 0

@@ -127,7 +127,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One version of an operator, counted from 1 for each name and never repeated; code of its kind reads the body."""
+    """One version of an operator. Versions count from 1 for each name and never repeat; the kind reads ``body``."""
 
     kind: str
     name: str

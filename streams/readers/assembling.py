@@ -72,7 +72,6 @@ class Assembly:
         self._events.append(event)
 
     def refuse(self, place: Place, reason: EventRejected | str) -> None:
-        """Record a problem at a place."""
         self._problem_count += 1
         if len(self._problems) < _KEPT_PROBLEMS:
             self._problems.append(f"{_describe(place)}: {reason}")

@@ -119,7 +119,7 @@ class _Column:
 
     Attributes:
         numeric: Number of cells that could be numbers or booleans.
-        digits: Number of digits after the point in the first cell with a point; None before it.
+        digits: Number of digits after the point in the first cell with a point; None: no such cell yet.
         odd: The cell that ruled out the last possible form.
     """
 

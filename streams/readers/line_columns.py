@@ -141,7 +141,7 @@ class _ChunkReader:
 
 
 def _by_type(text: NDArray[np.uint8], readings: Mapping[str, kernel.Lines], key: Mapping[str, str]) -> kernel.Lines:
-    """Merge several readings of the same lines: each line from the reading with the path of its type's key."""
+    """Merge several readings of the same lines: each line comes from the reading with the key path for its type."""
     first = next(iter(readings.values()))
     merged = _room_for(len(first.kinds))
     merged.starts[:] = first.starts

@@ -49,15 +49,14 @@ class RowLayout:
     Attributes:
         top: Columns that are members of the object itself, the others being members of its ``data``; None: every column
             is a member of the object itself, and dots in its name make nested objects.
-        texts: Columns of CSV that are texts also if all cells look like numbers; among them ``top`` except the time.
+        texts: Columns of CSV that are texts even if all cells look like numbers; includes ``top`` except the time.
         id: Column of the event's id, which is generated if missing; or several columns that the stream joins to one id.
         time: Column of the event's time; whole microseconds stay numbers.
         max_row_bytes: Larger rows are faulty.
         data: Path of the attributes, if ``top`` is set.
-        mapping: For files in foreign forms: every row becomes a CloudEvent through these options. None: columns by
-            name.
+        mapping: For files in foreign forms: options by which every row becomes a CloudEvent. None: columns by name.
         written: Options for the form of files, if there is no mapping.
-        key: Place of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
+        key: Path of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
     """
 
     top: frozenset[str] | None = frozenset({"id", "type", "time", "key", "subject"})
@@ -76,7 +75,7 @@ RowReader: TypeAlias = Callable[[io.BufferedReader, Path, RowLayout, ReaderOptio
 
 
 def mapped_row(row: RawRow, path: Path, key: KeyForm, options: ReaderOptions) -> RawRow:
-    """The CloudEvent of a row whose body is an object of the file's columns; its key is at the place ``key``."""
+    """The CloudEvent of a row whose body is an object of the file's columns; the event's key is at the path ``key``."""
     if row.fault is not None:
         return row
     declaration = declaration_of(options)

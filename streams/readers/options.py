@@ -79,7 +79,6 @@ class ReaderOptions:
 
     @property
     def is_by_time(self) -> bool:
-        """Whether events are sorted by time."""
         return not self.keeps_order and self.times != "file"
 
 

@@ -126,7 +126,7 @@ class _TableReader:
         return self.options.columns.time or "time"
 
     def _column(self, name: str, what: str) -> pa.Array:
-        """The column of a name, or the members of structs at a path; ``what`` is the option that names it."""
+        """The column with a name, or the values at a path inside structs; ``what``: the option that names it."""
         names = self.table.schema.names
         if name in names:
             return _whole(self.table.column(name))

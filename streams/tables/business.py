@@ -62,7 +62,7 @@ class BusinessHours:
         return np.where(number > 0, self._passed[last] + inside, 0)
 
     def after_hours(self, times: Us, amounts: Us) -> Us:
-        """The first moment at which an amount of business time, at least 1, has passed since each time."""
+        """The first moment at which ``amounts`` (us, >= 1) of business time have passed since a time, or ``NEVER``."""
         due = self.elapsed(times) + np.minimum(amounts, NEVER // 2)
         number = np.searchsorted(self._passed, due)
         place = np.minimum(number, len(self.opens))
@@ -71,7 +71,7 @@ class BusinessHours:
         )
 
     def after_days(self, times: Us, days: Us) -> Us:
-        """The end of the n-th business day after each time (n: ``days``, at least 1); the time's own day is day 0."""
+        """End of the n-th business day (n: ``days``) after each time, or ``NEVER``; the own day of a time is day 0."""
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)
         return self._covered_deadlines(times, self.ends[np.where(is_known, place, 0)], is_known)

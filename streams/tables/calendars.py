@@ -52,7 +52,7 @@ class Calendar:
 
     Attributes:
         hours: Intervals of each weekday, Monday first.
-        exceptions: Intervals of single days, which replace the usual hours, or the closure of a holiday.
+        exceptions: Intervals of single days, which override the usual hours and holidays.
     """
 
     zone: str

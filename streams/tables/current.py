@@ -45,7 +45,6 @@ class OpenTable:
 
     @cached_property
     def hours(self) -> BusinessHours:
-        """The hours of a calendar."""
         return hours_of(self.table.columns)
 
     def values_for(self, column: str | None, keys: pa.Array) -> pa.Array:
@@ -88,7 +87,7 @@ class Tables:
     """The tables at a place of the log; immutable, so a batch keeps the tables that it was read with.
 
     Attributes:
-        versions: By name, one version; or several, ordered by the event time from which each is read.
+        versions: For each table name, one version, or several ordered by the event time from which each is read.
     """
 
     files: TableFiles = field(default_factory=TableFiles)

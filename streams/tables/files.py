@@ -69,7 +69,6 @@ class TableFiles:
         self._open: WeakValueDictionary[str, MappedTable] = WeakValueDictionary()
 
     def open(self, digest: str) -> MappedTable:
-        """The table with a digest."""
         table = self._open.get(digest)
         if table is None:
             table = self._open[digest] = _mapped(self.path(digest))

@@ -89,7 +89,7 @@ class TableWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm:
-    """The columns of a table in their order, those of the key included, with their types."""
+    """The columns of a table in order, with their types; the columns of the key are included."""
 
     key: tuple[str, ...]
     columns: Mapping[str, ValueType]
