@@ -50,7 +50,6 @@ class ShardRecords:
         self._epochs: dict[int, int] = {}
 
     def of(self, shard: int) -> RecordsOfShard:
-        """The records of a shard, as last read."""
         return self._known[shard]
 
     def is_read(self, shard: int) -> bool:

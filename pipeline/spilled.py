@@ -95,7 +95,6 @@ class SpilledStates:
         self.keep(shard, position, names, is_durable=True)
 
     def remove(self) -> None:
-        """Remove all files of the layout."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

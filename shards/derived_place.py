@@ -55,7 +55,7 @@ class DerivedPlace(Place):
 
     @property
     def is_timed(self) -> bool:
-        """Whether passing time has an effect: an event may be late, or an operator is decided by time."""
+        """Whether passing time has an effect: an event may be late, or time decides results of an operator."""
         return self._is_ordered or super().is_timed
 
     def order(self, *, is_ordered: bool, is_inner: bool) -> None:

@@ -22,7 +22,7 @@ class Decided(NamedTuple):
     """A decision of a decider.
 
     Attributes:
-        events: Number of events of the observed stream that were fed before; 0 if all streams were observed.
+        events: Number of events of the observed stream fed before the decision; 0 if all streams were observed.
     """
 
     stream: str

@@ -197,7 +197,7 @@ class Running(ABC):
 
     @abstractmethod
     def process(self, batch: EventBatch) -> Output:
-        """Process events, in the order of the log, or of time where the place orders them."""
+        """Process events in the order of the log, or in order of time if the place sorts events."""
 
     @abstractmethod
     def advance_time(self, watermark_us: int) -> Output:

@@ -52,7 +52,7 @@ class Answer(Output):
     """A place's answer to a question, or the reason why it has none.
 
     Attributes:
-        found: The member ``answer`` or ``error``.
+        found: JSON object with the member ``answer`` or ``error``.
     """
 
     asked: Ask
@@ -200,7 +200,7 @@ class Place:
         return max((newest_us for newest_us in times if newest_us is not None), default=None)
 
     def check(self, declaration: StreamDeclaration) -> None:
-        """Refuse a later declaration with other keys or ties, because open traces were read with the old ones."""
+        """Refuse a later declaration with other keys or ties, because open traces were read under the old one."""
         for name in _READ:
             if getattr(declaration, name) != getattr(self.declaration, name):
                 raise ControlRecordError(
@@ -257,7 +257,6 @@ class Place:
             host.follow(record)
 
     def read_tables(self, tables: Tables) -> None:
-        """Replace the tables that lookups read."""
         self._tables = tables
         for host in self._hosts.values():
             host.read_tables(tables)

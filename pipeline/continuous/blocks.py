@@ -75,7 +75,7 @@ class Block:
     rows: bytes
 
     def to_rows(self) -> list[OutputRow]:
-        """The rows, by position."""
+        """The rows, sorted by position."""
         if self.rows.startswith(_ARROW):
             return from_table(pa.ipc.open_stream(self.rows).read_all())
         heads, _, bodies = self.rows.partition(b"\n")
@@ -204,7 +204,7 @@ def read_blocks(
 
 
 def read_range(server: redis.Redis, shard: int, after: str, until: str) -> list[Block]:
-    """The blocks of a shard after a position, up to and including another."""
+    """The blocks of a shard after the position ``after``, up to and including ``until``."""
     entries = cast("list[Any]", server.xrange(blocks_key(shard), min=f"({after}", max=until))
     return [_block(shard, *entry) for entry in entries]
 

@@ -40,7 +40,7 @@ class TaskOptions:
     Attributes:
         job: The identity of the job; a task stops when another job begins.
         life_s: Age of a task's last beat after which others take its shards.
-        wait_ms: How long a task without entries waits for some before it renews its leases.
+        wait_ms: How long a task without entries waits for new entries before it renews its leases.
     """
 
     held: HeldOptions
@@ -87,7 +87,7 @@ class ShardTask:
             self.end()
 
     def step(self) -> bool:
-        """Advance each shard that has entries once, or wait a moment for some; False if the job is over.
+        """Advance each shard that has entries once, or wait briefly for entries; False if the job is over.
 
         At least one shard is advanced, even if renewing the leases and reading took so long that a renewal is due.
         Then questions to the shards are answered.

@@ -178,7 +178,7 @@ def _settled(path: Path, version: FileVersion, rows: Iterator[FeedRow]) -> Itera
 
 
 def _scanned(folder: Path) -> list[FileVersion]:
-    """The files that may be taken now, by modification time and name."""
+    """The files that may be taken now, sorted by modification time and name."""
     versions = []
     try:
         with os.scandir(folder) as entries:

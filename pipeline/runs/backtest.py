@@ -213,7 +213,7 @@ class _Collected:
         )
 
     def take(self, label: str, variant: int, bodies: Sequence[bytes], *, is_first: bool) -> None:
-        """Collect rows, add their counts, or in the first round note the facts about the history, as the label says."""
+        """Collect rows, add counts, or, in the first round, note facts about the history, depending on the label."""
         documents = map(orjson.loads, bodies)
         if label == FACTS:
             for document in documents if is_first else ():

@@ -43,7 +43,7 @@ class History:
         declaration: The stream of the events; None: events are read as ``forestall match`` reads them.
         is_ordered: Whether events are matched in the order of the files, whatever their times, as in a log; otherwise
             in the order of their times, ties in the order of the files.
-        routes: The further keys by which operators get the events, by name.
+        routes: Paths of the further keys by which operators read the events, by key name.
         changes: For each file, the number of its events that precede each change of the tables (``RoundPlan.changes``);
             empty: there are none.
     """
@@ -265,7 +265,7 @@ def _divided(
 
 
 def _epochs(batch: EventBatch, cuts: Sequence[int]) -> Iterator[tuple[int, EventBatch]]:
-    """The events between cuts, with the number of cuts before them."""
+    """The events between cuts, each part with the count of cuts before it."""
     if not cuts or batch.arrivals is None:
         yield 0, batch
         return

@@ -82,7 +82,6 @@ class RoundTask:
 
     @property
     def is_last(self) -> bool:
-        """Whether no round comes after this one."""
         return self.number == len(self.plan.rounds) - 1
 
     @property

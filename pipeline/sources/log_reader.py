@@ -290,7 +290,7 @@ def _to_rows(shard: int, after: str, page: Page) -> pa.RecordBatch:
 
 
 def _up_to(written: str, start: str, end: str) -> str:
-    """The end of a range, or, if results are already written for a first part of the range, the end of this part.
+    """The end of a range; if results are already written for a first part of the range, the end of this part.
 
     So the results of a range are written completely or not at all, even if a new checkpoint reads the log again;
     derived events of a written range are ignored.

@@ -286,7 +286,7 @@ class _VariantShard:
                 self.handed_on.setdefault(stream, []).append(EventBatch.from_events(events))
 
     def _listed(self, block: RowBlock) -> dict[str, list[Event]]:
-        """Derived events with the key of their source whose stream only a later round reads, by stream."""
+        """By stream: derived events with the key of their source, for streams that only later rounds read."""
         by_stream: dict[str, list[Event]] = {}
         for body in map(orjson.loads, block.found.bodies.to_pylist()):
             stream = body["into"]

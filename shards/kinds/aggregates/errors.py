@@ -10,4 +10,4 @@ from shards.errors import OperatorSuspended
 
 
 class AggregateSuspended(OperatorSuspended, code="aggregate-suspended"):
-    """An aggregate would hold more events in its windows than it may; the message names it."""
+    """An aggregate would hold more events in its windows than it may; the message names the aggregate."""

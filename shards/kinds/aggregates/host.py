@@ -165,7 +165,7 @@ class RunningAggregate(Operator):
     def answer(self, question: Mapping[str, Any], until_us: int | None) -> Mapping[str, Any]:
         """The totals of groups over the events in the window; with ``explain``, also how the index computed them.
 
-        With ``explain: only``, the index is described and not asked, so the mix of questions stays as it is.
+        With ``explain: only``, the index is described but not asked, so the frequencies of questions stay unchanged.
         """
         wanted = read_question(self._body, question, until_us)
         if self._index is None or self._run.is_suspended:

@@ -31,15 +31,14 @@ class JoinExpression:
 
     @property
     def lookups(self) -> Collection[Lookup]:
-        """The lookups in reference tables."""
         return cast("Collection[Lookup]", self._parsed.lookups)
 
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
-        """Whether the expression is true for each of ``size`` combinations, as ``joins.Condition``."""
+        """Whether the expression is true for each of ``size`` combinations; see ``joins.Condition``."""
         return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))
 
     def column(self, values: Sequence[Placed], size: int) -> list[Any]:
-        """The value of the expression for each of ``size`` combinations, as ``joins.returns.Expression``.
+        """The value of the expression for each of ``size`` combinations; see ``joins.returns.Expression``.
 
         Times in totals are texts; the expression compares them in microseconds.
         """

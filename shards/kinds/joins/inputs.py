@@ -232,7 +232,7 @@ class JoinInputHost(Host):
         return MergedOutput(ended)
 
     def finish_keys(self, promise: Punctuation) -> Output:
-        """Finish the key range of a punctuation in the inputs that ends of traces or punctuations close.
+        """Finish the key range of a punctuation in the inputs that are closed by ends of traces or by punctuations.
 
         Each shard does this by itself, even for events that change shards, because merged events are ordered by time.
         """
@@ -287,7 +287,7 @@ class JoinInputHost(Host):
 
     @property
     def _by_constraints(self) -> dict[str, tuple[str, ...]]:
-        """The event types of each input that constraints finish, by name."""
+        """By input name, the event types of each input that constraints finish."""
         return {name: tuple(body["types"]) for name, (_, body) in self.running.items() if body.get("workflow")}
 
     def _finished(self, batch: EventBatch, now_us: NDArray[np.int64]) -> dict[str, list[int]]:

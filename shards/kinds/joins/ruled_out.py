@@ -22,8 +22,6 @@ _RELEASED = -1  # the trace deviates, or needs more states than allowed: any eve
 
 @dataclass(slots=True)
 class _Trace:
-    """An open trace."""
-
     version: int
     state: int
     finished: frozenset[str]
@@ -92,7 +90,7 @@ class RuledOut:
             self._versions[record.version] = _Version(record.name, record.document, self._ties)
 
     def restart(self, name: str) -> None:
-        """Restart an input: every trace in which the input is finished reports this again, at its next event."""
+        """Restart an input: traces in which the input is finished report this again at their next event."""
         for trace in self._traces.values():
             trace.finished -= {name}
 
@@ -126,7 +124,7 @@ class RuledOut:
         return _Trace(newest, 0 if is_known else _RELEASED, frozenset(), time_us)
 
     def ends(self, event_type: str) -> bool:
-        """Whether a type ends its trace by the newest constraints."""
+        """Whether an event type ends traces according to the newest constraints."""
         return bool(self._versions) and event_type in self._versions[max(self._versions)].rules.trace_ends
 
     def end(self, key: str) -> None:
@@ -146,7 +144,7 @@ class RuledOut:
             del self._traces[key]
 
     def keep(self, is_kept: Callable[[NDArray[np.uint64]], NDArray[np.bool_]]) -> None:
-        """Forget the traces of all other keys."""
+        """Keep the traces of the chosen keys, and forget all others."""
         keys = list(self._traces)
         are_kept = is_kept(np.array([key_hash(key) for key in keys], np.uint64))
         self._traces = {key: self._traces[key] for key, stays in zip(keys, are_kept.tolist(), strict=True) if stays}

@@ -123,7 +123,7 @@ def _comma_rows(rows: pa.Array | None) -> Sequence[Texts]:
 
 
 def _why(bound: BoundTexts, patterns: Sequence[RunningPattern]) -> tuple[pa.Array, Texts]:
-    """The explanation of each match as JSON text, in two parts: up to its last event id, and the words after this."""
+    """The explanation of each match as JSON text, in two parts: up to the last event id, and the words after the id."""
     steps = [step for pattern in patterns for step in _steps(pattern)]
     phrases = [f" {verb} {step}" for step in steps for verb in ("are", "is")]
     alone = 2 * bound.alias + (bound.place != BOUND_SAME)  # for the last event of an alias: whether it is the only one
@@ -243,7 +243,7 @@ def match_times(columns: MatchColumns) -> list[Texts]:
 
 
 def match_rows(rows: pa.Array | None) -> list[Texts]:
-    """The row of FOR EACH ROW of each result as a JSON member with a comma, as parts to be joined; may be empty."""
+    """The JSON member ``row`` and a comma, for each result of FOR EACH ROW, in parts to be joined; may be empty."""
     if rows is None:
         return []
     has_row = np.asarray(pc.not_equal(rows, "")).astype(np.int64)

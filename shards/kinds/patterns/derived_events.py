@@ -87,7 +87,7 @@ class DerivedEvents:
         return iter(()) if self._all is None else self._all.batches(is_rekeyed=False)
 
     def rows(self) -> Iterator[ResultRows]:
-        """A result row for each derived event, then a copy of the events with keys of their own for the log."""
+        """A result row for each derived event, then, for the log, a copy of the events that have keys of their own."""
         if self._all is not None:
             yield from self._all.rows(self._stream)
             yield from itertools.starmap(ResultRows.rekeyed, self._all.batches(is_rekeyed=True))

@@ -47,8 +47,8 @@ class Incident:
 class Incidents:
     """The open incidents of a pattern, by group.
 
-    Each change is reported once, and depends on the events of the place only. ``by``: the names of the values that form
-    a group, which is a JSON list.
+    Each change is reported once, and depends on the events of the place only. ``by``: names of the values that form a
+    group; a group is a JSON list of these values.
     """
 
     def __init__(self, stream: str, definition: Definition, by: Sequence[str], closes_after_us: int) -> None:
@@ -66,7 +66,6 @@ class Incidents:
         self._about["version"], self._closes_after_us = definition.version, closes_after_us
 
     def id_of(self, group: str) -> str:
-        """The id of the open incident of a group."""
         return self._open[group].id
 
     def add(
@@ -125,7 +124,6 @@ class Incidents:
             yield from self._close(first, ends_us, {"how": "time"})
 
     def close_all(self, how: str) -> Iterator[Change]:
-        """Close every incident."""
         for group, incident in list(self._open.items()):
             yield from self._close(group, max(incident.last_us, self._now_us), {"how": how})
 
