@@ -272,6 +272,14 @@ def test_matches_beyond_the_limit_are_counted():
     assert (len(made.matches), made.lost) == (4, (2, 0))
 
 
+@pytest.mark.parametrize("ties", ["log", "simultaneous"])
+def test_a_limit_of_the_pattern_replaces_that_of_all(ties):
+    made = harness("SEQ(A a, B b) LIMIT 4", ties=ties, match_limit=2)
+    made.feed(trace("A1 A2 A3 A4 A5 A6 B7"))
+    made.finish()
+    assert (len(made.matches), made.lost) == (4, (2, 0))
+
+
 def test_room_grows_with_what_is_held():
     made = harness("SEQ(A a, B b, C c)")
     made.feed(trace(" ".join(f"A{number}" for number in range(300))))

@@ -21,6 +21,7 @@ from nfa.kernels.runs.tables import (
     EARLIEST,
     FRESH,
     HAS_REPORTED,
+    LATEST,
     MATCH,
     NIL,
     NOT_REPORTED_YET,
@@ -262,7 +263,7 @@ def emit_ready(p: RunProgram, s: RunState, out: RunMatches, pair: Int, limit: In
     pattern = s.now[PATTERN]
     if s.pair_told[pair] == NOT_REPORTED_YET:
         s.pair_told[pair] = HAS_REPORTED
-    limit = min(np.int64(limit), p.most[pattern])
+    limit = np.int64(limit) if p.most[pattern] == LATEST else p.most[pattern]
     run, before = ordered(p, s, s.now[READY]), np.int64(NIL)
     s.now[READY] = NIL
     while run != NIL:
