@@ -65,7 +65,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "backtest": "Match patterns in past events, and compare the results of two versions.",
         "generate": "Generate events of interleaved transactions: the order-fulfilment workload, or a workflow.",
         "discover": "Discover the constraints that past transactions keep.",
-        "conformance": "Compare past transactions with a model. Exit status 1: one of them leaves the model.",
+        "conformance": "Compare past transactions with a model. Exit status 1: a transaction deviates from the model.",
     },
     _OF_OPERATORS: {
         "constraints": (

@@ -58,7 +58,10 @@ def ask(
     ] = None,
     suppress: Suppress = None,
     pruning: Annotated[
-        Pruned | None, typer.Option(help="Terminate partial matches early by constraints; compare: run both ways.")
+        Pruned | None,
+        typer.Option(
+            help="on: terminate partial matches early by constraints; off: do not; compare: run once with each."
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the backtest is over.")] = False,
 ) -> None:

@@ -33,7 +33,7 @@ ApiKeyOption: TypeAlias = Annotated[
     typer.Option(
         "--api-key",
         metavar="KEY",
-        help="API key (default: FORESTALL_API_KEY, which is safer: other users can read options).",
+        help="API key (default: FORESTALL_API_KEY, which is safer: other users of the machine can read options).",
         rich_help_panel="Call",
     ),
 ]

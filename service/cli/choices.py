@@ -18,7 +18,7 @@ Suppress = Annotated[
     typer.Option(
         metavar="'DURATION by NAME, ...'",
         help="After an alert, suppress further alerts of its group for this long, in event time: '1 h by customer'. "
-        "Names are columns of RETURN, or the key; without 'by', all alerts are one group.",
+        "Columns of RETURN, or the key, after 'by' form the groups; without 'by', all alerts are one group.",
     ),
 ]
 

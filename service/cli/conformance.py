@@ -36,7 +36,7 @@ def conformance(
     classifier: Classifier = None,
     end: EndEvents = None,
 ) -> None:
-    """Compare past transactions with a model. Exit status 1: one of them leaves the model."""
+    """Compare past transactions with a model. Exit status 1: a transaction deviates from the model."""
     is_json = is_json or output == "json"
     read = read_model_file(model, map_file, process)
     with progress_bar(f"compiling {model.name}"):

@@ -23,7 +23,7 @@ _TYPES = Table(("type", "version", "created_at"))
 
 @event_types.command("list")
 def list_types(client: Caller, stream: Stream) -> None:
-    """List the event types of a stream that have schemas, by name."""
+    """List the event types with schemas of a stream, sorted by name."""
     page, checks = client.event_types.page(stream), client.streams.get(stream)["schemas"]
     _TYPES.show(client, page["items"])
     standard_error.print(printable(f"events of {stream} are {'checked' if checks == 'check' else 'not checked'}"))

@@ -29,7 +29,8 @@ def list_events(
     key: _Key = None,
     type_: _Type = None,
     after: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: the newest).")
+        str | None,
+        typer.Option(metavar="CURSOR", help="Start after this cursor; 0: begin with the oldest (default: the newest)."),
     ] = None,
     limit: AtMost = 100,
     old_stream: _OldStream = None,

@@ -32,8 +32,8 @@ Key = Annotated[
         "--key-path",
         "--key",
         metavar="[TYPE=]PATH",
-        help="Path of the correlation key, such as data.customer (default: key). Repeatable with TYPE=, for a path by "
-        "event type; '*=' is any other type.",
+        help="Path of the correlation key, such as data.customer (default: key). TYPE=PATH: only for events "
+        "of TYPE, *=PATH: for all other types. Repeatable.",
     ),
 ]
 

@@ -207,7 +207,7 @@ def _add_move(app: typer.Typer, resource: Resource, action: str, meaning: str) -
         client: Caller,
         name: str = name_argument,
         now: Annotated[
-            bool, typer.Option("--now", help="Pause before the backlog: skip events that are not matched yet.")
+            bool, typer.Option("--now", help="Pause at once: events still in the backlog are skipped.")
         ] = False,
     ) -> None:
         parameters = {"now": "true"} if now else {}

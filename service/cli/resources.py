@@ -19,10 +19,11 @@ from service.client import Client, part
 Shaping: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 OfStream: TypeAlias = Annotated[str | None, typer.Option(metavar="STREAM", help="Only items of this stream.")]
 After: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="CURSOR", help="Continue after this cursor, as 'more:' shows it; 0: the oldest.")
+    str | None,
+    typer.Option(metavar="CURSOR", help="Continue after this cursor, as 'more:' shows it; 0: begin with the oldest."),
 ]
 AfterOrNow: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: the oldest (default: now).")
+    str | None, typer.Option(metavar="CURSOR", help="Start after this cursor; 0: begin with the oldest (default: now).")
 ]
 EndAfter: TypeAlias = Annotated[int | None, typer.Option(min=1, help="End after this number of entries.")]
 AtMost: TypeAlias = Annotated[int, typer.Option(min=1, help="Maximum number of entries.")]

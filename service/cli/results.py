@@ -88,7 +88,7 @@ def list_results(
 @results.command("tail")
 def tail_results(
     client: Annotated[Client, 60.0],
-    kinds: Annotated[list[str], typer.Argument(help="Kinds, such as alerts corrections.")],
+    kinds: Annotated[list[str], typer.Argument(help="Kinds of results, separated by spaces: alerts corrections.")],
     stream: OfStream = None,
     after: AfterOrNow = None,
     limit: EndAfter = None,

@@ -26,7 +26,7 @@ def _for_each_stream(name: str, kind: Any) -> Any:
     """Make the option of one file an option for the files of several streams."""
     option = kind.__metadata__[0]
     metavar = option.metavar or "|".join(get_args(kind.__origin__))
-    text = f"{option.help.removesuffix(' Repeatable.')} Repeatable."
+    text = f"{option.help.removesuffix(' Repeatable.')} STREAM=…: only for this stream. Repeatable."
     return Annotated[list[str] | None, typer.Option(_NAMES[name], metavar=f"[STREAM=]{metavar}", help=text)]
 
 

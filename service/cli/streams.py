@@ -22,8 +22,8 @@ OwnKey = Annotated[
         "--key-path",
         "--key",
         metavar="[TYPE=]PATH",
-        help="Path of the correlation key (default: subject). Repeatable with TYPE=, for a path by event type; "
-        "'*=' is any other type.",
+        help="Path of the correlation key (default: subject). TYPE=PATH: only for events of TYPE, "
+        "*=PATH: for all other types. Repeatable.",
     ),
 ]
 MoreKeys = Annotated[

@@ -81,7 +81,7 @@ RECEIVER_OPTIONS: Options = {
         Annotated[
             Path | None,
             typer.Option(
-                metavar="FILE", help="File with the secret that signs deliveries, or of a mail server the password."
+                metavar="FILE", help="File with the secret that signs deliveries or, for a mail server, the password."
             ),
         ],
         None,

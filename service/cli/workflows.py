@@ -26,7 +26,9 @@ FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
 Name = Annotated[str, typer.Argument(help="Name of the workflow.")]
 Mode = Annotated[
     FollowMode,
-    typer.Option(help="Follow the automaton (exact), the constraints (tables), or exact if possible (auto)."),
+    typer.Option(
+        help="Follow the automaton (exact) or the constraints (tables); auto: exact if possible, else tables."
+    ),
 ]
 
 
@@ -68,7 +70,7 @@ def put_workflow(
     map_file: MapFile = None,
     process: Process = None,
 ) -> None:
-    """Upload a workflow; an existing one gets its next version, to which streams that follow it switch."""
+    """Upload a workflow, or its next version. Streams that follow the workflow switch to the next version."""
     body = without_none(
         content=read_content(model).decode("utf-8", errors="replace"),
         process=process,
