@@ -208,7 +208,7 @@ def test_a_receiver_is_tested_and_switched_off_by_the_buttons_of_its_page(reader
     assert created.status_code == 201, created.text
     path = f"/{receivers}/{created.json()['id']}"
 
-    def press(action: str) -> str:
+    def press(action):
         """Press a button of the page; returns the next page."""
         form = re.search(rf'<form method="post" action="([^"]*)"(?:(?!</form>).)*value="{action}"', reader.text(path))
         assert form, action
