@@ -119,8 +119,19 @@ def _case(*operands: Any) -> Any:
     return result
 
 
-def _like(text: Any, pattern: Any, escape: Any = None) -> Any:
-    return pc.match_substring_regex(text, regex_of(pattern.as_py(), escape.as_py() if escape is not None else None))
+def _with_constants(column: Callable[..., Any], kind: type[int | str]) -> Callable[..., Any]:
+    """A function of one column and constants of a kind; null in each row if a constant is null."""
+
+    def values(operand: Any, *constants: Any) -> Any:
+        if not all(constant.is_valid for constant in constants):
+            return column(pc.if_else(pa.scalar(None, pa.bool_()), operand, operand), kind())
+        return column(operand, *(constant.as_py() for constant in constants))
+
+    return values
+
+
+def _like(text: Any, pattern: str, escape: str | None = None) -> Any:
+    return pc.match_substring_regex(text, regex_of(pattern, escape))
 
 
 def regex_of(pattern: str, escape: str | None) -> str:
@@ -142,12 +153,11 @@ def _nullif(left: Any, right: Any) -> Any:
     return pc.if_else(equal, pa.scalar(None, left.type), left)
 
 
-def _substr(text: Any, start: Any, length: Any = None) -> Any:
-    first = start.as_py()
+def _substr(text: Any, first: int, length: int | None = None) -> Any:
     begin = first - 1 if first > 0 else first
-    if first == 0 or (length is not None and length.as_py() <= 0):
+    if first == 0 or (length is not None and length <= 0):
         return pc.if_else(pc.is_null(text), text, "")
-    end = None if length is None else begin + length.as_py()
+    end = None if length is None else begin + length
     return pc.utf8_slice_codeunits(text, begin, end if first > 0 or (end is not None and end < 0) else None)
 
 
@@ -163,13 +173,13 @@ def _whole(operand: Any) -> Any:
     return operand.cast(pa.int64(), safe=False) if pa.types.is_floating(operand.type) else operand.cast(pa.int64())
 
 
-def _cut(operand: Any, length: Any = None) -> Any:
+def _cut(operand: Any, length: int | None = None) -> Any:
     text = operand if pa.types.is_string(operand.type) else operand.cast(pa.string())
-    return text if length is None else pc.utf8_slice_codeunits(text, 0, length.as_py())
+    return text if length is None else pc.utf8_slice_codeunits(text, 0, length)
 
 
-def _rounded(operand: Any, digits: Any = None) -> Any:
-    return pc.round(operand, 0 if digits is None else digits.as_py(), round_mode="half_towards_infinity")
+def _rounded(operand: Any, digits: int = 0) -> Any:
+    return pc.round(operand, digits, round_mode="half_towards_infinity")
 
 
 def _duration_in(unit_us: int) -> Callable[[Any], Any]:
@@ -204,11 +214,11 @@ OPERATIONS: Mapping[str, Function] = {
     "negative": _fixed(pc.negate_checked, 1),
     "||": _fixed(_joined, 2),
     "in": Function(_in, 2, None),
-    "like": Function(_like, 2, 3),
+    "like": Function(_with_constants(_like, str), 2, 3),
     "case": Function(_case, 2, None),
     "cast_bigint": _fixed(_whole, 1),
     "cast_double": _fixed(lambda operand: operand.cast(pa.float64()), 1),
-    "cast_varchar": Function(_cut, 1, 2),
+    "cast_varchar": Function(_with_constants(_cut, int), 1, 2),
     "cast_boolean": _fixed(lambda operand: operand.cast(pa.bool_()), 1),
     "cast_timestamp": _fixed(lambda operand: operand.cast(pa.timestamp("us")), 1),
     "cast_date": _fixed(lambda operand: operand.cast(pa.date32()), 1),
@@ -220,7 +230,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "sign": _fixed(pc.sign, 1),
     "ceil": _fixed(pc.ceil, 1),
     "floor": _fixed(pc.floor, 1),
-    "round": Function(_rounded, 1, 2),
+    "round": Function(_with_constants(_rounded, int), 1, 2),
     "sqrt": _fixed(pc.sqrt, 1),
     "ln": _fixed(pc.ln, 1),
     "exp": _fixed(pc.exp, 1),
@@ -235,9 +245,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "upper": _fixed(pc.utf8_upper, 1),
     "length": _fixed(pc.utf8_length, 1),
     "trim": _fixed(pc.utf8_trim_whitespace, 1),
-    "substr": Function(_substr, 2, 3),
+    "substr": Function(_with_constants(_substr, int), 2, 3),
     "concat": Function(_joined_non_null, 1, None),
-    "starts_with": _fixed(lambda text, part: pc.starts_with(text, part.as_py()), 2),
+    "starts_with": _fixed(_with_constants(pc.starts_with, str), 2),
     "year": _fixed(pc.year, 1),
     "month": _fixed(pc.month, 1),
     "day": _fixed(pc.day, 1),
@@ -260,8 +270,8 @@ OTHER_NAMES: Mapping[str, str] = {
 }
 """The names of functions in other dialects."""
 
-NEEDS_CONSTANTS: Mapping[str, int] = {"like": 1, "substr": 1, "starts_with": 1, "round": 1, "cast_varchar": 1}
-"""By function, the index of the first operand that must be constant; so must all operands after it."""
+NEEDS_CONSTANTS: Mapping[str, int | None] = {"starts_with": None, "substr": 2**31 - 1, "round": 15}
+"""The functions whose operands after the first are constants: texts (None), or whole numbers of at most this size."""
 
 
 _OF_NULLS = (

@@ -25,6 +25,7 @@ from nfa.sql.syntax import (
     Operation,
     Place,
     Sort,
+    Value,
     walk,
 )
 from nfa.syntax import Position
@@ -295,12 +296,24 @@ def _function(call: Call, operands: tuple[Expression, ...]) -> Operation:
 
 
 def _operation(operation: Operation, operands: tuple[Expression, ...]) -> Operation:
-    first = NEEDS_CONSTANTS.get(operation.name)
-    if first is not None and not all(isinstance(operand, Constant) for operand in operands[first:]):
-        raise PatternRefused(
-            "constant", f"{operation.name} takes constants from operand {first + 1} on", operation.position
-        )
+    if operation.name in NEEDS_CONSTANTS:
+        most = NEEDS_CONSTANTS[operation.name]
+        for place, operand in enumerate(operands[1:], 2):
+            if not isinstance(operand, Constant):
+                raise PatternRefused(
+                    "constant", f"{operation.name} takes constants from operand 2 on", operation.position
+                )
+            if not _fits(operand.value, most):
+                what = "a text" if most is None else f"a whole number from -{most} to {most},"
+                raise PatternRefused(
+                    "constant", f"operand {place} of {operation.name} must be {what} or NULL", operation.position
+                )
     return replace(operation, operands=operands)
+
+
+def _fits(value: Value, most: int | None) -> bool:
+    """Whether a constant is null, a text if ``most`` is None, or otherwise a whole number of at most that size."""
+    return value is None or (isinstance(value, str) if most is None else type(value) is int and abs(value) <= most)
 
 
 def _at_one_place(operation: Operation) -> Expression:

@@ -80,6 +80,40 @@ TEXTS = [
     ),
     ("SELECT * FROM t MATCH_RECOGNIZE (AFTER MATCH SKIP TO X PATTERN (A))", "column 34: the pattern has no variable X"),
 ]
+CLAUSE = "MATCH_RECOGNIZE (MEASURES n AS n, s AS s PATTERN (A))"
+PLACES = {
+    "measures": "SELECT * FROM t MATCH_RECOGNIZE (\n  MEASURES {} AS m PATTERN (A))",
+    "define": "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS\n  ({}) IS NULL)",
+    "select": f"SELECT\n  {{}} FROM t {CLAUSE}",
+    "where": f"SELECT * FROM t {CLAUSE}\n  WHERE ({{}}) IS NULL",
+}
+SIZES = "from -2147483647 to 2147483647, or NULL"
+CONSTANTS = [
+    ("substr(s, 'a')", "constant", f"operand 2 of substr must be a whole number {SIZES}"),
+    ("substr(s, 1.5)", "constant", f"operand 2 of substr must be a whole number {SIZES}"),
+    ("substr(s, TRUE)", "constant", f"operand 2 of substr must be a whole number {SIZES}"),
+    ("substr(s, 99999999999999999999)", "constant", f"operand 2 of substr must be a whole number {SIZES}"),
+    ("substr(s, -2147483648)", "constant", f"operand 2 of substr must be a whole number {SIZES}"),
+    ("substr(s, NULL, 1.5)", "constant", f"operand 3 of substr must be a whole number {SIZES}"),
+    ("substr(s, 2, 9223372036854775807)", "constant", f"operand 3 of substr must be a whole number {SIZES}"),
+    ("substr(s, n)", "constant", "substr takes constants from operand 2 on"),
+    ("substr(n, NULL)", "type", "substr fails: it does not take int64 and null"),
+    ("starts_with(s, 1)", "constant", "operand 2 of starts_with must be a text or NULL"),
+    ("round(n, 'a')", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
+    ("round(n, 1.0)", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
+    ("round(n, -16)", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
+    ("round(n, 99999999999)", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
+]
+
+
+@pytest.mark.parametrize(("expression", "reason", "message"), CONSTANTS)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_constant_of_another_kind_or_size_is_refused(place, expression, reason, message):
+    with pytest.raises(PatternRefused) as refused:
+        run_query(PLACES[place].format(expression), lambda _: TABLE)
+    assert refused.value.reason == reason
+    assert refused.value.message.startswith("line 2, column ")
+    assert message in refused.value.message
 
 
 @pytest.mark.parametrize(("measure", "pattern", "define", "reason", "message"), REFUSED)
