@@ -86,7 +86,7 @@ def _element(tree: Branch) -> str:
     name = f"[{int(token) * (1 if tree.data == 'element' else -1)}]" if len(token) <= _MAX_DIGITS else ""
     if not is_element(name):
         raise PatternRefused(
-            "syntax", f"{_shortened(token)} is not a place in a list; write for example [0] or [-1]", position_of(tree)
+            "syntax", f"{shortened(token)} is not a place in a list; write for example [0] or [-1]", position_of(tree)
         )
     return name
 
@@ -146,7 +146,7 @@ def _number(tree: Branch, sign: int) -> Literal:
     if abs(number) == float("inf"):
         raise PatternRefused(
             "syntax",
-            f"the number {_shortened(token)} is larger than a float64 can hold; write a smaller one",
+            f"the number {shortened(token)} is larger than a float64 can hold; write a smaller one",
             position_of(tree),
         )
     return Literal(number)
@@ -227,7 +227,8 @@ def _text(token: Token) -> str:
     return token[1:-1].replace("''", "'")
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text of at most 30 characters; a longer one is cut."""
     return text if len(text) <= 30 else f"{text[:27]}..."
 
 

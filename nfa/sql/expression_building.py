@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from lark import Token, Tree
 
 from nfa.errors import PatternRefused
-from nfa.language.expression_building import Branch, position_of, tokens_of, trees_of
+from nfa.language.expression_building import Branch, position_of, shortened, tokens_of, trees_of
 from nfa.sql.syntax import Call, Constant, Expression, Name, Operation, Value
 
 _SIGNS: Mapping[str, str] = {
@@ -53,6 +53,7 @@ _TYPES: Mapping[str, str] = {
 _PARTS = frozenset("year month day hour minute second".split())
 _INTERVAL = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _MAX_DIGITS = 20
+_MAX_LENGTH = 2**31 - 1
 
 
 def build_expression(tree: Branch) -> Expression:
@@ -105,8 +106,12 @@ def _in_range(tree: Branch) -> Operation:
 
 
 def _like(tree: Branch) -> Operation:
-    pattern, *escape = (Constant(text_of(token)) for token in tokens_of(tree))
-    return Operation("like", (*_operands(tree), pattern, *escape), position_of(tree))
+    pattern, *escape = map(text_of, tokens_of(tree))
+    if escape and len(escape[0]) > 1:
+        raise PatternRefused(
+            "literal", f"the escape of LIKE must be one character, not {escape[0]!r}", position_of(tree)
+        )
+    return Operation("like", (*_operands(tree), *map(Constant, (pattern, *escape))), position_of(tree))
 
 
 def _case_of(tree: Branch) -> Operation:
@@ -130,7 +135,14 @@ def _number(tree: Branch) -> Constant:
     (token,) = tokens_of(tree)
     if token.type == "INT" and len(token) <= _MAX_DIGITS and int(token) < 2**63:
         return Constant(int(token))
-    return Constant(float(token))
+    number = float(token)
+    if number == float("inf"):
+        raise PatternRefused(
+            "literal",
+            f"the number {shortened(token)} is larger than a float64 can hold; write a smaller one",
+            position_of(tree),
+        )
+    return Constant(number)
 
 
 def _time(tree: Branch, reader: Callable[[str], Value], example: str) -> Constant:
@@ -155,9 +167,10 @@ def _interval(tree: Branch) -> Constant:
             position_of(tree),
         )
     try:
-        return Constant(float(match[1]) * _UNITS[word] if "." in match[1] else int(match[1]) * _UNITS[word])
+        is_whole = "." not in match[1] and len(match[1]) <= _MAX_DIGITS
+        return Constant((int(match[1]) if is_whole else float(match[1])) * _UNITS[word])
     except OverflowError as error:
-        raise PatternRefused("literal", f"the interval {text} is too long", position_of(tree)) from error
+        raise PatternRefused("literal", f"the interval {shortened(text)} is too long", position_of(tree)) from error
 
 
 def _call(tree: Branch) -> Call:
@@ -186,8 +199,11 @@ def _cast(tree: Branch) -> Operation:
     if target is None:
         names = ", ".join(sorted(_TYPES)).upper()
         raise PatternRefused("type", f"CAST to {name} is not supported; there are {names}", position_of(tree))
-    length = (Constant(int(sizes[0])),) if target == "varchar" and sizes else ()
-    return Operation(f"cast_{target}", (build_expression(value), *length), position_of(tree))
+    lengths = sizes[:1] if target == "varchar" else []
+    if any(len(length) > _MAX_DIGITS or int(length) > _MAX_LENGTH for length in lengths):
+        raise PatternRefused("type", f"the length of VARCHAR is at most {_MAX_LENGTH}", position_of(tree))
+    operands = (build_expression(value), *(Constant(int(length)) for length in lengths))
+    return Operation(f"cast_{target}", operands, position_of(tree))
 
 
 def _extract(tree: Branch) -> Operation:

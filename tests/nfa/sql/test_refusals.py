@@ -102,6 +102,14 @@ CONSTANTS = [
     ("round(n, 'a')", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
     ("round(n, 1.0)", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
     ("round(n, -16)", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
+    ("1e999", "literal", "the number 1e999 is larger than a float64 can hold; write a smaller one"),
+    ("-1" + 400 * "0", "literal", "the number 100000000000000000000000000... is larger than a float64 can hold"),
+    ("CAST(s AS VARCHAR(2147483648))", "type", "the length of VARCHAR is at most 2147483647"),
+    (f"CAST(s AS VARCHAR({5_000 * '9'}))", "type", "the length of VARCHAR is at most 2147483647"),
+    (f"INTERVAL '{5_000 * '9'}' DAY", "literal", "the interval '99999999999999999999999999... is too long"),
+    (f"INTERVAL '-{5_000 * '9'}.5 days'", "literal", "the interval '-9999999999999999999999999... is too long"),
+    ("s LIKE 'f%' ESCAPE 'ab'", "literal", "the escape of LIKE must be one character, not 'ab'"),
+    ("s NOT LIKE 'f%' ESCAPE '!!'", "literal", "the escape of LIKE must be one character, not '!!'"),
     ("round(n, 99999999999)", "constant", "operand 2 of round must be a whole number from -15 to 15, or NULL"),
 ]
 
