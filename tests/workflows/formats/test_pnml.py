@@ -255,6 +255,43 @@ def test_a_net_or_a_page_is_chosen_by_its_id() -> None:
     )
 
 
+def marking(*places: str, count: int = 1) -> str:
+    entries = (f'<place idref="{place}"><text>{count}</text></place>' for place in places)
+    return f"<marking>{''.join(entries)}</marking>"
+
+
+PAGES = f'<page id="g">{LINE}{ARCS}</page><page id="h"><page id="k"><place id="p"/></page><transition id="u"/></page>'
+
+
+@pytest.mark.parametrize(
+    ("markings", "finals", "is_complete"),
+    [
+        (marking("i") + marking("p", count=0), ((0,),), True),
+        (marking("i", "p") + marking("p") + marking("o", "i") + marking("p", "i"), ((0,), (0, 1)), False),
+        (marking("p") + "<marking/>", ((1,),), False),
+    ],
+)
+def test_a_page_has_the_final_markings_of_the_net_around_it(
+    markings: str, finals: tuple[Places, ...], is_complete: bool
+) -> None:
+    model = read(document(f"{PAGES}<finalmarkings>{markings}</finalmarkings>"), process="g")
+    assert isinstance(model.source, WorkflowNet)
+    assert model.source.finals == finals
+    left_out = "p: a final marking names places outside the chosen page; they are left out"
+    assert (left_out in [str(notice) for notice in model.notices]) is not is_complete
+
+
+def test_final_markings_of_a_page_itself_come_first() -> None:
+    own = f"<finalmarkings>{marking('i')}</finalmarkings>"
+    body = PAGES.replace(ARCS, ARCS + own) + f"<finalmarkings>{marking('o')}</finalmarkings>"
+    assert net_of(body, process="g").finals == ((0,),)
+    for wrong in ("x", "u", "t"):
+        given = f"<finalmarkings>{marking(wrong)}</finalmarkings>"
+        problem = [(wrong, "a final marking names it, but there is no such place")]
+        assert problems_of(document(PAGES + given), process="g") == problem
+        assert problems_of(document(PAGES.replace(ARCS, ARCS + given)), process="g") == problem
+
+
 def test_positions_become_a_drawing() -> None:
     body = """
       <place id="i"><graphics><position x="100" y="50"/><dimension x="20" y="20"/></graphics></place>

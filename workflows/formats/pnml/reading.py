@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
@@ -44,7 +44,7 @@ def read_pnml(content: bytes, options: ReadOptions) -> WorkflowModel:
     wired = _wire(drawn, links, findings)
     findings.finish()
     initial = _initial_marking(drawn, wired, findings)
-    finals = _final_markings(part, drawn, wired, findings)
+    finals = _final_markings(net, part, drawn, wired, findings)
     findings.finish()
     labels = _labels(drawn, options.mapping, findings)
     findings.finish()
@@ -224,15 +224,16 @@ def _initial_marking(drawn: Drawn, wired: _Wired, findings: NetFindings) -> Plac
     return (sources[0],)
 
 
-def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: NetFindings) -> tuple[Places, ...]:
-    """The given markings; otherwise, for each sink place, a marking with one token in it."""
-    markings = [
-        _read_marking(marking, drawn, wired, findings)
-        for holder in part.iter()
-        if local(holder) == "finalmarkings"
-        for marking in holder
-        if local(marking) == "marking"
-    ]
+def _final_markings(
+    net: Element, part: Element, drawn: Drawn, wired: _Wired, findings: NetFindings
+) -> tuple[Places, ...]:
+    """The given markings, of the part or else of the net around it; otherwise, for each sink place, one token in it."""
+    markings = [_read_marking(marking, drawn, wired, findings) for marking in _given_markings(part)]
+    if not markings and part is not net:
+        names = {element.get("id", "") for element in net.iter() if local(element) in ("place", "referencePlace")}
+        outside = names - drawn.nodes.keys()
+        whole = (_read_marking(marking, drawn, wired, findings, outside) for marking in _given_markings(net))
+        markings = [marking for marking in whole if marking]
     if markings:
         return tuple(dict.fromkeys(markings))
     source_places = {place for row in wired.inputs.values() for place in row}
@@ -245,18 +246,34 @@ def _final_markings(part: Element, drawn: Drawn, wired: _Wired, findings: NetFin
     return tuple((place,) for place in sinks)
 
 
-def _read_marking(marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings) -> Places:
+def _given_markings(part: Element) -> list[Element]:
+    return [
+        marking
+        for holder in part.iter()
+        if local(holder) == "finalmarkings"
+        for marking in holder
+        if local(marking) == "marking"
+    ]
+
+
+def _read_marking(
+    marking: Element, drawn: Drawn, wired: _Wired, findings: NetFindings, outside: Set[str] = frozenset()
+) -> Places:
+    """The tokens of a final marking; those in places ``outside`` of the chosen page are left out."""
     counts: Counter[int] = Counter()
     for entry in (entry for entry in marking if local(entry) == "place"):
         identity = entry.get("idref", "")
         node = drawn.nodes.get(identity)
-        if node is None or node.kind != "place":
+        if identity not in outside and (node is None or node.kind != "place"):
             findings.refuse(identity, "a final marking names it, but there is no such place")
             continue
         text = child(entry, "text")
         written = "" if text is None or text.text is None else text.text.strip()
-        place = wired.index[wired.links[identity]]
-        counts[place] += read_count(written or "0", identity, "final marking", findings)
+        count = read_count(written or "0", identity, "final marking", findings)
+        if identity not in outside:
+            counts[wired.index[wired.links[identity]]] += count
+        elif count:
+            findings.note(identity, "a final marking names places outside the chosen page; they are left out")
     return _as_places(counts)
 
 
