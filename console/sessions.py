@@ -71,7 +71,10 @@ class Sessions:
 
     def api(self, url: str, key: str | None) -> Api:
         """The API client for a key; sessions with the same key share the client and its recent answers."""
-        return self._apis.setdefault(_digest(key or ""), Api(url, key))
+        digest = _digest(key or "")
+        if digest not in self._apis:
+            self._apis[digest] = Api(url, key)
+        return self._apis[digest]
 
     async def release(self, api: Api) -> None:
         """Close the connections of a key that no session uses any more."""

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from api import create_app
+from console import sessions
 from service.embedded import free_port
 from tests.builders.api import serving
 from tests.builders.browser import console_of
@@ -22,6 +23,20 @@ def test_a_wrong_key_is_refused_and_a_right_one_opens_a_session(visitor):
     assert "set-cookie" not in refused.headers
     assert visitor.log_in(KEY).status_code == 303
     assert "Overview" in visitor.text("/")
+
+
+def test_a_login_with_a_known_key_builds_no_second_client(monkeypatch):
+    keys = []
+
+    class Client:
+        def __init__(self, url, key):
+            keys.append(key)
+
+    monkeypatch.setattr(sessions, "Api", Client)
+    opened = sessions.Sessions()
+    assert opened.api("http://a", "k") is opened.api("http://a", "k")
+    assert opened.api("http://a", None) is not opened.api("http://a", "k")
+    assert keys == ["k", None]
 
 
 def test_the_key_stays_on_the_server(visitor):
