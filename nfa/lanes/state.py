@@ -266,8 +266,12 @@ class LaneState:
             raise StateFormatError(f"saved state follows guard versions {', '.join(missing)}, which are not available")
         counts = members.counts
         counts.setdefault("ends", 0)  # missing in version 3
-        if members.sequence < 0 or counts.keys() != self.counts.keys():
-            raise StateFormatError("saved state: a counter is negative")
+        if members.sequence < 0:
+            raise StateFormatError(f"saved state: its sequence is {members.sequence}, below 0")
+        if counts.keys() != self.counts.keys():
+            raise StateFormatError(
+                f"saved state: its counts are {', '.join(counts)}, instead of {', '.join(self.counts)}"
+            )
         self.guards = GuardTables({version: guards[version] for version in needed if version is not None})
         self.guard_version, self.sequence, self.counts = members.guard_version, members.sequence, counts
         for version, state in monitors:

@@ -159,6 +159,22 @@ def test_numbers_that_are_not_whole_are_refused(limit: bytes) -> None:
         Matcher.load(sealed(body.replace(b'"match_limit":10000,', b'"match_limit":' + limit + b",")), {})
 
 
+@pytest.mark.parametrize(
+    ("member", "wrong", "message"),
+    [
+        (b'"sequence":3', b'"sequence":-3', "saved state: its sequence is -3, below 0"),
+        (b'"timeouts":0', b'"other":0', "saved state: its counts are other, .*, instead of timeouts, "),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_by_name(member: bytes, wrong: bytes, message: str) -> None:
+    body = saved()[22:]
+    end = 4 + int.from_bytes(body[:4], "little")
+    assert member in body[4:end]
+    head = body[4:end].replace(member, wrong)
+    with pytest.raises(StateFormatError, match=message):
+        Matcher.load(sealed(len(head).to_bytes(4, "little") + head + body[end:]), {})
+
+
 @pytest.mark.parametrize("body", [b"", b"\x01", b"\xff\xff\xff\xff", b"\x02\x00\x00\x00{}"])
 def test_a_body_that_is_too_short_is_refused(body: bytes) -> None:
     with pytest.raises(StateFormatError, match="a right checksum and a wrong content"):
