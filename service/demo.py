@@ -55,8 +55,8 @@ AlertIdentity = tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]]
 class DemoResult:
     """Counts of the service, and of runs in this process with and without early termination.
 
-    ``endings`` counts early terminations by the constraints that imply them; ``peak_held`` is the largest number of
-    bound events. ``is_equal``: alerts, webhooks and expected matches agree.
+    ``endings`` counts early terminations by the constraints from which they follow; ``peak_held`` is the largest number
+    of bound events. ``is_equal``: stored alerts, alerts received by webhook, and expected matches are the same.
     """
 
     events: int
@@ -74,9 +74,9 @@ class DemoResult:
 class Demo:
     """A run of the demo.
 
-    ``on_alert`` gets each alert that arrives by webhook; ``on_progress`` the numbers of sent and of all events; ``say``
-    each line of messages; ``on_wait``, a few times a second, what the demo waits for; ``stay`` the result, while the
-    service and its console still run.
+    ``on_alert`` gets each alert that arrives by webhook; ``on_progress`` gets the numbers of sent and of all events;
+    ``say`` gets each line of messages; ``on_wait`` gets, a few times a second, what the demo waits for; ``stay`` gets
+    the result while the service and its console still run.
     """
 
     orders: int

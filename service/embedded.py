@@ -63,7 +63,7 @@ def find_server() -> Path:
 class EmbeddedServer:
     """The private server of a data folder; its files are in the subfolder ``redis``.
 
-    A server that does not answer within ``start_timeout_s`` has failed; loading a large file takes part of this time.
+    A server has failed if it does not answer within ``start_timeout_s``, including the time for loading its data.
     """
 
     def __init__(self, data_dir: Path, *, start_timeout_s: float = 120.0) -> None:

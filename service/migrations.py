@@ -21,7 +21,7 @@ _PAUSE_S, _PATIENCE_S = 0.1, 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A step from one format to the next; ``apply`` gets a function that it must call at least every half minute."""
+    """A step from one format to the next; ``apply`` must call its second argument at least every half minute."""
 
     name: str
     apply: Callable[[Client, Callable[[], None]], None]

@@ -29,9 +29,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """The exception that ends a process on SIGTERM or SIGINT, as long as its work does not handle signals itself.
+    """The exception that ends a process on SIGTERM or SIGINT, unless its work handles these signals itself.
 
-    It is a ``KeyboardInterrupt``, because Spark's bridge to Java and uvicorn clean up only after this.
+    The base is ``KeyboardInterrupt``, because Spark's bridge to Java and uvicorn clean up only after this exception.
     """
 
 
@@ -97,7 +97,7 @@ def beside(work: Callable[[threading.Event], object], name: str) -> Iterator[Non
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Delay SIGTERM and SIGINT until the block ends; raised inside, they could leave a started process running."""
+    """Delay SIGTERM and SIGINT until the block ends, because their exceptions could leave a started process running."""
     held: list[int] = []
     handlers = {
         number: signal.signal(number, lambda signal_number, _: held.append(signal_number)) for number in _SIGNALS

@@ -25,8 +25,8 @@ def missing_part(client: Client) -> str | None:
 def await_ready(missing: Callable[[], str | None], say: Callable[[str], None], patience_s: float) -> str | None:
     """Wait until no part is missing; returns None, or the parts that are still missing.
 
-    ``say`` is called a few times a second with the missing parts. The wait ends after ``patience_s``, counted anew from
-    each compiled kernel.
+    ``say`` is called a few times a second with the missing parts. The wait ends ``patience_s`` after its begin, or
+    after the last report of a compiled kernel.
     """
     last_reason, deadline = "", time.monotonic() + patience_s
     while (reason := missing()) is not None and time.monotonic() < deadline:

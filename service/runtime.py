@@ -98,7 +98,7 @@ class Stores:
         return RecentList(self.client, LOG_KEY + webhook_id, kept=0)
 
     def counts_of(self, kind: ResultKind) -> list[dict[str, Any]]:
-        """The counters of a result kind: the fields by which it is counted, and ``count`` since the store began."""
+        """Counts of all results of a kind so far, by the fields ``counted_by`` of the kind."""
         if kind is not ALERT:
             return self.results[kind.name].counts()
         counts = self.alerts.counts().items()

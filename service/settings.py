@@ -33,7 +33,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _default_shards() -> int:
-    """The default number of shards: two per core of Spark's default; with more, shards would delay each other."""
+    """The default number of shards: two per task that Spark runs by default; more shards would delay each other."""
     return min(MAX_SHARDS, max(2, os.cpu_count() or 1))
 
 

@@ -105,7 +105,7 @@ def parse_target(url: str) -> httpx.URL:
 
 
 def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Resolver = resolve) -> Sequence[str]:
-    """The addresses of a host, or the host if trusted; ``WebhookRefused`` if one is not permitted, or none exists."""
+    """The addresses of a host, or the host if trusted; ``WebhookRefused`` if any is forbidden or none exists."""
     name = host.lower().rstrip(".")
     if rules.trusts_host(name):
         return [host]
@@ -130,7 +130,7 @@ def permitted_addresses(host: str, port: int, rules: TargetRules, resolver: Reso
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public internet; an embedded IPv4 address decides for IPv6."""
+    """Whether an address is on the public internet; an IPv4 address embedded in an IPv6 address is judged alone."""
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
     inner = _embedded_address(address)

@@ -1,10 +1,4 @@
-"""Checks of the tokens that clients send, and whether a key is required at all.
-
-A token is ``fs_<id>_<secret>``. The secret is 256 random bits, so SHA-256 is the right hash: a slow hash protects
-secrets that can be guessed, such as passwords, but 2^256 secrets cannot be tried at any price, and a slow hash would
-delay every request. Digests are compared in constant time, and the number of comparisons is always the same: a token
-with an unknown id is compared with the digest of a random secret.
-"""
+"""Checks the tokens of clients, and decides whether the service requires an API key."""
 
 from __future__ import annotations
 
@@ -52,7 +46,7 @@ class Caller:
         return scope in self.scopes or "admin" in self.scopes
 
     def may_touch(self, stream: str | None) -> bool:
-        """Whether the caller may touch a stream's resources; None: resources that belong to no stream."""
+        """Whether the caller may touch the resources of a stream; with None, resources that belong to no stream."""
         return self.streams is None or stream in self.streams
 
 
@@ -62,7 +56,10 @@ _OPERATOR = Caller(id=ENVIRONMENT, name="FORESTALL_API_KEY", scopes=("admin",))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of checking a token: the caller if accepted; a detailed ``reason`` only if the secret is correct."""
+    """The result of checking a token: its caller, or None if the token is rejected.
+
+    ``reason`` explains the rejection of a token with a correct secret; otherwise it is empty.
+    """
 
     caller: Caller | None
     reason: str = ""
@@ -105,7 +102,7 @@ class KeyRing:
         return self._checked_at is not None and self._now() <= self._checked_at + _REMEMBERED_S
 
     def is_remembered(self, token: str | None) -> bool:
-        """Whether checking a token and storing its time of use need no access to Redis, as everything is cached."""
+        """Whether the caches suffice to check a token and to store its time of use, without access to Redis."""
         settings, token_match = self._settings, _TOKEN.fullmatch(token or "")
         needs_look = settings.auth == "auto" and settings.api_key is None and not self._was_any_created
         if needs_look and not self._is_check_recent():
@@ -163,7 +160,7 @@ class KeyRing:
         return record
 
     def _holder(self, key: ApiKey, *, is_former: bool) -> Verdict:
-        """The verdict on a token with a correct secret; the key may be revoked or expired, or its secret replaced."""
+        """Judge a token with a correct secret; ``is_former``: the secret was replaced by the last rotation."""
         now_us = self._clock.now_us()
         if key.revoked_us is not None:
             return Verdict(None, f"the API key {key.id} was revoked at {format_time(key.revoked_us)}")

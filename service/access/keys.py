@@ -39,7 +39,7 @@ class KeyReport:
 
 
 class KeyLibrary:
-    """Creates, lists, rotates and revokes API keys; ``ring`` drops its cached record of a changed key."""
+    """Creates, lists, rotates and revokes API keys; for each changed key, the key ring ``ring`` drops its record."""
 
     def __init__(self, keys: KeyStore, ring: KeyRing, settings: Settings, clock: Clock) -> None:
         self._keys = keys
@@ -76,7 +76,7 @@ class KeyLibrary:
     def rotate(self, key_id: str, grace_s: int = 0, condition: Condition = ANY) -> tuple[ApiKey, str]:
         """Replace the secret of a key, which keeps its rights; returns the key and its new token.
 
-        The former secret is accepted for another ``grace_s`` seconds. An unusable key raises ``KeyUnusable``.
+        The former secret is accepted for another ``grace_s`` seconds. A revoked or expired key raises ``KeyUnusable``.
         """
         assert 0 <= grace_s <= MOST_GRACE_S
         now_us = self._clock.now_us()
@@ -105,7 +105,7 @@ class KeyLibrary:
         self._ring.forget(key_id)
 
     def create_first(self) -> str | None:
-        """Create a key with all rights and return its token; None if no key is required, or such a key exists."""
+        """Create a key with all rights and return its token; None if no key is required, or an admin key exists."""
         if not self._ring.is_demanded() or self._has_admin(self._clock.now_us()):
             return None
         return self.create(KeyDraft(name="bootstrap", scopes=("admin",)))[1]

@@ -45,7 +45,7 @@ class SparkUse:
 class Reports:
     """Callbacks of a running backtest; an exception from ``progress`` ends the backtest.
 
-    ``progress`` gets the finished share of the work, ``compiling`` the progress of compiling missing kernels.
+    ``progress`` gets the finished share of the work, ``compiling`` the progress of compiling kernels.
     """
 
     progress: Callable[[float], None] = lambda _: None
@@ -59,7 +59,7 @@ def run_job(
     options: BacktestOptions | None = None,
     report: Reports | None = None,
 ) -> BacktestResult:
-    """Match the histories of streams: in this process if all of them together are small, otherwise in Spark."""
+    """Run a backtest over the histories of streams: in this process if all are small together, otherwise in Spark."""
     backtest_options, reports = options or BacktestOptions(shards=use.shards), report or Reports()
     exercises = _exercises(histories, plan)
     if is_small(histories):
@@ -98,7 +98,7 @@ def _exercises(histories: Mapping[str, History], plan: RoundPlan) -> list[str]:
 
 
 def with_output(options: BacktestOptions, folder: Path | None) -> BacktestOptions:
-    """Extend options by the folder for all result rows, and create the folder; None: no change."""
+    """Add a folder for files of result rows to the options, and create the folder; None changes nothing."""
     if folder is None:
         return options
     folder.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ class BacktestDraft:
     """A backtest to be run.
 
     Attributes:
-        path: A file or folder below the folder in the settings; None: the log.
+        path: File or folder of the history, below the setting ``backtest_dir``; None: the history is the log.
         pruning: Whether constraints terminate partial matches early: ``on``, ``off``, or ``compare``, which runs both.
         is_open: Whether traces continue after the history; None: yes for the log, no for files.
     """

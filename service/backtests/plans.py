@@ -62,7 +62,7 @@ def _variant(question: Question, name: str, patterns: Sequence[TriedPattern], pr
 
 
 def _without_constraints(question: Question) -> Question:
-    """Remove the constraints from a question; the end events that they name become end events of the stream."""
+    """Remove a question's constraints; types by which they end traces become end events of the stream."""
     declaration, ends = question.declaration, set(question.declaration.end_events)
     if question.constraint_set is not None:
         ends |= question.constraint_set.trace_ends

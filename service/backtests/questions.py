@@ -42,16 +42,16 @@ class TriedPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The question of a backtest: the patterns to run on a stream, and what to compare them with.
+    """The question of a backtest: the patterns to run on a stream, and the comparisons to make.
 
     Attributes:
         declaration: Declaration of the stream, with its end events.
-        constraint_set: The constraints that the traces keep, with the stream's end events; None: no constraints.
+        constraint_set: The constraints of the stream, including its end events; None: no constraints.
         prune: Pruning of partial matches that can no longer complete; None: as in the constraint set.
         is_open: Whether traces continue after the history.
         tables: Versions of the tables that patterns look up, in the form of ``Tables.to_json``, each with the time from
             which the version is valid. For the log: only the versions before its first event.
-        changes: For the log, the changes of tables between events; not part of the document.
+        changes: For the log, the changes of tables between events; left out by ``to_document``.
     """
 
     declaration: StreamDeclaration

@@ -58,7 +58,7 @@ def alerts_of(result: BacktestResult, limit: int) -> list[dict[str, Any]]:
 
 
 def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[list[Mapping[str, Any]], ...]:
-    """The added and the lost results, compared with a variant; at most ``limit`` of each, sorted by end time."""
+    """Results that ``variant`` lacks, and results that only ``variant`` has: at most ``limit`` each, by end time."""
     rows_by_change: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
         label, _, name = place.partition(".")

@@ -52,7 +52,7 @@ def require_inside(folder: Path | None, files: tuple[Path, ...]) -> None:
 class LogRange:
     """The part of the log to export: a stream's events between two times, and changes of the named tables.
 
-    ``tables`` are names; calendars have the names that ``streams.tables`` gives them.
+    ``tables`` has names of tables; a calendar has the name of the table as which it is stored.
     """
 
     stream: str
@@ -116,7 +116,7 @@ def _exported(log: EventLog, shard: int, folder: Path, log_range: LogRange) -> _
 def tables_before(tables: TableStore, names: Collection[str], records: Sequence[TableRecord]) -> Tables:
     """The tables as they were before the first of the given changes.
 
-    If a row changed both before and after this point under the same version, the value in the version's file is used.
+    A row changed by both an earlier and a given change of a table version has its value in the version's file.
     """
     past_tables = Tables(tables.files)
     for name in sorted(names):

@@ -1,4 +1,4 @@
-"""The asynchronous client: the same calls as coroutines and asynchronous iterators."""
+"""The asynchronous client: the calls of ``Client`` as coroutines and asynchronous iterators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from service.client.resources import AsyncResources
 
 
 class AsyncClient(Connection, AsyncResources):
-    """As ``Client``, for asyncio; closed by ``aclose`` or at the end of an ``async with`` block."""
+    """``Client`` with coroutines as methods; closed by ``aclose`` or at the end of an ``async with`` block."""
 
     _transport = httpx.AsyncClient
     _http: httpx.AsyncClient
@@ -93,7 +93,7 @@ class AsyncClient(Connection, AsyncResources):
             await asyncio.sleep(following.pause_s)
 
     async def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """The successful answer to a call, repeated within the patience; with ``stream``, the body is unread."""
+        """As ``Client._answer``."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

@@ -120,8 +120,8 @@ class Patience:
     """How long a client repeats a call.
 
     Attributes:
-        unanswered_s: Seconds for calls to a service, or a part of one, that does not answer.
-        overload_s: Seconds for calls to an overloaded service; each attempt waits for ``Retry-After``.
+        unanswered_s: Seconds for which a call is repeated while the service, or a part of the service, does not answer.
+        overload_s: Seconds for which calls to an overloaded service are repeated, each time after ``Retry-After``.
     """
 
     unanswered_s: float

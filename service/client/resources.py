@@ -27,7 +27,7 @@ def operation_table() -> Mapping[str, Mapping[str, Any]]:
 
 
 class Resources:
-    """The API's resources as attributes of a client, and calls of any path by HTTP method."""
+    """The API's resources as attributes of a client, and methods that send a request to any path."""
 
     request: Callable[..., Any]
 
@@ -104,7 +104,7 @@ class Operation:
         return self._client.send(Call(method=entry["method"], path=path, query=query, body=body, headers=headers))
 
     def _arguments(self, values: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-        """All arguments by name, given by position or by name.
+        """Combine the arguments given by position with the arguments given by name; returns all by name.
 
         Raises:
             TypeError: An argument is missing, unknown, or given twice.

@@ -19,10 +19,11 @@ from service.client.resources import Resources
 class Client(Connection, Resources):
     """Calls a running service, and repeats calls that get no answer or meet an overload.
 
-    The resources of the API are attributes, their operations methods: ``client.patterns.get("late_payment")``. A call
-    that gets no answer, 503 or 507 is repeated with growing pauses for ``patience_s``. A call that gets 429 is repeated
-    after ``Retry-After``, for ``overload_patience_s``. A repeated creation creates nothing twice. ``url`` may end with
-    ``/v1``. A client may be used by several threads, and is closed by ``close`` or at the end of a ``with`` block.
+    The resources of the API are attributes, and their operations are methods: ``client.patterns.get("late_payment")``.
+    After no answer, 503 or 507, a call is repeated with growing pauses for ``patience_s``. After 429, a call is
+    repeated when ``Retry-After`` permits, for ``overload_patience_s``. A repeated creation creates nothing twice.
+    ``url`` may end with ``/v1``. A client may be used by several threads, and is closed by ``close`` or at the end of a
+    ``with`` block.
     """
 
     _transport = httpx.Client
@@ -84,7 +85,7 @@ class Client(Connection, Resources):
         on_more: Callable[[str], None] | None = None,
         **query: Any,
     ) -> Iterator[Any]:
-        """Iterate over the items of a paged list, at most ``most`` of them; ``after`` is the cursor before the first.
+        """Iterate over the items of a paged list, at most ``most`` of them, beginning after the cursor ``after``.
 
         If items before a page are no longer kept, ``on_gap`` is called with the time of the oldest kept item. If more
         items follow, ``on_more`` is called with the cursor after the last item.
@@ -116,7 +117,7 @@ class Client(Connection, Resources):
             time.sleep(following.pause_s)
 
     def _answer(self, call: Call, *, stream: bool = False) -> httpx.Response:
-        """The successful answer to a call, repeated within the patience; with ``stream``, the body is unread."""
+        """Send a call, again if necessary; returns the successful answer, whose body is not read if ``stream``."""
         retries, options = Retries(self._patience, self.url), call.with_key().options(self._headers)
         while True:
             try:

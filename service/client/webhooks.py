@@ -33,8 +33,8 @@ class WebhookMessage:
 def verify_webhook(body: bytes, headers: Mapping[str, str], secret: str | Sequence[str]) -> WebhookMessage:
     """Verify the signature of a webhook's request and return its message.
 
-    ``body`` is the body exactly as received, ``headers`` its header fields, in any case. ``secret`` is the webhook's
-    secret; during a rotation, several may be given, and one of them has to fit.
+    ``body`` is the body exactly as received; the names in ``headers`` may be in upper or lower case. ``secret`` is the
+    webhook's secret; during a rotation, several may be given, and one of them has to fit.
 
     Raises:
         WebhookNotVerified: The request is not from the service, was changed, or is more than five minutes old.

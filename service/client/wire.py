@@ -1,4 +1,4 @@
-"""The typed dictionaries of the API's JSON objects at run time; ``wire.pyi`` declares them."""
+"""Defines the typed dictionaries of the API's JSON objects at run time, as ``wire.pyi`` declares them."""
 
 from pathlib import Path
 from runpy import run_path

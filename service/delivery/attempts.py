@@ -62,7 +62,7 @@ _RESERVED_PREFIXES = ("webhook-", "proxy-", "sec-", "x-forwarded-")
 class Message:
     """The message of one attempt, signed with each of the ``secrets``.
 
-    ``traceparent`` is the trace context of the attempt's span, if any, and replaces such a header of the webhook.
+    ``traceparent`` is the trace context of the attempt's span, if any; it replaces this header among ``headers``.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Merges the observations of all shards into decisions, in the sink's process, which gets the rows of every shard."""
+"""Runs deciders, which merge observations of all shards and decide on records of the log, in the sink's process."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _Observed: TypeAlias = Sequence[tuple[OutputRow, Mapping[str, Any]]]
 
 
 class Decisions:
-    """Passes the summaries of a micro-batch's shards to deciders, and appends their decisions to the log.
+    """Passes the observations of shards to deciders, and appends the decisions of the deciders to the log.
 
     A micro-batch that is written again is skipped. If another driver writes at the same time, only one of the two
-    drivers decides. A missing observation changes no result, so no error stops the pipeline here, unless Redis fails.
+    drivers decides. A missing observation changes no result, therefore only an error of Redis stops the pipeline here.
     """
 
     def __init__(self, store: DeciderStore, clock: Clock) -> None:
@@ -36,7 +36,7 @@ class Decisions:
         self._log = structlog.get_logger(__name__)
 
     def __call__(self, reports: Sequence[OutputRow]) -> None:
-        """Merge the observations in the shards' reports (rows of the kind ``stats``) into the deciders."""
+        """Pass the observations in the shards' reports (rows of the kind ``stats``) to the deciders."""
         observations: defaultdict[tuple[str, str], list[tuple[OutputRow, Mapping[str, Any]]]] = defaultdict(list)
         for row in reports:
             for observation in orjson.loads(row.body).get("observed", ()):
@@ -63,7 +63,7 @@ class Decisions:
             return self._store.unread(stream, name)
 
     def _decided(self, stream: str, name: str, before: DeciderRecord, unread: _Observed) -> bool:
-        """Store a decider after its observations, and its decision if one is due; False if another driver was first."""
+        """Let a decider read new summaries; stores its state and due decision. False if another driver was first."""
         decider = decider_kind(name).load(before.state)
         decider.observe([summary for _, summary in unread])
         now_us = self._clock.now_us()

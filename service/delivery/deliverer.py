@@ -43,7 +43,7 @@ _UNREADABLE_PAUSE_US = 60 * _SECOND_US
 
 
 class Deliverer:
-    """Delivers results and digests to webhooks and sinks; ``spans`` trace the attempts for traced results."""
+    """Delivers results and digests to webhooks and sinks; ``spans`` traces attempts for results of traced requests."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class Deliverer:
 
 
 def _attempt_span(spans: Spans, delivery: Delivery, parent: str, webhook: RegisteredWebhook) -> OpenSpan:
-    """Begin the span of an attempt; of the webhook's URL it names only the host, as the rest may be secret."""
+    """Begin the span of an attempt; the span names only the host of the webhook's URL, as the rest may be secret."""
     attributes: dict[str, str | int | bool] = {
         "forestall.webhook.id": webhook.id,
         "forestall.alert.id": delivery.alert,

@@ -78,7 +78,7 @@ def _next(webhook: RegisteredWebhook, after: int) -> str:
 def _listed(
     stores: Stores, deliveries: Sequence[Delivery], most: int, most_bytes: int
 ) -> tuple[list[tuple[str, dict[str, Any]]], int, int]:
-    """List the first results that still exist, each with its kind: at most ``most`` results of ``most_bytes`` bytes.
+    """List the first results that still exist, each with its kind: at most ``most`` with ``most_bytes`` bytes in all.
 
     Also returns the sequence number of the last listed alert, which precedes all unlisted alerts, and the number of
     deliveries that were examined.

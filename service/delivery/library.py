@@ -55,10 +55,10 @@ class WebhookDraft:
 
     Attributes:
         secret: ``whsec_`` and base64 of 24 to 64 bytes, generated if None; for a sink, its password.
-        stream, pattern, key, min_severity: Filters of results; None: any.
+        stream, pattern, key, min_severity: Filters of results; None: no filter.
         name: A unique name, or empty.
         digest: ``every``, a duration, and optionally ``at_once``, the severity from which results are sent at once.
-        sink: Kind and members of a sink other than a webhook, which has no ``url``.
+        sink: Kind and members of a sink other than a webhook; such a sink has no ``url``.
     """
 
     url: str = ""
@@ -78,7 +78,10 @@ class WebhookDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookHealth:
-    """The state of a webhook: totals, its circuit, and the numbers of waiting, abandoned and collected deliveries."""
+    """The state of a webhook: totals of its deliveries, and its circuit.
+
+    ``waiting``, ``given_up`` and ``collected`` count the deliveries that wait, were abandoned, or wait for a digest.
+    """
 
     stats: DeliveryStats
     circuit: Circuit
@@ -123,9 +126,9 @@ class WebhookLibrary:
         return webhook
 
     def change(self, webhook_id: str, changes: Mapping[str, Any], condition: Condition = ANY) -> RegisteredWebhook:
-        """Change a webhook, or raise ``WebhookRefused``; ``changes`` has values by attribute of ``RegisteredWebhook``.
+        """Change attributes of a webhook, or raise ``WebhookRefused``; ``changes`` has the new value of each attribute.
 
-        If the webhook is enabled, a new state, address or secret resumes deliveries and resets failures.
+        If the webhook is enabled, setting its state, address or secret resumes deliveries and resets its failures.
         """
         if "digest" in changes:
             sink = self._stores.webhooks.get(webhook_id).sink
@@ -181,7 +184,7 @@ class WebhookLibrary:
         )
 
     async def ping(self, webhook: RegisteredWebhook) -> Reply:
-        """Send a signed ``ping`` at once, in the form of the webhook's messages, even if disabled; not retried."""
+        """Send a signed ``ping`` to a webhook or sink at once, even if the receiver is disabled; makes one attempt."""
         now_us = self._clock.now_us()
         ping = {
             "type": "ping",
@@ -213,7 +216,7 @@ class WebhookLibrary:
         return Redelivery(queued=queued, remaining=self._stores.deliveries.count_given_up(webhook_id, since_us))
 
     def _check(self, webhook: RegisteredWebhook, former: RegisteredWebhook | None) -> None:
-        """Validate a webhook; its stream, pattern, headers, address and sink only if they differ from ``former``."""
+        """Validate a webhook; checks stream, pattern, headers, address and sink only if ``former`` had others."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
             "pattern": lambda: webhook.pattern is None or self._stores.registry.operator(webhook.pattern),
@@ -255,7 +258,7 @@ def _digest_of(sink: Mapping[str, Any] | None, digest: Mapping[str, Any] | None)
 
 
 def _require_secret_stays(former: RegisteredWebhook, sink: Mapping[str, Any]) -> None:
-    """Reject a new server for a sink without its password, so that no other server receives the password."""
+    """Refuse a new server for a sink, because the stored password would be sent to this server."""
     former_sink = former.sink or {}
     if former.secret and any(former_sink.get(name) != sink.get(name) for name in SERVER_MEMBERS):
         raise WebhookRefused("the password would be sent to another server; send it again as 'secret'", field="secret")

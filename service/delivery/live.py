@@ -1,7 +1,7 @@
-"""Live lists: each listener gets new alerts, other results or events soon after they are written, with cursors.
+"""Live lists: each listener gets new alerts, events or other results soon after they are written, each with its cursor.
 
-The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor
-misses nothing.
+The stores are polled, so any process may serve listeners, and a listener that reconnects with its cursor misses
+nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Gap:
 
 
 class LiveLists:
-    """Lists that at most ``most`` listeners follow; the stores are polled on one event loop."""
+    """Serves at most ``most`` listeners at the same time, and polls the stores for new items."""
 
     def __init__(self, most: int) -> None:
         self._most = most

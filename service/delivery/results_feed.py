@@ -69,7 +69,7 @@ class ResultsFeed:
         return places
 
     def _page(self, kind: str, place: str, limit: int) -> tuple[list[tuple[str, dict[str, Any]]], str, bool]:
-        """Results of a kind with their cursors among this kind, the cursor after them, and whether more may follow."""
+        """A page of results of one kind, each with its cursor; the cursor after the page; whether more may follow."""
         if kind == ALERT.name:
             alerts = self._alerts.page(AlertFilter(stream=self._stream), after=place, limit=limit)
             return list(zip(alerts.cursors, alerts.items, strict=True)), alerts.after, alerts.has_more
@@ -80,5 +80,5 @@ class ResultsFeed:
 
 
 def _cursor(places: Sequence[str]) -> str:
-    """Join the cursors of all kinds into one; their numbers are written to base 36 to keep the result short."""
+    """Join the cursors of all kinds into one; numbers in cursors are written in base 36 to keep the result short."""
     return re.sub("[0-9]+", lambda number: np.base_repr(int(number[0]), 36).lower(), "_".join(places))

@@ -47,7 +47,7 @@ class AlertSink:
         self._decisions = Decisions(stores.deciders, clock)
 
     def __call__(self, rows: Sequence[OutputRow], epoch_id: int) -> None:
-        """Write all rows of a micro-batch, or some of them.
+        """Write rows of a micro-batch; a call need not have all its rows.
 
         If Redis does not answer, the call may be repeated. Raises ``LogResharding`` while the log is being resharded.
         """
@@ -121,7 +121,10 @@ class AlertSink:
             span.end()
 
     def _suspending(self, rows: Sequence[OutputRow]) -> list[OutputRow]:
-        """Suspend, in all shards, operators that one shard suspended; returns one row per operator suspended now."""
+        """Suspend, in all shards, operators that ``rows`` report as suspended in a shard.
+
+        Returns the rows that caused a suspension.
+        """
         bodies = {id(row): orjson.loads(row.body) for row in rows}
         suspended_rows = [row for row in rows if self._stores.registry.suspend(bodies[id(row)])]
         for row in suspended_rows:
@@ -201,11 +204,11 @@ def _log_given_up(dead_letters: Sequence[OutputRow]) -> None:
 
 
 def append_derived(store: DerivedEventStore, rows: Sequence[OutputRow], reports: Sequence[OutputRow]) -> None:
-    """Append the derived events of a micro-batch, then the times of their streams.
+    """Append the derived events of a micro-batch, then ticks with the times of derived streams.
 
     ``rows`` are of the kind ``rekeyed``, ordered by shard and position; ``reports`` has one row of the kind ``stats``
-    for each shard. A call that fails or is killed may be repeated with the same rows: each event enters the log once.
-    Raises ``LogResharding`` also if the log was resharded since this process read its layout.
+    for each shard. A call may be repeated with the same rows: each event enters the log once. Raises ``LogResharding``
+    during resharding, or if the log was resharded since this process read its layout.
     """
     shards = {row.shard: orjson.loads(row.body) for row in reports}
     ends = {row.shard: row.position for row in reports}
@@ -238,7 +241,7 @@ def _part(shard: int, after: str, until: str, rows: Sequence[OutputRow]) -> Deri
 
 
 def _promises(shards: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[int, int | None]]:
-    """The promises in the reports of shards, by derived stream and shard."""
+    """By derived stream and shard, the time before which the shard adds no more events; None: not known yet."""
     promises: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
     for shard, report in shards.items():
         for stream, time_us in report.get("promises", {}).items():

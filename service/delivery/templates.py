@@ -24,7 +24,7 @@ _PLACE = re.compile(r"\{\{ *([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*) *\}\}")
 
 
 class BodyTooLong(ValueError):
-    """The error of a filled template that is longer than the limit of bodies."""
+    """A filled template is longer than a body may be."""
 
 
 def check_template(template: Mapping[str, Any], members: Collection[str]) -> None:

@@ -42,7 +42,7 @@ _TIMEOUT_S = 5.0
 
 
 def examine(clock: Clock, *, deep: bool = False) -> Iterator[Finding]:
-    """Run all checks that change nothing; ``deep``: also start Spark."""
+    """Run all checks, which change nothing; ``deep``: also check that Spark starts."""
     java = look_at_java()
     yield java
     yield look_at_python()
@@ -195,7 +195,7 @@ def _look_at_master(settings: Settings) -> Finding:
 
 
 def _look_at_states(client: Client, settings: Settings) -> Iterator[Finding]:
-    """Check that the newest saved state of each shard is at the place in the settings."""
+    """Check that the newest saved state of each shard is stored where the settings say."""
     if not client.exists(LAYOUT_KEY):
         yield ok("states", "there is no event log yet")
         return

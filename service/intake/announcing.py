@@ -13,7 +13,7 @@ from streams import Clock, Punctuation, StreamDeclaration, TraceEnd, format_time
 
 
 class Announcing:
-    """Appends announcements to the log; announced times are bounded by the clock."""
+    """Appends announcements to the log; refuses times too far ahead of the clock."""
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
@@ -41,7 +41,7 @@ class Announcing:
         return (f"the range finishes nothing: {', and '.join(advice)}",)
 
     def _finishes(self, declaration: StreamDeclaration, by: str) -> bool:
-        """Whether a range of keys can finish keys of an active operator on the stream."""
+        """Whether an active operator on the stream uses ranges of finished keys; ``by``: a further key, or empty."""
         return any(
             KINDS_BY_NAME[part.kind].finishes_range(part, by, declaration)
             for kind in DOCUMENT_KINDS

@@ -36,7 +36,7 @@ _ADVICE = "to read everything from the beginning, run the feed under another --n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed that this process may run; ``checkpoint`` is the id of its checkpoint, created with the folder."""
+    """A feed that this process may run; ``checkpoint`` is the id of the feed's checkpoint, kept in ``folder``."""
 
     name: str
     stream: str
@@ -102,7 +102,7 @@ class Taker(Protocol):
 
 
 class FeedSink:
-    """Appends the rows of micro-batches in portions no larger than a request; retries while the refusal is temporary.
+    """Appends the rows of micro-batches in portions no larger than a request, again after temporary errors.
 
     ``stop`` is set when the process has to end, and ends waiting.
     """
@@ -128,8 +128,8 @@ class FeedSink:
     def __call__(self, rows: Sequence[FeedRow], batch: int) -> None:
         """Append the rows of a micro-batch that are not in the log yet.
 
-        Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or moves while this process feeds. Any
-        other error means that the service will not accept the rows later either.
+        Raises ``FeedMisplaced`` if the log's mark is before this micro-batch, or another process moves the mark. After
+        any other error, the service will not accept the rows later either.
         """
         mark = self._feed_mark(batch)
         if mark.batch > batch:

@@ -61,7 +61,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPart:
-    """A part of a feed's rows, appended once: the feed's step, and the origin of each row for dead letters, as JSON."""
+    """Rows of a feed, appended together: the step of the feed's mark, and each row's origin for dead letters."""
 
     step: FeedStep
     origins: Sequence[Mapping[str, Any]]
@@ -92,9 +92,10 @@ class _Letters:
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The schemas of a stream's event types, each with its own version; ``version`` is the version of the whole set.
+    """The compiled schemas of event types, each with its version; ``version`` counts the changes of all schemas.
 
-    A single schema may be newer than ``version``. ``most_steps``: the steps that the checks of a request may take.
+    A schema may be newer than ``version``, because schemas are read afterwards. ``most_steps`` limits the steps of the
+    checks of a request.
     """
 
     version: int
@@ -104,7 +105,7 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The rules for a request's events, besides their stream's declaration; ``schemas``: None if not checked."""
+    """The rules for a request's events besides the stream's declaration; without ``schemas``, no schema is checked."""
 
     shape: EventShape
     schemas: _Schemas | None

@@ -32,8 +32,9 @@ class Allowance:
 class TokenBuckets:
     """Buckets of one size; a bucket is full when its name is first used.
 
-    A full bucket has ``burst`` tokens, and is refilled by ``per_s`` tokens per second. At most 10,000 buckets are kept;
-    a bucket that is dropped, as it was used least recently, is full again. ``now`` is a monotonic clock in seconds.
+    A full bucket has ``burst`` tokens, and is refilled by ``per_s`` tokens per second. At most 10,000 buckets are kept:
+    the least recently used bucket is dropped, and is full when its name is used again. ``now`` is a monotonic clock in
+    seconds.
     """
 
     def __init__(self, per_s: float, burst: int, *, now: Callable[[], float] = time.monotonic) -> None:

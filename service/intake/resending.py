@@ -52,7 +52,7 @@ class DeadLetters:
     def replay_all(self, *, stream: str | None, code: str | None, limit: int) -> Replayed:
         """Resend letters of a stream and code that were not accepted yet; outcomes before an error are stored.
 
-        Letters that were never resent come first, in order of age; then the others, longest-refused first.
+        Letters that were never resent come first, oldest first; then the others, in the order of their last refusal.
         """
         store = self._stores.dead_letters
         criteria = {name: value for name, value in (("stream", stream), ("code", code)) if value is not None}

@@ -45,7 +45,7 @@ _STATES_OF_A_CLASS = 8
 class Weight:
     """The cost of checking a part of a schema, and the number of ``parts`` in it, including the targets of references.
 
-    The cost is in steps for each value to which the part is applied, and for each character of its texts and names.
+    The cost is in steps for each checked value, and for each character of the texts and names in checked values.
     """
 
     parts: int = 1

@@ -18,8 +18,8 @@ class MeasuredLateness:
     """The bound of out-of-orderness of a stream with ``lateness: auto``; if shards differ, their smallest bound.
 
     ``seen`` summarizes the observations since the last decision (None: no events yet): the number of ``events``, the
-    ``largest_us`` of their lags, and the number of events ``beyond`` the largest permitted bound. The record of a
-    decision has these members and the ``bound`` in microseconds. ``total`` is the number of all decisions.
+    ``largest_us`` of their lags, and the number of events ``beyond`` the largest permitted bound. The records of
+    ``decisions`` have these members and the chosen ``bound`` in microseconds; ``total`` counts all decisions.
     """
 
     bound_us: int

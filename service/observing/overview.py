@@ -21,11 +21,11 @@ _WITHOUT_KEY = tuple(f"{kind.name}_without_key" for kind in DOCUMENT_KINDS)  # n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOverview:
-    """The state of a stream over all shards that reported it; values that no shard reported are None.
+    """The state of a stream over all reporting shards; values that no shard reported are None.
 
-    ``watermark_us`` is the watermark of the slowest shard, ``lag_s`` its distance from the wall clock. ``held`` is the
-    number of bound events, ``without_key`` the number of events without a usable key for the operator that reads them.
-    ``operators`` has counters of operators, by ``<kind>_<name of the counter>``.
+    ``watermark_us`` is the watermark of the slowest shard, ``lag_s`` its distance from the wall clock. ``held`` counts
+    events bound in partial matches, ``without_key`` events without a usable key for an operator. ``operators`` has the
+    counters of operators, by ``<kind>_<name of the counter>``.
     """
 
     name: str
@@ -45,8 +45,8 @@ class StreamOverview:
 class PipelineOverview:
     """The state of the pipeline; values that are unknown, or that no process has reported yet, are None.
 
-    ``alive_us`` is the time of the last heartbeat, ``rate`` the volume matched per second, ``last_batch`` has the form
-    of ``pipeline.BatchProgress``, and ``seconds`` the total time of all micro-batches by part.
+    ``alive_us`` is the time of the last heartbeat, ``rate`` the volume of the log matched per second, ``last_batch``
+    has the members of ``pipeline.BatchProgress``, ``seconds`` the total time of each part of micro-batches.
     """
 
     running_since_us: int | None
@@ -160,7 +160,7 @@ def pattern_counts(stores: Stores, name: str) -> PatternCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedBacklog:
-    """The backlog that a paused operator skips: the number of its events, and in each shard the position before it."""
+    """The backlog that a paused operator skips: the number of events, and each shard's position before the backlog."""
 
     events: int
     after: Mapping[int, str]
@@ -173,7 +173,10 @@ def skipped_by(stores: Stores) -> SkippedBacklog:
 
 
 def missing_parts(stores: Stores, settings: Settings, clock: Clock, last_us: int | None = None) -> list[str]:
-    """The missing parts of the service, in words; empty if it is ready. ``last_us``: the heartbeat, if just read."""
+    """The missing parts of the service, in words; empty if the service is ready.
+
+    ``last_us`` is the time of the last heartbeat; by default, the time is read from Redis.
+    """
     try:
         last_us = stores.heartbeat.last_us() if last_us is None else last_us
     except StoreUnavailable:

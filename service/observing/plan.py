@@ -20,7 +20,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 def pipeline_plan(stores: Stores, settings: Settings, clock: Clock) -> Document:
-    """The current plan: the shards of each task, and the costs by engine (all operators of one kind on one stream)."""
+    """The current plan: the shards of each task, and costs by engine (all operators of one kind on one stream)."""
     shards = _shards(stores)
     tasks: dict[str, list[int]] = {}
     for shard in shards:

@@ -29,7 +29,7 @@ def plot_operator(stores: Stores, kind: DocumentKind, name: str) -> str:
 
 
 def series_of(events: Sequence[Mapping[str, Any]], by: Sequence[str], value: str) -> dict[str, list[tuple[int, float]]]:
-    """The times and values of one attribute, by group as text; the group with the most values is first."""
+    """For each group, as text, the times and values of one attribute; the group with the most values is first."""
     by_group: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for event in events:
         number = event["data"].get(value)

@@ -14,7 +14,10 @@ from streams import StreamDeclaration, format_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """The operators that feed or read a stream, why its events wait (None: they do not), and any measured lateness."""
+    """The operators that feed or read a stream, and its measured lateness, if any.
+
+    ``waits_for`` is the reason why events of the stream wait, in words; None if no events wait.
+    """
 
     uses: Sequence[StreamUse]
     waits_for: str | None = None
@@ -58,7 +61,7 @@ def waiting_reason(stream: str, producers: Sequence[OperatorPart], reports: Sequ
 
 
 def _times(producers: Sequence[OperatorPart], reports: Sequence[ShardReport]) -> Iterator[tuple[bool, int, str, int]]:
-    """For each source and shard: whether its watermark is known, the watermark, the source's name, and the shard."""
+    """For each stream that producers read and each shard: whether the watermark is known, watermark, stream, shard."""
     for label in {f"{producer.stream}@{producer.key}" if producer.key else producer.stream for producer in producers}:
         for report in reports:
             stream_report = report.streams.get(label)

@@ -25,7 +25,7 @@ def open_spans(settings: TracingSettings, process: str) -> Spans | None:
 
 @contextmanager
 def spans_of(settings: TracingSettings, process: str) -> Iterator[Spans | None]:
-    """Open the spans of a process, as ``open_spans`` does, while the block runs; its end closes them."""
+    """Open the spans of a process, as ``open_spans`` does, and close them at the end of the block."""
     spans = open_spans(settings, process)
     try:
         yield spans

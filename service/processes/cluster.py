@@ -1,4 +1,4 @@
-"""Options of Spark and of its jobs from the settings, and the folders of their data."""
+"""Derives from the settings the options of Spark and its jobs, and the folders in which jobs keep their data."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def forget_former(settings: Settings, layout: Layout, url: str) -> None:
 
 
 def snapshot_bytes(settings: Settings) -> int:
-    """The bytes of entries after which a shard's state is saved; fewer on a cluster, as its shards change machines."""
+    """The bytes of log entries after which a shard's state is saved; fewer on a cluster, where shards move."""
     return _LOCAL_SNAPSHOT_BYTES if is_local(settings.spark_master) else _CLUSTER_SNAPSHOT_BYTES
 
 

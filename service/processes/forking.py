@@ -31,9 +31,9 @@ def run_child(module: str, log_file: Path, environment: Mapping[str, str]) -> No
 
 
 def _share_server() -> None:
-    """Let this process use the fork server that forked it; otherwise ``multiprocessing`` would start another."""
+    """Let this process use the fork server that forked it; ``multiprocessing`` would start another server."""
     vars(forkserver._forkserver)["ensure_running"] = _nothing_to_start
 
 
 def _nothing_to_start() -> None:
-    """Do nothing: the fork server runs as long as this process (``end_with_parent``)."""
+    """Do nothing: the fork server is running, because this process ends when the server ends (``end_with_parent``)."""

@@ -113,7 +113,7 @@ def _match(settings: Settings, stores: Stores, spans: Spans | None = None) -> No
 
 
 def _executor_reports(watch: ExecutorWatch, stores: Stores, *, is_needed: bool) -> Callable[[], None]:
-    """A function to be called often, which stores the state of a cluster's executors at most every few seconds."""
+    """A function that stores the state of executors, at most every few seconds; does nothing unless ``is_needed``."""
     due = [0.0]
 
     def look() -> None:

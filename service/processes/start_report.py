@@ -30,7 +30,7 @@ STUCK_S = 600.0
 class StartReport:
     """Reports the pipeline's current task while it starts, and while a micro-batch takes long.
 
-    ``life`` is called while the pipeline starts, and with each heartbeat.
+    ``life``, a sign of life, is called while the pipeline starts, and with each heartbeat.
     """
 
     heartbeat: Heartbeat

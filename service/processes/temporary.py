@@ -47,9 +47,9 @@ def running(
 ) -> Iterator[TemporaryService]:
     """Run the whole service in ``folder`` on a free port; it is ready when the block begins, and is stopped at its end.
 
-    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` gets messages, ``wait`` the missing
-    parts; ``more`` has further settings, as variables without their prefix. A service that does not become ready raises
-    ``ServiceNotReady`` with the last lines of the logs.
+    Webhooks may be sent to loopback, and pauses are as short as possible. ``say`` is called with messages, ``wait``
+    with the missing parts; ``more`` has further settings by variable name without the prefix. A service that does not
+    become ready raises ``ServiceNotReady`` with the last lines of the logs.
     """
     port, key = free_port(), token_urlsafe(24)
     variables = {
@@ -96,7 +96,7 @@ def require_ready(client: Client, supervisor: Supervisor, wait: Callable[[str], 
 
 
 def watch(supervisor: Supervisor) -> Callable[[], str]:
-    """A function that describes processes which keep dying since this call; it returns an empty text if none does."""
+    """A function that describes the processes that ended repeatedly since this call; its text is empty if none did."""
     before = {name: supervisor.starts(name) for name in supervisor.children}
 
     def keeps_dying() -> str:

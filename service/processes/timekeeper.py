@@ -1,11 +1,11 @@
 """The timekeeper: advances the event time of streams in every shard by ``tick`` records in the log.
 
-A shard knows only the times of its own events. A tick has the newest time of the whole stream, so that time passes in
-shards without events, too; for a quiet stream, it adds the time that has passed on the wall clock since. As all ticks
-are in the log, a replay gives the same results. Repeated or late ticks change nothing, so several timekeepers may run.
+A shard knows only the times of its own events. A tick has the newest time of the whole stream, so time passes in shards
+without events, too; for a quiet stream, the tick adds the time passed since then on the wall clock. As all ticks are in
+the log, a replay gives the same results. Repeated or late ticks change nothing, so several timekeepers may run.
 
-A stream without any event has no time, unless it declares ``quiet_after``: other streams do not determine its time.
-The time of a derived stream follows from the streams that feed it, so its ticks are appended by the sink.
+The time of a stream without any event is unknown, because other streams do not determine it; with ``quiet_after``, the
+clock does. The time of a derived stream follows from the streams that feed it, so its ticks are appended by the sink.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Timekeeper:
         return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """For each derived stream with feeds, the posted streams from which its events ultimately come."""
+        """For each derived stream that operators feed, the posted streams from which its events ultimately come."""
         if not any(stream.derived for stream in streams):
             return {}
         feeders = self._stores.registry.feeders()
@@ -103,9 +103,8 @@ def due_tick(
     """The tick that is due for a stream now, if any.
 
     Until the first event, time follows the clock at a distance of ``quiet_after``, because the lag of the first event
-    is not known; ``times.appended_us`` is then the time at which the stream was first seen empty, by the clock of
-    ``now_us``. ``derived`` has the times of the streams that are derived from this stream through the log; None: no
-    stream is derived from it.
+    is not known; ``times.appended_us`` is the clock's time at which a timekeeper first saw the empty stream.
+    ``derived`` has the times of streams derived from this stream through the log; None: no stream is.
     """
     newest_us, ticked_us = times.newest_us, times.ticked_us
     if newest_us is not None and (ticked_us is None or newest_us > ticked_us):
@@ -128,7 +127,7 @@ def due_tick(
 
 
 def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:
-    """Whether a stream is quiet, and some event of the stream or of a derived stream has the newest tick's time.
+    """Whether a stream is quiet, and the newest tick's time is also the time of an event of this or a derived stream.
 
     A derived event has exactly this time if an event came late, or if a deadline was due at the tick.
     """

@@ -32,7 +32,7 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
 
 
 def _make(client: Client, change: Change) -> None:
-    """Make a change if the resource still has the planned form; its ``ETag`` is read again, as it may be renewed."""
+    """Make a change if the resource still has the form that the plan found, even if its ``ETag`` has changed."""
     current = change.kind.find(client, change.name)
     if (None if current is None else current.form) != (None if change.found is None else change.found.form):
         raise ResourceChanged(

@@ -2,7 +2,7 @@
 
 Events may have the short form of ``docs/semantics.md``: ``B3`` is an event of type B at 3 s whose id is ``B3``, ``B3'``
 another event at the same time, and ``B3:5`` has the attribute ``v`` = 5. Results also have a short form:
-``lost r=B3 c=C4`` is an alert.
+``lost r=B3 c=C4`` is an alert of the pattern ``lost`` with ``r`` bound to ``B3`` and ``c`` to ``C4``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a test: the actual lines of each list that the test names, and whether they are as expected."""
+    """The actual results of a test, as lines of each list that the test names; ``is_right``: all are as expected."""
 
     case: Case
     found: Mapping[str, Sequence[str]]
@@ -82,7 +82,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """The results of running a test's events, one line per result, by list.
+    """The results of running a test's events; ``lines`` has, for each list of results, one line per result.
 
     ``losses`` has a sentence per stream about late events and dead letters; ``unkeyed`` has, by operator, a sentence
     per input with events that lack a usable key.
@@ -115,7 +115,7 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
-    """Whether a test compares a result: it has no operator, or the test names its operator or no operators."""
+    """Whether a test compares a result, because the test names the result's operator, or either names no operator."""
     if not case.patterns:
         return True
     if name == EVENTS:
@@ -125,7 +125,7 @@ def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: Loca
 
 
 def short_ids(events: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The short form of each derived event, its type and second, by event id."""
+    """The short form of each derived event by event id: the type and the time in seconds, such as ``B3``."""
     return {event["id"]: f"{event['type']}{_seconds(event['time'])}" for event in events}
 
 
@@ -271,7 +271,7 @@ def _check_stream(document: Document, project: LocalProject, stream: str, place:
 
 
 def _batch(document: Document, project: LocalProject, stream: str, written: Any, place: str) -> EventBatch:
-    """The events of a stream, from the document itself or from a file beside it."""
+    """The events of a stream: ``written`` itself or, if ``place`` is ``files``, read from the file ``written``."""
     if place != "files":
         return EventBatch.from_events(list(_events(document, project, stream, written)))
     return read_batch(document.file.parent / written, reading_of(project.stream(stream)))

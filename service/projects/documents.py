@@ -100,7 +100,7 @@ def document_schema() -> dict[str, Any]:
 
 
 def _with_shared(kind_schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an operator's document, with the members that all kinds share; its text may be in a file."""
+    """The schema of an operator's document, with members that all kinds share; ``text_file`` may replace ``text``."""
     members = {**shared, **kind_schema["properties"]}
     if "text" in members:
         members["text_file"] = {"type": "string", "description": "Instead of the text: a file beside this one."}
@@ -231,7 +231,7 @@ def _validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _repeated(documents: list[Document]) -> Iterator[str]:
-    """A fault for each document whose kind and name (for event types, also stream) another document has."""
+    """A fault for each document that repeats another's kind and name; streams may share names of event types."""
     firsts: dict[tuple[str, ...], Document] = {}
     projects = [document for document in documents if document.kind == "project"]
     for document in projects[1:]:

@@ -90,7 +90,7 @@ class LocalProject:
         return by_pattern
 
     def exercises(self) -> list[str]:
-        """The names of the exercises that compile the kernels of a run (``streams.compiling``)."""
+        """The names of exercises (``streams.compiling``), small pieces of work that compile the kernels of a run."""
         return run_exercises(RoundPlan(variants=(self.plan.variant(""),)))
 
     def run(

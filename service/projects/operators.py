@@ -51,7 +51,7 @@ class Operators(ResourceKind):
         return [item["name"] for item in client.pages(self.path) if item["state"] != "retired"]
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        """The form of an operator; a suspended operator counts as active."""
+        """The members of an operator that are compared with a document; a suspended operator counts as active."""
         members = {"stream": answer["stream"], **answer.get("body", answer)}
         form = {name: value for name, value in members.items() if name in self._members}
         if _TEXT in form:

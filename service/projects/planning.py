@@ -63,7 +63,8 @@ class Ownership:
 class Change:
     """A difference between service and project.
 
-    If the project does not name the resource, ``action`` is ``gone`` (to be deleted), or ``kept`` because of ``why``.
+    For a resource that the project does not name, ``action`` is ``gone`` if the plan deletes the resource, otherwise
+    ``kept``, with the reason in ``why``.
     """
 
     action: Action

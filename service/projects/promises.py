@@ -29,7 +29,7 @@ def read_promises(lines: bytes) -> Iterator[Punctuation]:
 
 
 def read_promise(value: Any) -> Punctuation:
-    """Read a promise about a range of keys, in the form of the API, with a required time: RFC 3339 or in seconds."""
+    """Read a promise about a range of keys from JSON, as in the API; requires a ``time``, RFC 3339 or in seconds."""
     if not isinstance(value, Mapping) or not {"range", "time"} <= value.keys() <= {*_MEMBERS}:
         raise PromiseRefused(f"a promise in a run is {_FORM}; others end transactions, which a run does at its end")
     by, time = value.get("by") or "", value["time"]

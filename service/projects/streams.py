@@ -42,7 +42,7 @@ class Streams(ResourceKind):
                 yield Wanted(kind=self, name=resource.feeds, form=form, document=resource.document, is_implied=True)
 
     def is_as(self, stored: Form, wanted: Wanted) -> bool:
-        """Whether two declarations are equal; a derived stream without a document may have any declaration."""
+        """Whether two declarations are equal; a derived stream that no document declares equals any derived stream."""
         return stored == wanted.form or (wanted.is_implied and stored.get("derived", False))
 
     def names(self, client: Client) -> list[str]:

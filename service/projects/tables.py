@@ -96,6 +96,6 @@ class Calendars(ResourceKind):
 
 
 def table_of(wanted: Wanted) -> TableVersion:
-    """The table of a wanted resource, as its first version."""
+    """The content of a wanted table, as version 1 of a table with the resource's name."""
     version: Any = wanted.extra["version"]
     return TableVersion.from_json({**version.to_json(), "name": wanted.name, "version": 1})

@@ -77,16 +77,16 @@ class Webhooks(ResourceKind):
         client.request("PATCH", stored.at, body=body, headers=condition(stored.tag))
 
     def _own(self, wanted: Wanted) -> Form:
-        """The members of a new receiver that only its kind has."""
+        """The members specific to webhooks, or to one kind of sink, in the request that creates ``wanted``."""
         return {"url": wanted.form["url"], "headers": _headers(wanted)}
 
     def _own_changes(self, wanted: Wanted, stored: StoredResource) -> Form:
-        """The changed members of a receiver that only its kind has."""
+        """The members of ``_own`` that differ between ``wanted`` and ``stored``."""
         changes: Form = {} if wanted.form["url"] == stored.form["url"] else {"url": wanted.form["url"]}
         return changes if wanted.form["headers"] == stored.form["headers"] else {**changes, "headers": _headers(wanted)}
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members that differ from the defaults; values of headers become environment variables."""
+        """The members that differ from the defaults; names of environment variables replace the values of headers."""
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         headers = body.pop("headers")
         if headers:
@@ -95,7 +95,7 @@ class Webhooks(ResourceKind):
 
 
 class Sinks(Webhooks):
-    """The sinks of a project other than webhooks, by name; members of one kind are in a member named like the kind."""
+    """The sinks of a project other than webhooks, by name; the member with the kind's name has the kind's members."""
 
     title = "sink"
     path = "/sinks"
@@ -130,7 +130,7 @@ class Sinks(Webhooks):
         return "" if any(kind in stored and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
-        """The members that differ from the defaults; the password becomes an environment variable."""
+        """The members that differ from the defaults; the name of an environment variable replaces the password."""
         body = {member: value for member, value in stored.form.items() if _WEBHOOK.get(member, ...) != value}
         kind_members = body[stored.answer["kind"]]
         has_secret = kind_members.get("user") is not None or "sasl.username" in kind_members.get("options", {})

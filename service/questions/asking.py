@@ -163,7 +163,7 @@ class Questions:
 
 
 def _answers(answers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Return the answers, or raise an error if a shard has none; ``field`` names a wrong member of the question."""
+    """Return the answers; raises ``OperatorRefused`` if a member of the question is wrong, or ``QuestionRefused``."""
     for answer in answers:
         if "answer" not in answer:
             error = answer["error"]

@@ -22,7 +22,7 @@ class CaseFilter:
     """Selects open transactions.
 
     Attributes:
-        state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: it broke a constraint.
+        state: ``open``: all transactions; ``matching``: with a partial match; ``deviating``: with a broken constraint.
         older_than: The least time that the transaction has been open: seconds, or a duration such as ``2d``.
         waits_for: An event type for which a pattern's furthest partial match waits.
     """

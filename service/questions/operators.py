@@ -26,7 +26,7 @@ class OperatorAnswer:
 
 
 class OperatorQuestions:
-    """Asks operators of those kinds that answer questions."""
+    """Asks questions to operators of the kinds that can answer, and merges the answers of shards."""
 
     def __init__(self, stores: Stores, questions: Questions) -> None:
         self._stores = stores
@@ -39,7 +39,7 @@ class OperatorQuestions:
         return OperatorAnswer(positions={reply["shard"]: reply["position"] for reply in replies}, members=members)
 
     async def indexes(self, kind: DocumentKind, name: str) -> list[Mapping[str, Any]]:
-        """For each shard, the index from which an operator answers; empty if the operator cannot answer now or ever."""
+        """For each shard, a description of the index from which an operator answers; empty if it cannot answer."""
         if not kind.is_asked:
             return []
         try:
@@ -69,7 +69,10 @@ class OperatorQuestions:
         return definition, replies
 
     def _running(self, kind: DocumentKind, name: str, readings: Readings) -> tuple[RegisteredOperator, int | None]:
-        """A running operator, and the time that its stream has reached; adds the last heartbeat to ``readings``."""
+        """A running operator, and the event time that its stream has reached.
+
+        Adds the last heartbeat to ``readings``, the values read for questions sent together.
+        """
         record, declaration, times, readings["last_us"] = self._stores.registry.operator_with_times(kind.name, name)
         if record.state != "active":
             raise OperatorAway(f"the {kind.name} {name!r} is {record.state}, and only an active one answers questions")
@@ -79,7 +82,8 @@ class OperatorQuestions:
 def reached_us(declaration: StreamDeclaration, times: StreamTimes) -> int | None:
     """The greatest event time that a stream has reached in any shard; None before the first event.
 
-    For a derived stream, this is the time of its newest tick. A measured lateness counts with its largest bound.
+    For a derived stream, this is the time of its newest tick. The lateness is subtracted, ``auto`` as its largest
+    bound.
     """
     times_us = (times.ticked_us,) if declaration.derived else (times.newest_us, times.ticked_us)
     newest_us = max((time_us for time_us in times_us if time_us is not None), default=None)

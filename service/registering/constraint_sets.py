@@ -21,7 +21,7 @@ from streams import Clock, StreamDeclaration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """The parts of a stream's constraint set; ``notices`` warn of ambiguous words and risky settings."""
+    """The parts of a stream's constraint set: hand-written constraints, their notices, and the followed workflow."""
 
     own: ConstraintSet
     notices: tuple[str, ...]
@@ -41,7 +41,7 @@ class ConstraintSets:
         """Set the hand-written constraints of a stream, which continues to follow its workflow, if any.
 
         The document is JSON or YAML text, or the decoded value; it names the stream if ``stream`` is None. The stream's
-        end events are added; its event types are added if unknown types deviate. A document that contains a workflow
+        end events are added, and its event types if unknown types are deviations. A document that contains a workflow
         raises ``WorkflowInDocument``.
         """
         parsed = parse_constraints(document, max_constraints=self._settings.limits.max_constraints)

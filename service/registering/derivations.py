@@ -41,8 +41,8 @@ class Derivations:
     def check(self, pattern: Pattern, stream: str) -> None:
         """Check that a pattern on a stream may feed the stream in its INTO clause; changes nothing.
 
-        Raises ``StreamNotDerived`` if the fed stream takes posted events, and ``DerivationRefused`` if the pattern's
-        stream is derived from the fed stream or over too many others, or if the fed stream declares only other types.
+        Raises ``StreamNotDerived`` if the fed stream takes posted events, and ``DerivationRefused`` if streams would be
+        derived in a cycle or in too long a chain, or if the fed stream does not declare the type of the new events.
         """
         if pattern.into is None:
             return

@@ -78,7 +78,7 @@ def is_explained(query: Query) -> bool:
 
 
 def inspect_pattern(query: Query, constraint_set: ConstraintSet, *, is_ended: bool = True) -> PatternInspection:
-    """Analyse one pattern; unless ``is_ended``, only check which alternatives can match under the constraints."""
+    """Analyse one pattern under constraints; unless ``is_ended``, only check which alternatives can match."""
     check = check_query(query, constraint_set)
     if not is_ended or not check.is_satisfiable:
         return PatternInspection(check=check)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """The results of compiling a version of a workflow; the constraints in ``cover`` imply all other constraints."""
+    """A compiled workflow version: constraints and, if possible, an automaton; ``cover`` implies all constraints."""
 
     workflow: str
     version: int

@@ -32,7 +32,8 @@ class StreamRules:
     def relied_on(self, route: str, *, is_guarded: bool) -> ConstraintSet:
         """The constraints on which a pattern may rely.
 
-        An unguarded pattern relies on the declared end events only; a pattern by a further key (``route``), on nothing.
+        An unguarded pattern relies on the declared end events only; a pattern by a further key (``route``) on no
+        constraints.
         """
         if route:
             return ConstraintSet()
@@ -62,7 +63,7 @@ class OnStream:
 
     @cached_property
     def query(self) -> Query:
-        """The query to check against constraints; without NOTs if the pattern has finer keys or a further key."""
+        """The query to check against constraints; without NOTs if the pattern does not read whole traces."""
         query = build_query(self.pattern)
         return query if self.routed.has_whole_traces else _without_absences(query)
 
@@ -82,8 +83,8 @@ class OnStream:
 def trace_ends_of(on_stream: RoutedPattern, constraint_set: ConstraintSet | None, *, is_guarded: bool) -> TraceEnds:
     """The ways in which a pattern's traces can end; the traces of a further key do not end.
 
-    The end events of a constraint set count only if its settings end traces. Without ``is_guarded``, constraints do not
-    decide absences.
+    The end events of a constraint set count only if its settings end traces. Constraints decide a NOT at the end of a
+    pattern only with ``is_guarded``.
     """
     if on_stream.route:
         return TraceEnds(has_trace_end=False)

@@ -30,7 +30,7 @@ class OperatorExplanation:
 
 
 class OperatorLibrary:
-    """Registers and explains operators; ``can_spill``: all machines reach a folder to which shards can move state."""
+    """Registers and explains operators; without ``can_spill``, operators that may keep state in files are refused."""
 
     def __init__(
         self,
@@ -105,7 +105,10 @@ class OperatorLibrary:
     def move(
         self, kind: str, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> tuple[RegisteredOperator, bool]:
-        """Activate, pause, resume or retire an operator for later log entries; returns it and whether it changed."""
+        """Activate, pause, resume or retire an operator for later log entries; ``stops``: a pause skips the backlog.
+
+        Returns the operator, and whether the operator changed.
+        """
         operators = self._registry.operators(kind)
         if action == "activate":
             self._derivations.declare_fed(operators.get(name).feeders)

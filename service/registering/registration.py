@@ -98,7 +98,8 @@ class Registration:
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, with its hourly counts; its results are kept.
 
-        Returns the stream's resources. Raises ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
+        Returns the stream's resources, such as patterns. Raises ``StreamInUse`` if resources use the stream, unless
+        ``is_cascading``.
         """
         uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
         self._stores.derived.forget(name)
@@ -130,7 +131,7 @@ class Registration:
     def move_pattern(
         self, name: str, action: Action, condition: Condition = ANY, *, stops: bool = False
     ) -> PatternReport:
-        """Activate, pause, resume or retire a pattern for later log entries; ``stops``: pause before the backlog.
+        """Activate, pause, resume or retire a pattern for later log entries; ``stops``: a pause skips the backlog.
 
         Activating a draft that cannot match under the stream's constraints raises ``UnsatisfiablePattern``.
         """
@@ -185,9 +186,9 @@ class Registration:
         )
 
     def register(self, stream: str, pattern: Pattern, requested: OperatorDraft) -> PatternReport:
-        """Register a pattern on a stream, under the name in its text; if the pattern exists, as its next version.
+        """Register a pattern, or its next version, on a stream, under the name in its text.
 
-        Constraints terminate no partial match of an unguarded pattern, so it may look for traces that break them.
+        Constraints terminate no partial match of an unguarded pattern, so the pattern can find deviating traces.
         Without ``severity`` a pattern keeps its severity; a new one gets ``medium``.
         """
         declaration = self._stores.registry.stream(stream)
@@ -210,7 +211,7 @@ class Registration:
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 
     def _resolving_nothing(self, suppression: Mapping[str, Any]) -> tuple[str, ...]:
-        """Warnings that explain why a pattern with ``resolves`` closes no incidents at present."""
+        """Warnings if a pattern with ``resolves`` can close no incidents of the pattern that ``resolves`` names."""
         name, by = suppression.get("resolves"), suppression["by"]
         if name is None:
             return ()

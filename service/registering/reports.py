@@ -38,7 +38,7 @@ class ConstraintReport:
 
 
 def joined_with(constraint_set: ConstraintSet, declaration: StreamDeclaration) -> ConstraintSet:
-    """A document's constraint set with the stream's end events; also with its event types, if unknown types deviate."""
+    """Add a stream's end events to a document's constraint set, and its types if unknown types are deviations."""
     settings = constraint_set.settings
     if settings.unknown_types == "deviate":
         settings = replace(settings, types=settings.types | frozenset(declaration.event_types))
@@ -116,10 +116,7 @@ def _routed(route: str, declaration: StreamDeclaration) -> str:
 
 
 def _mistaken_names(on_stream: RoutedPattern) -> list[str]:
-    """Warnings about further keys in ``WHERE [..]`` whose names are read as names of attributes.
-
-    Only the further key by which the pattern is matched may be given by its name.
-    """
+    """Warnings about names of further keys in ``WHERE [..]`` that are read as attributes of the same name."""
     declaration = on_stream.declaration
     further_keys = [(name, declaration.keys[name]) for name in on_stream.finer if name in declaration.keys]
     return [

@@ -1,4 +1,4 @@
-"""Unknown event types and attributes in patterns: missing in the given events, the declared types, or the workflow."""
+"""Finds probable misspellings in patterns: types and attributes missing in the events, declaration or workflow."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _types_of(events: EventBatch) -> list[str]:
 
 
 def require_declared(pattern: Pattern, declaration: StreamDeclaration) -> None:
-    """Refuse a pattern with a type that the stream does not declare, also in NOT and UNTIL, if it declares any."""
+    """Refuse a type in a pattern, also in NOT and UNTIL, that the stream does not declare, if any are declared."""
     if not declaration.event_types:
         return
     for notice in unknown_types(pattern, declaration.event_types, "that the stream declares"):
@@ -92,9 +92,9 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
-    """The number of names of a path that lead to a list whose next name is not an index.
+    """The number of names of a path before the first list that the path continues without an index.
 
-    Returns 0 if the whole path leads to a value without crossing such a list; None if the path leads to no value.
+    Returns 0 if the path leads to a value without crossing such a list; None if the path leads to no value.
     """
     for place, name in enumerate(path):
         if isinstance(data, list) and not is_element(name):
@@ -123,7 +123,7 @@ class _Attributes:
         self._data: dict[tuple[str, ...], pa.Array] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
-        """Whether events of some types have each name of a path, at any depth; True if there are no such events."""
+        """Whether each name of a path occurs as a member in events of some types, at any depth; True without events."""
         data = self._of(types)
         if not len(data):
             return True
@@ -131,7 +131,7 @@ class _Attributes:
         return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
-        """The beginning of a path that leads to a list, if the next name of the path is not an index; otherwise empty.
+        """If a path continues after a list without an index, the part that leads to the list; otherwise empty.
 
         Only the first events of the types are examined.
         """

@@ -136,7 +136,7 @@ class TableLibrary:
         return TableReport(record=self.store.get(name), users=_distinct(self._users_of(name)))
 
     def tables(self, *, of_calendars: bool = False) -> list[TableReport]:
-        """All tables by name, either without calendars or calendars only."""
+        """All tables, sorted by name: only calendars if ``of_calendars``, otherwise only other tables."""
         names = [record.name for record in self.store.all()]
         return [self.table(name) for name in names if name.startswith(PREFIX) == of_calendars]
 

@@ -62,7 +62,7 @@ class ModelUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """A stream that follows a workflow; ``is_exact``: by the automaton, not only by the constraints."""
+    """A stream that follows a workflow; ``is_exact``: compared with the automaton, not only with the constraints."""
 
     stream: str
     version: int
@@ -74,7 +74,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowReport:
-    """A registered workflow and the streams that follow it, by name; ``is_new``: whether the call changed it."""
+    """A registered workflow and the streams that follow it; ``is_new``: whether the call changed any of them."""
 
     record: RegisteredWorkflow
     is_new: bool = False
@@ -113,7 +113,7 @@ class WorkflowLibrary:
         self._constraint_sets = constraint_sets
 
     def upload(self, upload: ModelUpload) -> WorkflowReport:
-        """Register a model; if the name exists, as its next version, to which the workflow's followers switch.
+        """Register a model as the first or next version of a workflow; the workflow's followers switch to this version.
 
         Everything is checked before anything changes. Repeating the upload completes an interrupted one.
         """
@@ -184,8 +184,8 @@ class WorkflowLibrary:
     def marks_of_trace(self, name: str, key: str, *, stream: str | None = None, version: int | None = None) -> Marks:
         """The event types of a transaction, to highlight its path in a drawing, and the types that may come next.
 
-        Only events that are still in the log count; without any, ``UnknownTrace`` is raised. Without a stream, the only
-        follower of the workflow is used, or ``StreamMissing`` is raised; without a version, the current version.
+        Raises ``UnknownTrace`` if the log has no event of the transaction. The default of ``stream`` is the workflow's
+        only follower (``StreamMissing``: the workflow has several or none); of ``version``, the current version.
         """
         types = [event_type for _, event_type in self._events(self._stream_of(name, stream), key)]
         if not types:
@@ -245,7 +245,7 @@ class WorkflowLibrary:
             ) from error
 
     def _modes_of_followers(self, upload: ModelUpload, derived: Derived) -> dict[str, FollowMode]:
-        """The mode of each stream that will follow the uploaded version; checks that all of these streams can."""
+        """The mode of each stream that will follow the uploaded version; raises an error if one of them cannot."""
         modes = {follower.stream: follower.mode for follower in self._followers(upload.name)}
         if upload.stream is not None:
             modes[upload.stream] = upload.mode
@@ -266,7 +266,7 @@ class WorkflowLibrary:
         return read_model(content, _options(record.process, record.mapping), ModelFormat(record.summary.format))
 
     def _compiled(self, record: RegisteredWorkflow) -> CompiledWorkflow:
-        """A stored workflow as a compiled one; tree and net are not stored, and therefore None."""
+        """A stored workflow in compiled form; ``tree`` and ``net`` are None, because they are not stored."""
         derived = self._derived(record)
         return CompiledWorkflow(
             model=self._model(record),

@@ -1,7 +1,4 @@
-"""Matches as sorted JSON text, written from the same columns as alerts.
-
-Tests compare the text with matches that are written one at a time, in the order of ``nfa.match_order``.
-"""
+"""Writes matches as sorted JSON text, from the same columns from which alerts are written."""
 
 from __future__ import annotations
 

@@ -10,7 +10,10 @@ from workflows import LogSummary
 
 @dataclass(frozen=True, slots=True)
 class PastLog:
-    """A log as traces: event types in order of time, and keys, which repeat if end events cut a transaction."""
+    """A past log as traces, each with its event types in order of time, and the key of each trace.
+
+    End events may cut a transaction into several traces with one key.
+    """
 
     traces: Sequence[Sequence[str]]
     keys: Sequence[str]

@@ -32,7 +32,7 @@ _TIMES = frozenset(("start", "end", "due", "time"))
 
 
 def results_of(plan: RunPlan, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Results:
-    """Sort result rows, each as kind and body, into lists; a list is sorted by stream, then as by ``ordered``."""
+    """Sort result rows, each a kind and a body, into lists; a list is sorted by stream, then as in ``ordered``."""
     patterns = [
         routed_pattern.pattern for stream_patterns in plan.patterns.values() for routed_pattern, _ in stream_patterns
     ]

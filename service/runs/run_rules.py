@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRules:
-    """Patterns of one stream, and the constraints that its transactions keep.
+    """Patterns of one stream, and the constraints of the stream.
 
     ``own`` has the constraints without the declared end events; ``prune`` replaces the pruning of ``own``; ``suppress``
-    is the suppression of every pattern, as plain JSON. Each of them may be None.
+    is the suppression of every pattern, as plain JSON. These three may be None.
     """
 
     patterns: Sequence[Pattern]
@@ -36,7 +36,7 @@ class RunRules:
 
     @cached_property
     def read(self) -> set[str] | None:
-        """The names of the attributes that patterns and keys read; None, for all, if constraints have conditions."""
+        """The names of attributes that patterns and keys read; None: all, because constraints have conditions."""
         if self.own is not None and self.own.conditions:
             return None
         names = {attribute.path[0] for pattern in self.patterns for attribute, _ in attributes_by_types(pattern)}

@@ -184,7 +184,7 @@ def waiting_of(
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
     """The measurements of operators with ``wait: auto``, by operator and input.
 
-    ``counts`` are counters of each stream over all shards; ``states`` has deciders' states, by stream and name.
+    ``counts`` are counters of each stream over all shards; ``states`` has each decider's state, by stream and decider.
     """
     measurements = {}
     for kind, operator, counters in _documents(plan, counts):

@@ -37,10 +37,10 @@ class WorkflowUse:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamReport:
-    """The results of a run of one stream: matches by per-key matcher, and other results as ``rows`` of kind and body.
+    """The results of a run of one stream: matches in ``lanes``, other results in ``rows``, each a kind and a body.
 
-    ``overflow`` has results beyond a limit; ``duplicates`` counts events with repeated ids; ``suppressed`` counts
-    suppressed matches, None if no pattern suppresses matches.
+    ``overflow`` counts matches lost beyond a limit; ``duplicates`` counts events with repeated ids; ``suppressed``
+    counts suppressed matches, None if no pattern suppresses matches.
     """
 
     lanes: tuple[LaneOutput, ...] = field(repr=False)

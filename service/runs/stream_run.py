@@ -65,8 +65,8 @@ def stream_plan(
 class StreamRun:
     """A run of the patterns of one stream; INTO has no effect. Raises ``ProjectRefused`` if a pattern is refused.
 
-    The report lists only the results of ``lists``, but counts all. With ``follows_all``, transactions without bound
-    events are followed, too, under all keys, as if there were constraints. Patterns in ``later`` run after ``start``.
+    The report counts all results, but has only the lists named in ``lists``. With ``follows_all``, the matchers of all
+    keys also follow traces without bound events, as with constraints. Patterns named in ``later`` run after ``start``.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class StreamRun:
         }
 
     def matched(self) -> frozenset[str]:
-        """The names of patterns that matched since the last call; the report leaves these matches out."""
+        """The names of patterns that matched since the last call; drops these matches, so the report lacks them."""
         lanes, self._lanes = self._lanes, []
         return frozenset(match.pattern for lane in lanes for match in lane.values_of_matches())
 
@@ -231,7 +231,7 @@ def run_patterns(
 
 
 def exercises_of(plan: RunPlan) -> list[str]:
-    """The exercises (``streams.compiling``) that compile the kernels of a run.
+    """The exercises (``streams.compiling``), small pieces of work that compile the kernels of a run.
 
     If the kernels of all matchers are cached, only the matchers' own exercise is returned, so no new one is recorded.
     """

@@ -100,9 +100,9 @@ def _end_of(furthest: Furthest, event: Event | None, ends: frozenset[str], now_u
 def _in_order(
     events: Sequence[Event], declaration: StreamDeclaration, now_us: int | None
 ) -> tuple[Sequence[Event], int | None]:
-    """Events in the order of matching, and the event time that is reached.
+    """Put events into the order of matching; returns them and the event time that matching has reached.
 
-    With a lateness, events are sorted by time up to the watermark, without late events that the stream does not match.
+    With a lateness, events up to the watermark are sorted by time; late events are left out if the stream drops them.
     """
     lateness_us = declaration.lateness_us
     if lateness_us is None:

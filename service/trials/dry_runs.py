@@ -43,7 +43,7 @@ class DryRuns:
     ) -> dict[str, Any]:
         """Run a pattern; returns the answer of ``POST /v1/patterns/dry-run``, whose schema describes the members.
 
-        Open transactions of the stream stay open. ``suppress`` has the form of this member in a pattern's document.
+        Open transactions of the stream stay open. ``suppress`` is written as in a pattern's document.
         """
         warnings = self._registration.check_pattern(stream, pattern, is_guarded=is_guarded)
         declaration = as_in_force(self._stores, self._stores.registry.stream(stream))

@@ -1,7 +1,7 @@
-"""The last transaction of one key in the log: its events, and the patterns and constraints at its beginning.
+"""The last transaction of a key in the log: its events, and the patterns and constraints at its beginning.
 
-A ``StreamRun`` needs these as input, as it begins with one transaction under known constraints. Here the log is read
-for one key, without matching; a ``ShardState`` would match all keys and keep no matched events.
+A ``StreamRun`` needs this input, because a run begins with one transaction and known constraints. The log is read for
+one key, without matching; a ``ShardState`` would match all keys and keep no matched events.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TraceLog:
         return trace
 
     def _read_derived(self, declaration: StreamDeclaration, key: str) -> SeenKey:
-        """Read the last transaction of a key from a derived stream's list; an event has the position of its block."""
+        """Read the last transaction of a key from a derived stream's list; events have the position of their block."""
         stream, since_ms = declaration.name, self._stores.registry.since_ms(declaration.name)
         shard = self._stores.log.layout.read().homes(key_hash(key))[-1]
         controls, _ = self._entries(shard, stream, since_ms)
@@ -165,7 +165,7 @@ class TraceLog:
         return entries[::-1], self._stores.log.is_whole(shard)
 
     def _ends_before(self, declaration: StreamDeclaration, entries: Sequence[LogEntry]) -> frozenset[str]:
-        """Types that ended a transaction before some entries, by the declaration and the constraints at that time."""
+        """The types that ended a transaction by the declaration and constraints before the first of ``entries``."""
         records = (
             decode_control(entry.kind, entry.body) for entry in entries if entry.kind is RecordKind.CONSTRAINTS_ON
         )

@@ -164,7 +164,7 @@ class _Replay:
         return list(dict.fromkeys(event.key for event in keyed.to_events()))[:_SHOWN_KEYS]
 
     def _with_broken(self, documents: Sequence[Document], patterns: Sequence[TracedPattern]) -> list[Document]:
-        """Add how the last partial match of each pattern ended, if it did; this matches the events one by one."""
+        """Add how each pattern's last partial match ended, if any; matches the events one by one to find out."""
         groups: dict[int, list[TracedPattern]] = {}
         for document, pattern in zip(documents, patterns, strict=True):
             is_timed = document["state"] == "alive" and pattern.routed.pattern.has_window
@@ -223,7 +223,7 @@ class _Replay:
 
 
 def _ended_by(document: Document, broken: Document | None) -> Document:
-    """Add how a pattern's last partial match ended; it may still be in memory although its WITHIN has passed."""
+    """Add how a pattern's last partial match ended; corrects the state of a match whose WITHIN has passed."""
     if broken is None:
         return document
     state = "waiting" if document["state"] == "alive" else document["state"]

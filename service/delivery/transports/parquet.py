@@ -41,7 +41,7 @@ _TIMES = ("detected_at", "updated_at", "time")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetSink:
-    """A folder for Parquet files; ``path`` is relative to the settings' folder of sinks."""
+    """A folder for Parquet files; ``path`` is relative to the setting ``webhooks.folder``."""
 
     is_bulk: ClassVar[bool] = True
 
@@ -52,7 +52,7 @@ class ParquetSink:
         return f"parquet:{self.path}"
 
     def check(self, sending: Sending) -> None:
-        """Check that the folder is inside the settings' folder of sinks."""
+        """Check that ``path`` is inside the folder below which sinks may write."""
         self._root(sending)
 
     def send(self, item: Item, sending: Sending) -> None:

@@ -1,4 +1,4 @@
-"""What sinks of all kinds need to send: the delivery, the permitted targets, and connections that are kept."""
+"""The delivery to a sink of any kind, the permitted targets, and the error of a failed delivery."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SendFailed(Exception):
 class Item:
     """A delivery to a sink; ``id`` is the id of the result or digest, the same in all attempts.
 
-    ``filled`` is the body in the form of the template; None without a template.
+    ``filled`` is the sink's template, filled with the body; None if the sink has no template.
     """
 
     id: str
@@ -34,9 +34,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """The permitted targets of sinks: hosts, and files below one ``folder``; None: no files.
+    """The permitted targets of sinks: hosts, and files below ``folder``; None permits no files.
 
-    ``clients`` has the connections that are kept between deliveries, by sink and settings.
+    ``clients`` has the connections that are kept between deliveries; a key has the sink and its settings.
     """
 
     rules: TargetRules

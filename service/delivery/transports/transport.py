@@ -1,7 +1,7 @@
 """The kinds of sinks, and the sender of deliveries to sinks.
 
-A sink has the filters, digests, retries and circuit of a webhook; only the sending of a body differs. Each kind reads
-its own members, and sends one delivery at a time in a thread.
+A sink has the filters, digests, retries and circuit of a webhook; only the sending of a body differs. Each kind of sink
+has its own members, and a method that sends one delivery, called in a thread.
 """
 
 from __future__ import annotations
