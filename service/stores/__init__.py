@@ -1,8 +1,8 @@
 """The service's data in Redis; in ``service``, only this package imports ``redis``.
 
-Each store has a client. Every change of more than one key is one atomic Lua script, and every script may run twice
-without harm, because a client repeats a command whose reply was lost. The scripts are the files
-``scripts/<folder>/<name>.lua``; a script's header names its keys and arguments (``streams.log.scripts``).
+Every change of more than one key is one atomic Lua script. Every script may run twice without harm, because the Redis
+client repeats a command whose reply was lost. The scripts are the files ``scripts/<folder>/<name>.lua``; a script's
+header names its keys and arguments (``streams.log.scripts``).
 """
 
 from lazy_loader import attach_stub

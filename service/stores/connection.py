@@ -1,4 +1,4 @@
-"""The connection to Redis: retries with backoff, one error when Redis does not answer."""
+"""The connection to Redis; commands are retried with backoff, and finally raise ``StoreUnavailable``."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def connect(url: str, *, retries: int = 3) -> Client:
 
 
 def register(client: Client, name: str, **keys: str) -> Callable[..., Any]:
-    """The script ``scripts/<name>.lua`` as a function that takes the script's keys and arguments by name.
+    """The script ``scripts/<name>.lua`` as a function of its keys and arguments, which are passed by name.
 
-    Calls need not pass the keys of the log, whose names are the same in all scripts, nor the ``keys`` given here. The
-    text of the script is sent to a server that lacks it. A missing or unknown name raises ``TypeError``.
+    Calls may omit the keys in ``keys``, and the keys of the event log, which are the same for all scripts. The text of
+    the script is sent to a server without the script. A missing or unknown name raises ``TypeError``.
     """
     script = read_script("service.stores", f"scripts/{name}")
     run = client.register_script(script.text)

@@ -1,7 +1,7 @@
 """Cursors of paged lists, which are checked before they reach Redis.
 
-A cursor names an item of a list by its ``place``, and the order in which the list is read from there. A leading letter
-marks the order; without the letter, a cursor has the order in which the first release read the list.
+A cursor is the place of an item (its number or entry id) after a letter for the order in which the list is read from
+there. A cursor without a letter reads the list in the order that the first release used.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ _ORDERS = {mark: order for order, mark in _MARKS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The start of a page: after the item ``place``, in an order; None: at the beginning of the list in this order."""
+    """The start of a page in ``order``: after the item with number or entry id ``place``; None: at the first item."""
 
     order: Order
     place: str | None = None
 
     @classmethod
     def read(cls, after: str | None, order: Order | None, form: re.Pattern[str], unmarked: Order) -> Self:
-        """Parse the cursor ``after``; ``unmarked``: the order of cursors without a letter. Raises ``InvalidCursor``."""
+        """Parse the text of a cursor; raises ``InvalidCursor``.
+
+        ``form`` matches a valid ``place``; ``unmarked`` is the order of a cursor without a letter.
+        """
         if after is None:
             return cls(order or "desc")
         if after == OLDEST:
@@ -62,7 +65,7 @@ class Page:
 
     Attributes:
         items: The items as plain JSON; in a list of several kinds, each item has its kind.
-        after: Cursor after the newest examined item; from there, newer items are read, oldest first.
+        after: Cursor after the newest item that was read, selected or not; newer items follow there, oldest first.
         next: Cursor of the next page in this order; None if no items follow at present.
         cursors: The cursor after each item, if clients can follow the list from there; else empty.
         trimmed_us: If events after the given cursor have been removed, the time of the oldest kept event; else None.
@@ -85,8 +88,9 @@ def page_of(
 ) -> Page:
     """A page of the records that have the values in ``criteria``; ``listed``: places and records in the cursor's order.
 
-    Cursors without a letter have the order ``desc``. The page's cursor ``after`` follows the newest examined record,
-    or, if records are read newest first from a given place, the newest record of the page.
+    A place is a number or an entry id. Cursors without a letter have the order ``desc``. The page's cursor ``after``
+    follows the newest record read, or, if records are read newest first from a given place, the newest record of the
+    page.
     """
     is_upward = begin.order == "asc"
     records: list[tuple[str, dict[str, Any]]] = []
@@ -112,7 +116,7 @@ def page_of(
 
 
 def require_cursor(after: str, form: re.Pattern[str]) -> None:
-    """Check that a text is a cursor of a form; raises ``InvalidCursor``."""
+    """Check that the text of a cursor matches the regular expression ``form``; raises ``InvalidCursor``."""
     if not form.fullmatch(after):
         excerpt = after if len(after) <= 100 else after[:100] + "…"
         raise InvalidCursor(f"after={excerpt!r} is not a cursor; leave it out, or send the cursor of the last page")

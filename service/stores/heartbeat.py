@@ -1,4 +1,4 @@
-"""The pipeline's heartbeat."""
+"""The pipeline's heartbeat in Redis, and the reason of the pipeline's failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STARTING_S = 30
 
 
 class Heartbeat:
-    """Stores the pipeline's heartbeat, its present task, and the reason of its last end."""
+    """Stores the pipeline's heartbeat, its task while it starts, and the reason why the last pipeline ended."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -30,8 +30,8 @@ class KeyPart:
         kind: Redis' name of the value's type: ``string``, ``hash``, ``list``, ``set``, ``zset`` or ``stream``.
         values: The value of a string; fields and values of a hash, alternating; members and scores of a sorted set,
             alternating; the members of a list or set. For each entry of a stream: its id, the count of its fields and
-            values, and these, alternating. The last part of a stream ends with an empty id, the last generated id, the
-            number of entries ever added and the greatest deleted id.
+            values together, then its fields and values, alternating. The last part of a stream ends with an empty id,
+            the last generated id, the number of entries ever added and the greatest deleted id.
     """
 
     key: bytes

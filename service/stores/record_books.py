@@ -33,8 +33,8 @@ _Form = TypeVar("_Form", bound="DataclassInstance")
 class LogChange:
     """A change's effect on the log: a control record, and the route by which an operator listens.
 
-    ``control`` is None if nothing is appended. ``user`` is the operator whose ``route`` is stored (empty route: the
-    correlation key); if ``user`` is empty, no route changes.
+    ``control`` is None if nothing is appended. ``user`` is the operator whose ``route`` is stored, an empty route for
+    the correlation key; if ``user`` is empty, no route changes.
     """
 
     stream: str
@@ -45,16 +45,15 @@ class LogChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a record, with everything that the same script changes.
+    """A change of a record, with everything else changed by the same script.
 
     Attributes:
         record: The new record; empty: the record is removed.
         version: The version number under which the record is also stored; 0: the change makes no version.
         log: Effects on the log, in order.
-        commands: Further Redis commands.
         checks: Further (hash, field, value) triples that must still be stored; an empty value: no record.
-        stops: Whether the log's control records take effect before the backlog.
-        spared: The shard that has already suspended the operator, if any.
+        stops: Whether the control records also apply to events of the backlog.
+        spared: The shard that has already suspended the operator and gets no stop, if any.
     """
 
     record: bytes
@@ -81,11 +80,12 @@ class RecordBook:
         self._commit = register(client, "registry/commit")
 
     def apply(self, key: str, field: str, change: Changing, title: str, versions_key: str = "") -> tuple[bytes, bool]:
-        """Compute a change and commit it; if another writer came first, compute it again. None keeps the record.
+        """Compute and commit a change; if another writer came first, compute and commit the change again.
 
-        Returns the record after the call, and whether it changed; ``title`` names the record in errors.
+        If ``change`` returns None, the record is kept. Returns the record after the call, and whether it changed;
+        ``title`` names the record in errors.
 
-        A script whose reply was lost is sent again, and finds the new record in place of the old one. So if exactly the
+        A script whose reply was lost is sent again, and finds the new record in place of the old. So if exactly the
         computed record or version is stored, the change has been committed.
         """
         for _ in range(_ATTEMPTS):
@@ -130,7 +130,11 @@ class RecordBook:
         shards: Sequence[str] = (),
         shard_count: int | str = "",
     ) -> Any:
-        """Send a change to the script under a layout of the log; returns the script's reply."""
+        """Run the script for a change; returns its reply.
+
+        ``checks``: records that must be unchanged; ``shards``: keys of the log's shards, none if the log stays
+        unchanged.
+        """
         routes = [
             (users_key(log_change.stream), log_change.stream, log_change.user, log_change.route)
             for log_change in change.log
@@ -165,8 +169,8 @@ class Records(ABC, Generic[_Form]):
     """The records of one kind by name, each read as the dataclass ``form``; a subclass declares the kind.
 
     ``key``: the hash of the current records; ``prefix``: how their fields begin, if several kinds share the hash;
-    ``versions_key``: the hash of all versions, if they are kept; ``one``: the kind in words. A record whose
-    ``is_active`` is false counts as deleted; a later record of the name continues its version numbers.
+    ``versions_key``: the hash of all versions, if they are kept; ``one``: the noun for a record in messages. A record
+    whose ``is_active`` is false counts as deleted; a later record of the name continues its version numbers.
     """
 
     key: str
@@ -272,7 +276,7 @@ def _is_active(record: object) -> bool:
 
 
 def surplus(records: Sequence[_Form], kept: int, is_over: Callable[[_Form], bool]) -> list[_Form] | None:
-    """The ended ``records``, oldest first, to remove so that one more record fits; None if too few have ended."""
+    """The oldest records with ``is_over`` to remove so that another fits; None if too few records are over."""
     excess = max(0, len(records) - kept + 1)
     ended = [record for record in records if is_over(record)][:excess]
     return ended if len(ended) == excess else None

@@ -1,4 +1,4 @@
-"""The form of stored JSON records: each names its format version, and unknown versions are refused."""
+"""The format of stored JSON records: each record names its format version, and unknown versions are refused."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class RequestContextStore:
 
 
 def packed_context(context: str, parts: Sequence[tuple[int, Sequence[str]]], tracing: TracingSettings) -> bytes:
-    """The argument of the Lua function ``remember``; each of ``parts``: a shard, and its events' ids and times."""
+    """The argument of the Lua function ``remember``; ``parts``: pairs of a shard, and its events' ids and times."""
     listed = [[str(shard), *events] for shard, events in parts]
     life_ms, most = tracing.remember_s * 1_000, tracing.remember_events
     return orjson.dumps({"context": context, "life_ms": life_ms, "most": most, "parts": listed})

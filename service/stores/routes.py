@@ -1,8 +1,8 @@
-"""The routes of a stream: the further keys of its patterns, by which its events are appended again.
+"""The routes of a stream: the further keys of its patterns; the stream's events are also appended by these keys.
 
-The script that registers, pauses or deletes a pattern changes the routes and appends the control record in one step.
-The script that appends events does nothing if its caller names other routes than the stored ones. So a pattern on a
-route sees every event after its control record, and no event is appended to an unused route.
+The script that registers, pauses or deletes a pattern changes the routes and appends the control record together. The
+script for appending events does nothing if its caller names other routes than the stored ones. So a pattern on a route
+sees every event after its control record, and no event is appended to an unused route.
 """
 
 from __future__ import annotations

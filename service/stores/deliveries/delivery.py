@@ -43,7 +43,7 @@ class Delivery:
     traceparent: str | None = None
 
     def record(self, attempts: int) -> bytes:
-        """The stored form after a number of failed attempts."""
+        """Encode the delivery as stored, with its number of failed attempts."""
         optional = {"body": self.body, "traceparent": self.traceparent}
         return encode(
             webhook=self.webhook,
@@ -81,5 +81,5 @@ def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
 
 
 def _kind_of(body: str | None) -> Any:
-    """The kind of the result that a record of an earlier release delivers."""
+    """The kind of result in a delivery record of an earlier release, which names no kind."""
     return "alert" if body is None else orjson.loads(body).get("type", "correction")

@@ -100,7 +100,7 @@ class Circuit:
 
 
 class DeliveryStore:
-    """The queue of deliveries, and the log of attempts; the settings determine how webhooks share the deliverer.
+    """The queue of deliveries, and the log of attempts; ``settings`` limit the attempts for each webhook.
 
     For each webhook, ``given_up_kept`` abandoned deliveries are kept, so that they can be sent again.
     """
@@ -149,7 +149,7 @@ class DeliveryStore:
         return [delivery for _, delivery in entries if delivery is not None]
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
-        """Replace collected results by a digest, or drop them (no ``body``); False if another process took some."""
+        """Replace collected results by a digest, or drop them (no ``body``); False if another call took any of them."""
         delivery = Delivery(
             id=f"{webhook_id}:{digest}",
             webhook=webhook_id,
@@ -171,14 +171,14 @@ class DeliveryStore:
         return bool(is_closed)
 
     def postpone_digest(self, webhook_id: str, until_us: int) -> None:
-        """Postpone the digest of a webhook, which cannot be made now."""
+        """Postpone a webhook's digest until ``until_us``, because the digest cannot be made now."""
         self._client.zadd(DIGESTS_KEY, {webhook_id: until_us}, xx=True)
 
     def count_collected(self, webhook_id: str) -> int:
         return self._client.zcard(COLLECTED_KEY + webhook_id)
 
     def settle(self, delivery: Delivery, outcome: DeliveryOutcome) -> bool:
-        """Record the outcome of an attempt; returns whether it counts, which a failure after the lease does not."""
+        """Record an attempt's outcome; returns False if it does not count, such as a failure after the lease's end."""
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
@@ -208,10 +208,10 @@ class DeliveryStore:
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
-        """Queue deliveries of a webhook again, due now and without attempts, and return their number.
+        """Queue deliveries of a webhook again, due now and with no failed attempts, and return their number.
 
-        Waiting deliveries become due now; those that are being sent at the moment are unchanged, and collected ones
-        leave their digest.
+        Waiting deliveries become due now; deliveries that are being sent are unchanged; collected deliveries leave
+        their digest.
         """
         queued = self._again(
             **_keys_of(webhook_id, "waiting sending given_up given_up_records collected"),

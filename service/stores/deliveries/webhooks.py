@@ -60,8 +60,8 @@ class RegisteredWebhook:
 
     ``secret`` is ``whsec_`` and the base64 of the signing key; ``retiring`` has earlier secrets, the latest first.
     Without ``min_severity``, results of any severity, and deviations, are sent. With ``key``, only results with this
-    key are sent: the key of a transaction, or of a row of a table. ``sink`` has the ``kind`` and the members of a sink
-    that is not a webhook; then ``secret`` is the sink's password, and ``url`` is only shown.
+    key are sent: the key of a transaction, or of a row of a table. If the receiver is not a webhook but another sink,
+    ``sink`` has its ``kind`` and further members, ``secret`` is its password, and ``url`` is only shown.
     """
 
     id: str
@@ -102,7 +102,7 @@ class RegisteredWebhook:
 
 
 class Webhooks(list[RegisteredWebhook]):
-    """Registered webhooks, oldest first, with an index, so that each result is compared with few of them."""
+    """Registered webhooks, oldest first, with an index, so that each result is compared with few webhooks."""
 
     @classmethod
     def of(cls, webhooks: Sequence[RegisteredWebhook]) -> Webhooks:
@@ -199,7 +199,7 @@ class WebhookStore(Records[RegisteredWebhook]):
         return super().apply(name, changed)
 
     def of_kind(self, webhook_id: str, *, is_sink: bool) -> RegisteredWebhook:
-        """The webhook (``is_sink``: the other sink) with an id; raises ``UnknownWebhook`` or ``UnknownSink``."""
+        """The webhook, or with ``is_sink`` the other sink, with an id; raises ``UnknownWebhook`` or ``UnknownSink``."""
         webhook = self.find(webhook_id)
         if webhook is None or (webhook.sink is not None) != is_sink:
             raise UnknownSink(f"there is no sink {webhook_id!r}") if is_sink else self.unknown(webhook_id)

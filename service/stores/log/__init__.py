@@ -1,1 +1,1 @@
-"""The event log in Redis and its records: shards, routes, marks of feeds, dead letters, counters."""
+"""The event log in Redis: its layout, control records, the progress of feeds, dead letters, and counters."""

@@ -1,4 +1,4 @@
-"""Control records that change no registration: announcements about event time and ends of traces, and questions.
+"""Control records that register nothing: announcements (of event time, or of the end of traces) and questions.
 
 The shards' answers to questions are kept until the asking process takes them.
 """
@@ -40,10 +40,10 @@ class Announcements:
         return reached
 
     def ask(self, stream: str, questions: Sequence[Ask], life_s: float, key: str | None = None) -> int:
-        """Send questions to every shard or only to that of ``key``; returns the number of shards that will answer.
+        """Send questions to every shard or only to the shard of ``key``; returns the number of shards that will answer.
 
-        Continuous tasks answer between two steps; if none run, the questions are appended to the log. Unanswered
-        questions are dropped after ``life_s`` seconds.
+        Continuous tasks answer between two steps; if no such tasks run, the questions are appended to the log.
+        Unanswered questions are dropped after ``life_s`` seconds.
         """
         arguments: Mapping[str, ScriptInput] = {
             "life_ms": round(1_000 * life_s),
@@ -55,7 +55,7 @@ class Announcements:
     def _call_script(
         self, script: Callable[..., Any], stream: str, key: str | None, arguments: Mapping[str, ScriptInput]
     ) -> tuple[Any, int]:
-        """Call a script with every shard or only that of ``key``; returns its reply, and the number of shards."""
+        """Call a script for every shard or only the shard of ``key``; returns its reply, and the number of shards."""
         reached = 0
 
         def send(shards: int) -> Any:
@@ -75,7 +75,7 @@ class Announcements:
 
 
 class QuestionStore:
-    """Keeps answers until the asking process takes them, for ``life_ms`` at most; an answer may be stored twice."""
+    """Keeps answers until the asking process takes them, for ``life_ms`` at most; the same answer may be kept twice."""
 
     def __init__(self, client: Client, *, life_ms: int = _LIFE_MS) -> None:
         self._client = client
@@ -91,7 +91,7 @@ class QuestionStore:
         pipe.execute()
 
     def take(self, question: str, wait_s: float) -> list[Mapping[str, Any]]:
-        """Take all answers to the process that asked ``question``; waits for the first, up to ``wait_s`` seconds."""
+        """Take the stored answers to a question; if none is stored, wait up to ``wait_s`` seconds for an answer."""
         reply = cast(
             "tuple[bytes, list[bytes]] | None",
             self._client.blmpop(wait_s, 1, answers_key(question), direction="LEFT", count=_PAGE),

@@ -37,7 +37,7 @@ _TARGET_SHARE = 0.95  # share of the limit; at this level, most repeated request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """A volume of the log: counts of entries and of events (once per key that routes them), and bytes of bodies."""
+    """A volume of the log: entries, events (each counts once per key that routes the event), and bytes of bodies."""
 
     entries: int = 0
     events: int = 0

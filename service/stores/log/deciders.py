@@ -1,4 +1,4 @@
-"""The states of deciders, which decide from the observations of all shards (``shards.deciding``)."""
+"""The states of deciders, which merge the observations of all shards into decisions (``shards.deciding``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Decision:
 class DeciderRecord:
     """The record of a decider: its state, the position up to which it has observed each shard, and its decisions.
 
-    ``stored``: the record as bytes; empty for a new decider, which has no state either.
+    ``stored``: the record as bytes; empty for a new decider, whose ``state`` is None.
     """
 
     state: Mapping[str, Any] | None = None

@@ -34,8 +34,8 @@ _TICK = encode_control(Tick(time_us=0, cause="events")).replace(b'"time":0', b'"
 class DerivedPart:
     """Events of a derived stream from one shard in one micro-batch: from the entries after ``after`` up to ``until``.
 
-    ``positions`` has for each event the position of its source entry in the shard's log; empty: all events belong to
-    the present declaration of the stream.
+    ``positions`` has for each event the position of its source entry in the shard's log; empty: no event belongs to a
+    former stream of the same name.
     """
 
     shard: int
@@ -65,7 +65,8 @@ class _StreamState:
 class _Chunk:
     """Events of a derived stream that are appended together, with the old and new mark of each shard.
 
-    ``size`` includes events that are left out. ``is_last``: this is the stream's last chunk of the micro-batch.
+    ``size`` also counts events of a former stream, which are left out. ``is_last``: this is the stream's last chunk of
+    the micro-batch.
     """
 
     since: str
@@ -80,7 +81,7 @@ class _Chunk:
 
 
 class DerivedEventStore:
-    """Appends each derived event once, and ticks that advance the time of derived streams."""
+    """Appends each derived event once, and appends ticks to advance the time of derived streams."""
 
     def __init__(self, client: Client, layout: LayoutStore) -> None:
         self._client = client
@@ -96,14 +97,14 @@ class DerivedEventStore:
     ) -> Written:
         """Append the events of derived streams that are not in the log yet, then store the promises to derived streams.
 
-        Events that an earlier attempt appended are skipped. Events of entries that are known to be matched are skipped
-        too, because a new checkpoint reads the log again in other ranges. Events that were derived before the stream
-        was declared are left out, because they belong to a former stream of the same name. Each part holds all events
-        that its shard found in the micro-batch.
+        Events appended by an earlier attempt are skipped. Events of entries already recorded as matched are skipped
+        too, because a new checkpoint reads the log again in other ranges. Events derived before the declaration of the
+        stream are left out, because they belong to a former stream of the same name. Each part holds all events of its
+        shard in the micro-batch.
 
         A promise is in microseconds by shard, None where the shard promises nothing yet. ``ends`` has the position up
-        to which each shard had read its log: a shard that had not reached the present declaration of the stream
-        promises nothing. If the time of a stream has advanced, every shard gets a tick.
+        to which each shard had read its log: a shard that had not reached the present declaration promises nothing. If
+        the time of a stream has advanced, every shard gets a tick.
 
         Raises ``LogResharding`` also if the log was resharded since this process read its layout.
         """
@@ -202,7 +203,7 @@ class DerivedEventStore:
 
 
 def _chunk(stream: str, state: _StreamState, parts: Sequence[DerivedPart], events_left: int) -> _Chunk:
-    """The next events of a stream, with the old and new mark of each shard; marks also count events left out."""
+    """The next events of a stream, and each shard's old and new mark; marks also count events of a former stream."""
     moves: dict[int, _Move] = {}
     batches: list[EventBatch] = []
     size, is_last = 0, True
@@ -242,6 +243,9 @@ def _field(stream: str, shard: int) -> str:
 
 
 def _promised(text: str, since: str) -> int | None:
-    """A stored promise to the stream declared at ``since``, else None; promises of older releases lack this time."""
+    """The time in a stored promise to the stream declared at ``since``, else None.
+
+    Promises of older releases name no declaration, and count for any.
+    """
     time_us, _, life = text.partition("@")
     return int(time_us) if time_us and life in ("", since) else None

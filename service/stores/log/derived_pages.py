@@ -1,4 +1,7 @@
-"""Pages of a derived stream's events, read from the list of all derived events, because the log lacks some events."""
+"""Pages of a derived stream's events, read from the list of all derived events.
+
+The log lacks derived events without a key of their own.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _MEMBERS = ("id", "type", "time", "key", "data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEvents:
-    """Places and listed events of a derived stream, oldest first; ``is_whole``: no event is missing."""
+    """Events of a derived stream with their places in the list, oldest first; ``is_whole``: none has been removed."""
 
     records: Sequence[tuple[str, dict[str, Any]]]
     is_whole: bool
@@ -79,7 +82,7 @@ class DerivedEventPages:
         return Page(items=[event for _, event in records], cursors=[place for place, _ in records], after=end or _FIRST)
 
     def _trimmed_us(self, begin: str) -> int | None:
-        """Arrival time of the oldest kept event, if events after the place ``begin`` were trimmed; else None."""
+        """Arrival time of the oldest kept event, if events after the cursor ``begin`` were trimmed; else None."""
         first = cast("list[tuple[bytes, Any]]", self._client.xrange(self._listed.key, count=1))
         if not first or position_order(begin.partition(".")[0]) >= position_order(oldest := first[0][0].decode()):
             return None

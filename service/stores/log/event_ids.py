@@ -31,6 +31,6 @@ def packed(digests: Sequence[bytes | None]) -> bytes:
 
 
 def known_rows(digests: Sequence[bytes | None], numbers: Sequence[int]) -> list[int]:
-    """The rows, ascending, whose digests the script knows; ``numbers``: indexes of these digests, not counting None."""
+    """The rows of events whose ids the script knows, ascending; ``numbers``: their indexes among rows with a digest."""
     rows = [row for row, digest in enumerate(digests) if digest is not None]
     return sorted({rows[number] for number in numbers})

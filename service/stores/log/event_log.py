@@ -61,7 +61,7 @@ class Submission:
     dropped: int = 0
 
     def without(self, numbers: Sequence[int]) -> Submission:
-        """The submission without some events; ``numbers``: indexes of their digests, counted without None."""
+        """The submission without known events; ``numbers``: indexes as in ``known_rows``."""
         known_events = set(known_rows(self.ids, numbers))
         rows = [row for row in range(len(self.batch)) if row not in known_events]
         dropped = self.dropped + len(known_events)
@@ -90,7 +90,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A batch's events for one shard by one key; ``seen``: their ids and times, alternating, in a traced request."""
+    """A batch's events for one shard by one key; ``seen``: ids and times of traced events, alternating."""
 
     shard: int
     route: str
@@ -121,7 +121,7 @@ class EventLog:
         return [log_key(shard) for shard in range(self.shards())]
 
     def routed(self) -> frozenset[str]:
-        """The streams with patterns or other operators on further keys."""
+        """The streams whose operators use further keys, besides the correlation key."""
         fields = cast("dict[bytes, bytes]", self._client.hgetall(ROUTES_KEY))
         return frozenset(stream.decode() for stream, routes in fields.items() if routes not in (b"", GONE))
 
@@ -218,7 +218,6 @@ class EventLog:
         )
 
     def _context_argument(self, submission: Submission, parts: Sequence[_Part]) -> bytes:
-        """The trace context and events of a traced request, in the form for the script; empty for other requests."""
         if submission.context is None or not parts:
             return b""
         return packed_context(submission.context, [(part.shard, part.seen) for part in parts], self._tracing)
@@ -305,7 +304,7 @@ def _earlier_receipt(submission: Submission, body: bytes) -> Receipt:
 
 
 def _require_taken(step: FeedStep, body: bytes) -> None:
-    """Check that the log contains a feed's step already, which was sent again because Redis' reply was lost."""
+    """Check that the log already contains a feed's step, after Redis' reply to an earlier attempt was lost."""
     if body != step.after.to_bytes():
         raise FeedMisplaced(
             f"feed {step.feed!r} should continue at row {step.before.row} of its micro-batch {step.before.batch}, "

@@ -1,9 +1,9 @@
 """Pages of a stream's events, read from the log: all shards together, in the order of their positions.
 
-The positions of entries with events rise over all shards together (``append_events.lua``), so a cursor is one position
-with its shard, whatever the number of shards. A page ends at the position that was the newest when reading began;
-entries appended later have higher positions than the page's cursors. A cursor stays valid for ever, even when the log
-is divided into more shards. Cursors of earlier releases have a place for each shard.
+The positions of entries with events rise over all shards together (``append_events.lua``), so a cursor is a position
+and its shard, whatever the number of shards. A page ends at the newest position when reading began; entries appended
+later have higher positions than the page's cursors. A cursor stays valid for ever, even when the log is divided into
+more shards. Cursors of earlier releases have a position for each shard.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class _Budget:
 
 @dataclass(slots=True)
 class _Page:
-    """A page that is read forward; ``cursor`` follows everything that was examined."""
+    """A page that is read forward; ``cursor`` follows the last entry or row that was read."""
 
     places: list[_Place]
     cursor: str
@@ -200,7 +200,7 @@ class LogEventPages:
         return Page(items=page.events, cursors=page.cursors, after=page.cursor, next=following, trimmed_us=trimmed_us)
 
     def _forward(self, page: _Page, event_filter: EventFilter, ends: Sequence[tuple[int, int]], limit: int) -> bool:
-        """Fill a page with the events after its places and up to the ends; returns whether more may follow."""
+        """Fill a page with events after its position in each shard, up to ``ends``; returns whether more may follow."""
         unfinished = [shard for shard, end in enumerate(ends) if page.places[shard].is_before(end)]
         open_shards = self._shards(event_filter, unfinished)
         at_once = max(2, _ENTRIES_AT_ONCE // max(1, len(open_shards)))
@@ -271,7 +271,7 @@ class LogEventPages:
 
 
 def _places(after: str, shards: int) -> list[_Place]:
-    """The position in each shard; shards that a cursor of an earlier release lacks are read from their beginning."""
+    """The position in each shard at a cursor; if an older cursor lacks shards, these are read from their beginning."""
     if _LOG_CURSOR.fullmatch(after):
         cursor = _Cursor.read(after)
         return [cursor.place_of(shard) for shard in range(shards)]
@@ -283,12 +283,11 @@ def _places(after: str, shards: int) -> list[_Place]:
 
 
 def _at_least(place: _Place, since_ms: int) -> _Place:
-    """The place, or the beginning of the stream if that is later."""
     return place if place.order >= (since_ms, 0) or not since_ms else _Place((since_ms - 1, 2**63 - 1))
 
 
 def _trimmed_us(places: Sequence[_Place], shard_ranges: Sequence[tuple[bytes, bytes, bytes]]) -> int | None:
-    """If entries after the places were removed: the time from which on all entries are kept; else None."""
+    """The time since which every entry is kept, if entries after the positions ``places`` were removed; else None."""
     positions = [
         position_order((first or last).decode())
         for place, (first, last, is_trimmed) in zip(places, shard_ranges, strict=True)

@@ -23,7 +23,7 @@ class FeedMark:
     row: int = 0
 
     def to_bytes(self) -> bytes:
-        """The stored form, which is equal for equal marks."""
+        """Encode the mark; equal marks have equal bytes."""
         return encode(checkpoint=self.checkpoint, batch=self.batch, row=self.row)
 
     @classmethod
@@ -61,6 +61,6 @@ class FeedStore:
         return None if body is None else FeedMark.from_bytes(cast(bytes, body))
 
     def begin(self, feed: str, mark: FeedMark, stream: str) -> None:
-        """Set the first mark of a feed into a stream; an existing mark is kept."""
+        """Store the stream of a feed, and the feed's first mark; an existing mark is kept."""
         self._client.hset(FEED_STREAMS_KEY, feed, encode(stream=stream))
         self._client.set(mark_key(feed), mark.to_bytes(), nx=True)

@@ -51,7 +51,7 @@ class Layout:
 
 
 class LayoutStore:
-    """The layout of the log, cached until a script reports a change. ``token``: allows the log's holder to append."""
+    """The layout of the log, cached until a script reports a change; ``token``: set while this object holds the log."""
 
     def __init__(self, client: Client, shards: int) -> None:
         self.token = ""
@@ -63,7 +63,7 @@ class LayoutStore:
         self._cached: Layout | None = None
 
     def known(self) -> Layout:
-        """The cached layout; without one, the result of ``read``, which creates the log if it does not exist."""
+        """The cached layout; before it is cached, the result of ``read``, which creates a missing log."""
         if self._cached is None:
             self._cached = self.read()
         return self._cached
@@ -100,7 +100,7 @@ class LayoutStore:
         raise RegistryContended("the number of shards is being changed; try again")
 
     def append(self, script: Callable[..., Any], **arguments: Any) -> Any:
-        """Call a script that appends to every shard, as ``fitted`` does; ``arguments``: further keys and arguments."""
+        """Call a script that appends to every shard, by ``fitted``; ``arguments``: further keys and arguments."""
 
         def append(shards: int) -> Any:
             places = [log_key(shard) for shard in range(shards)]
@@ -109,7 +109,7 @@ class LayoutStore:
         return self.fitted(append)
 
     def require(self, reply: object) -> None:
-        """Check a script's reply; ``LogResharding`` if the log is being resharded, or was since its layout was read."""
+        """Check a script's reply; raises ``LogResharding`` if the log is being resharded or its layout has changed."""
         if reply in (_RESHARDING, _MOVED):
             raise _resharding()
 

@@ -68,8 +68,8 @@ class ShardReport:
 class HostCost:
     """The measured cost of the operators of a kind that listen to a stream by the same key, in one shard.
 
-    The counts and ``cpu_ns`` cover ``seconds``, of which older parts have less weight. ``operators``: results by
-    operator.
+    The counts and ``cpu_ns`` are sums over ``seconds``, in which older time counts less. ``operators``: the number of
+    results by operator.
     """
 
     shard: int
@@ -159,7 +159,7 @@ class PipelineStatus:
         return None if body is None else decode(body, "the latest micro-batch")
 
     def totals(self) -> dict[tuple[str, ...], int]:
-        """Totals over all micro-batches, by name and labels: ``("batches",)`` and ``("batch_us", part)``."""
+        """Totals over all micro-batches; keys are a name and labels: ``("batches",)`` and ``("batch_us", part)``."""
         totals = cast("dict[bytes, bytes]", self._client.hgetall(TOTALS_KEY))
         return {tuple(orjson.loads(field)): int(count) for field, count in totals.items()}
 

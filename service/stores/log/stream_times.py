@@ -59,7 +59,7 @@ class StreamTimesStore:
         return int(seconds) * 1_000_000 + int(micros), times
 
     def sinces(self) -> dict[str, str]:
-        """When each stream was declared (as ``since_of``); must be read before the times of the streams."""
+        """When each stream was declared, in the format of ``since_of``; must be read before the streams' times."""
         bodies = cast("dict[bytes, bytes]", self._client.hgetall(STREAMS_KEY))
         return {stream.decode(): _since(body, stream.decode()) for stream, body in bodies.items()}
 

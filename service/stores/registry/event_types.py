@@ -1,7 +1,7 @@
 """Schemas of event types, and whether the events of a stream are checked against them.
 
-The stream's own record has the version of its schemas, if any. So the intake reads the version with the declaration,
-and a stream without schemas costs nothing.
+The stream's record contains the version of its schemas, so the intake reads this version together with the declaration,
+and needs nothing more for a stream without schemas.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EventType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """A stream's use of its schemas: the version, which counts their changes, and whether events are checked."""
+    """Whether events of a stream are checked against its schemas; ``version`` counts the changes of the schemas."""
 
     version: int = 0
     is_checked: bool = False

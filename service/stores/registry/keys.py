@@ -44,7 +44,7 @@ class ApiKey:
 
 
 class KeyStore(Records[ApiKey]):
-    """The API keys by id; beyond ``kept`` keys, the oldest keys that are no longer usable are removed."""
+    """The API keys by id; if a new key exceeds ``kept``, the oldest revoked or expired keys are removed."""
 
     key = PREFIX + "keys"
     one = "the API key"

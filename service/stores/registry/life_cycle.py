@@ -1,13 +1,13 @@
-"""The states of an operator, patterns included, and the actions that lead from one to another.
+"""The states of an operator, patterns included, and the actions that lead from one state to another.
 
     draft ──activate──► active ──pause──► paused
       │                  │  ◄──resume──     │
       └──────retire──────┴──────retire──────┘──► retired
     active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
 
-Only an active operator sees events. A suspended operator cost too much work; it is resumed as its next version, so that
-the pipeline's reports about the former version are not taken for this one. A retired operator stays listed with all its
-results and never runs again; it may be deleted, like any other.
+Only an active operator sees events. A suspended operator cost too much work, and is resumed as its next version, so the
+pipeline's reports about the former version do not suspend the new version. A retired operator stays listed with all its
+results until its deletion, and never runs again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOVES: Mapping[Action, Mapping[State, State]] = {
 def moved(record: RegisteredOperator, action: Action, now_us: int | None = None) -> RegisteredOperator:
     """The operator after an action; unchanged if it is in the resulting state already.
 
-    ``now_us`` is the registration time of a version that the action begins; None: the time of the version before. An
+    ``now_us`` is the time of registration if the action begins a new version; None: the time of the former version. An
     action that the state does not permit raises ``WrongPatternState``; for other kinds, ``WrongOperatorState``.
     """
     state = _MOVES[action].get(record.state)
@@ -52,10 +52,10 @@ def moved(record: RegisteredOperator, action: Action, now_us: int | None = None)
 def begun(
     record: RegisteredOperator, before: RegisteredOperator | None, now_us: int | None = None
 ) -> RegisteredOperator:
-    """The record of a version that begins to run, with the time at which its state began.
+    """The record of a version that begins to run, with the time at which its matching state began.
 
-    ``before``: the version whose state it continues; None: it begins without state. ``now_us``: the time at which it
-    begins; None: its time of registration.
+    ``before``: the version whose matching state is continued; None: the version begins without state, at ``now_us`` or,
+    if None, its time of registration.
     """
     if before is None:
         since_us = record.registered_us if now_us is None else now_us

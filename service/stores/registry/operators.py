@@ -108,9 +108,9 @@ class Operators(Records[RegisteredOperator]):
     ) -> tuple[RegisteredOperator, bool]:
         """Move an operator to another state; a suspended operator is resumed as its next version.
 
-        ``now_us`` is the registration time of a version that the action begins; None: the time of the version before.
-        With ``stops`` a pause takes effect before the backlog, even if the operator is paused already. Returns the
-        operator after the call, and whether it changed.
+        ``now_us`` is the time of registration if the action begins a version; None: the time of the former version.
+        With ``stops``, a paused operator sees none of the backlog, even if paused already. Returns the operator after
+        the call, and whether it changed.
         """
 
         def change(stored: RegisteredOperator | None) -> Change | None:
@@ -134,8 +134,8 @@ class Operators(Records[RegisteredOperator]):
     def suspend(self, name: str, suspension: Mapping[str, Any]) -> bool:
         """Suspend an operator in every shard after one shard reports that its version cost too much work.
 
-        The other shards stop the operator before their backlog. The reporting shard has stopped it at the position of
-        the report, which has ``version`` and the reason.
+        In the other shards, the operator sees none of the backlog. The reporting shard has stopped the operator at the
+        position of the report, which has ``version`` and the reason.
 
         Returns whether this report caused the suspension, which is false if another shard's report came first, or if
         the operator has another version, is deleted, paused or retired.
@@ -181,7 +181,7 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """The effects on the log of an operator's parts; parts that only the version before had are switched off.
+        """The effects on the log of an operator's parts; parts that only the former version had are switched off.
 
         ``control`` is the operator's own control record.
         """
@@ -246,7 +246,7 @@ class Operators(Records[RegisteredOperator]):
     def _change(
         self, record: RegisteredOperator, control: ControlRecord | None, before: RegisteredOperator | None = None
     ) -> Change:
-        """The change of an operator's record; the operator uses its route only while it sees events."""
+        """The change of an operator's record; the operator's route is stored only while the operator sees events."""
         is_seeing = record.is_active and record.state == "active"
         user, route = self.prefix + record.name, record.route if is_seeing else ""
         log_change = LogChange(stream=record.stream, control=control, user=user, route=route)
@@ -299,7 +299,7 @@ class PatternOperators(Operators):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """The control records for a pattern's parts, which are never stopped, as alerts may be on their way (ADR 72).
+        """Control records for a new version's parts; a pause leaves parts running, as alerts may be under way (ADR 72).
 
         The next version continues open incidents, or closes them (ADR 75).
         """

@@ -25,9 +25,10 @@ _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPart:
-    """A part of an operator: an operator on one stream, registered together with the whole and never listed.
+    """A part of an operator: an inner operator on one stream, registered together with the operator and never listed.
 
-    ``key`` is the further key by which the part listens, ``into`` the derived stream that it feeds; each may be empty.
+    ``key`` is the further key by which the part listens, ``into`` the derived stream that the part feeds; either may be
+    empty.
     """
 
     kind: str
@@ -38,7 +39,6 @@ class OperatorPart:
     body: Mapping[str, Any]
 
     def definition(self, version: int) -> Definition:
-        """The part's definition, in the form of the log."""
         inputs = (Input(self.stream, self.key),)
         return Definition(kind=self.kind, name=self.name, version=version, inputs=inputs, body=self.body)
 
@@ -51,11 +51,10 @@ class RegisteredOperator:
         is_active: False if the operator is deleted; its version numbers continue if it is registered again.
         inputs: All inputs, as pairs of a stream and the name of a further key (empty: correlation key).
         route: Name of the further key of the first input; empty for the correlation key.
-        is_paused: Whether the operator is paused, so that it sees no events.
         stage: ``draft`` before the operator first runs, ``running`` from then on, ``retired`` at the end.
         suspension: The pipeline's report of the reason, if the operator is suspended.
-        held_from: The version with which the state began; 0: this version.
-        held_since_us: The time at which the state began, microseconds UTC; None: with this version.
+        held_from: The version with which the matching state began; 0: this version.
+        held_since_us: The time at which the matching state began, microseconds UTC; None: registration of this version.
     """
 
     kind: str
@@ -100,7 +99,7 @@ class RegisteredOperator:
         return bool(self.body["is_guarded"])
 
     def tagged(self) -> dict[str, Any]:
-        """The stored members. Records of patterns have no kind, inputs or parts; the body's members are at the top."""
+        """The stored members; a pattern has no kind, inputs or parts, and its body's members are at the top level."""
         fields: dict[str, Any] = asdict(self)
         if self.kind != PATTERN:
             return fields
@@ -114,12 +113,12 @@ class RegisteredOperator:
 
     @property
     def since_us(self) -> int:
-        """The time at which the state began, microseconds UTC."""
+        """The time at which the operator's matching state began, microseconds UTC."""
         return self.registered_us if self.held_since_us is None else self.held_since_us
 
     @property
     def feeders(self) -> tuple[OperatorPart, ...]:
-        """Those of the operator and its parts that feed a derived stream."""
+        """The operator, represented as a part, and its parts, as far as they feed derived streams."""
         whole = OperatorPart(
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
@@ -131,7 +130,6 @@ class RegisteredOperator:
 
     @property
     def definition(self) -> Definition:
-        """The operator's definition, in the form of the log."""
         inputs = tuple(Input(stream, key) for stream, key in self.inputs)
         return Definition(kind=self.kind, name=self.name, version=self.version, inputs=inputs, body=self.body)
 
@@ -147,7 +145,7 @@ class OperatorDraft:
         inputs: The streams and keys of the inputs; empty: the stream on which the operator is registered, by ``route``.
         route: Name of the further key of the first input; empty for the correlation key.
         severity: Severity of the alerts; None: as before, ``medium`` for a new operator.
-        keeps: Whether the operator can continue the state of an operator that has the given body.
+        keeps: A function of a former version's body: whether the operator can continue that version's state.
         is_draft: Whether the operator is only stored, to run later.
         creates: Whether replacing an operator of the same name is refused.
     """
@@ -167,7 +165,7 @@ class OperatorDraft:
     parts: tuple[OperatorPart, ...] = ()
 
     def start_after(self, record: RegisteredOperator) -> Start:
-        """The start after a running version: ``keep`` if the operator can continue with that version's state."""
+        """How the operator starts after a running version: ``keep`` if it can continue with that version's state."""
         return "keep" if self.keeps(record.body) else self.start
 
     def is_registered_as(self, record: RegisteredOperator) -> bool:
@@ -214,7 +212,7 @@ def pattern_draft(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """The workflow that a stream follows; the mode ``auto`` uses its automaton, or its constraints if it has none."""
+    """The workflow that a stream follows; ``auto`` uses the workflow's automaton, else the workflow's constraints."""
 
     workflow: str
     version: int
@@ -266,7 +264,7 @@ class RegisteredConstraints:
 
 
 class StreamRecord(NamedTuple):
-    """A declared stream: the declaration, and the stream's use of schemas."""
+    """A declared stream: the declaration, and whether events are checked against schemas."""
 
     declaration: StreamDeclaration
     schemas: SchemaUse

@@ -169,7 +169,10 @@ class Registry:
         return self.pattern_operators.put(stream, draft, now_us)
 
     def suspend(self, suspension: Mapping[str, Any]) -> bool:
-        """Suspend an operator in every shard; a shard's report has its name (``pattern``) and kind (``operator``)."""
+        """Suspend an operator in every shard.
+
+        ``suspension``: a shard's report, with the operator's name as ``pattern`` and its kind as ``operator``.
+        """
         return self.operators(suspension.get("operator", PATTERN)).suspend(suspension["pattern"], suspension)
 
     def pattern(self, name: str) -> RegisteredOperator:
@@ -189,7 +192,7 @@ class Registry:
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
     def severities(self, names: Collection[str]) -> dict[str, Severity]:
-        """The severities of operators by name (at least one), even if deleted: their last alerts may still arrive."""
+        """The severities of operators by name (at least one), also of deleted operators with alerts still to come."""
         identities = [(kind, name) for kind in KINDS_BY_NAME for name in names]
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(OPERATORS_KEY, ["/".join(identity) for identity in identities])
@@ -208,7 +211,7 @@ class Registry:
         return [*self.patterns(), *self.operators("").all()]
 
     def operators(self, kind: str) -> Operators:
-        """The operators of a kind; with an empty name, of all kinds but patterns, for reading only."""
+        """The operators of a kind; with an empty ``kind``, of all kinds except patterns, for reading only."""
         return self.pattern_operators if kind == PATTERN else Operators(self._book, kind)
 
     def operator_with_times(

@@ -92,7 +92,10 @@ class StreamRemoval:
         return self._planned(stream, self._mentions(stream)).uses
 
     def remove(self, stream: str, condition: Condition, *, is_cascading: bool) -> list[StreamUse]:
-        """Remove a stream and return its resources; ``StreamInUse`` if some prevent it, unless ``is_cascading``."""
+        """Remove a stream and return its resources; raises ``StreamInUse`` if a resource prevents the removal.
+
+        With ``is_cascading``, only resources that feed the stream do.
+        """
         token = f"{PREFIX}removal:{uuid.uuid4().hex}"
         for _ in range(_ATTEMPTS):
             before = self._checked(stream, condition)

@@ -137,7 +137,7 @@ class TableStore(Records[RegisteredTable]):
         return [*super().versions(name)[:-1], self.get(name)]  # only the current record has changes of rows
 
     def changes(self, record: RegisteredTable) -> dict[str, Any]:
-        """The rows of a version that changes of single rows have set, by key; None: a removed row."""
+        """The rows of a table version that were changed individually, by key; None: a removed row."""
         rows = cast("dict[bytes, bytes]", self._client.hgetall(_changes_key(record)))
         return {key.decode(): orjson.loads(row) for key, row in rows.items()}
 

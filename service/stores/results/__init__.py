@@ -1,1 +1,1 @@
-"""Results in Redis: alerts and their marks, and the latest of every other kind of result."""
+"""Results in Redis: alerts with acknowledgements and notes, and the latest of every other kind of result."""

@@ -220,7 +220,7 @@ class AlertStore:
         order: Order | None = None,
         limit: int = 100,
     ) -> Page:
-        """A page of alerts after a cursor, in its order; without a cursor, from the beginning in ``order``.
+        """A page of alerts after a cursor, in the cursor's order; without a cursor, from the beginning in ``order``.
 
         The default order is newest first. Acknowledged alerts have the member ``acknowledged``. If alerts are selected
         by more than stream and pattern, a page may have fewer alerts than match, because only some thousands are
@@ -257,7 +257,7 @@ class AlertStore:
         )
 
     def _marked(self, stored: Iterator[StoredAlert], alert_filter: AlertFilter, limit: int) -> Iterator[_PlacedAlert]:
-        """The places of stored alerts and the alerts, with their acknowledgements, as JSON."""
+        """Pairs of an alert's number and the alert as JSON, with its acknowledgement if any."""
         is_plain = alert_filter == AlertFilter(stream=alert_filter.stream, pattern=alert_filter.pattern)
         while alerts := list(islice(stored, limit if is_plain else _PAGE_ALERTS)):
             acknowledgements = self.marks.acknowledgements([alert.id for alert in alerts])
@@ -314,7 +314,7 @@ class AlertStore:
 
 
 def _chunk(rows: Sequence[OutputRow], by_stream: Mapping[str, Sequence[int]], writing: Writing) -> bytes:
-    """The chunk in the form for the script; ``by_stream``: the indexes of each stream's rows."""
+    """Encode a chunk of alerts for the script; ``by_stream``: the indexes of each stream's rows."""
     counts, lost = (
         Counter(row.counter for row in group) for group in (rows, [row for row in rows if _is_lost(row.body)])
     )
@@ -352,6 +352,6 @@ def _is_lost(body: bytes) -> bool:
 
 
 def _index(stream: str | None, pattern: str | None) -> str:
-    """The key of the index for a stream and a pattern: the pattern's, if one is given, as its entries name streams."""
+    """The Redis key of an index: of the alerts of the pattern in all streams, else of the stream, else of all."""
     kind, name = ("stream", stream) if pattern is None else ("pattern", pattern)
     return INDEX_KEY if name is None else f"{INDEX_KEY}:{kind}:{name}"

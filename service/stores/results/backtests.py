@@ -54,7 +54,7 @@ class Backtest:
 
 
 class BacktestStore(Records[Backtest]):
-    """The backtests by id; beyond ``kept``, the oldest ended backtests are removed."""
+    """The backtests by id; if a new backtest exceeds ``kept``, the oldest ended backtests are removed."""
 
     key = PREFIX + "backtests"
     one = "the backtest"
@@ -114,7 +114,7 @@ class BacktestStore(Records[Backtest]):
         return None if stored is None else decode(stored, f"the summary of the backtest {backtest_id!r}")
 
     def alerts(self, backtest_id: str, *, after: str = "0", limit: int = 100) -> Page:
-        """Alerts of a backtest after a cursor, in their order."""
+        """Alerts of a backtest after a cursor, in the order of storing."""
         require_cursor(after, NUMBER)
         first = int(after)
         key = f"{BACKTEST_KEY}{backtest_id}:alerts"

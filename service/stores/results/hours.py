@@ -32,12 +32,12 @@ class HourCount:
 
 
 def hours_key(kind: ResultKind) -> str:
-    """Redis key of the hours that have counts of a kind of result."""
+    """Redis key that holds the hours for which results of a kind are counted."""
     return f"{PREFIX}{kind.plural}:hours"
 
 
 def by_hour(kind: ResultKind, rows: Sequence[OutputRow]) -> list[tuple[int, str, int]]:
-    """(hour, counter, count) of rows, in the form for scripts; empty for kinds that are not counted by hour."""
+    """Counts of rows as (hour, counter, count), for the scripts; empty for kinds that are not counted by hour."""
     if not kind.timed_by:
         return []
     name = kind.timed_by

@@ -25,7 +25,7 @@ _CHUNK = 200
 
 
 class IncidentStore:
-    """Stores the incidents; at most about ``kept`` closed incidents."""
+    """Stores the incidents; beyond about ``kept`` incidents, the oldest closed ones are removed."""
 
     def __init__(self, client: Client, *, kept: int) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class IncidentStore:
         return _read(body, incident_id)
 
     def page(self, limit: int, *, after: str | None = None, order: Order | None = None, **members: Any) -> Page:
-        """A page of incidents that have the given members (None: any), after a cursor or from the newest on."""
+        """A page of incidents with the given members (None: any), after a cursor or from the beginning in ``order``."""
         begin = Cursor.read(after, order, NUMBER, "desc")
         criteria = {name: value for name, value in members.items() if value is not None}
         return page_of(self._listed(begin), criteria, limit, begin)
@@ -65,7 +65,7 @@ class IncidentStore:
         ]
 
     def _listed(self, begin: Cursor) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Numbers and incidents, from the cursor ``begin`` on, in its order."""
+        """Pairs of an incident's number and the incident, after the cursor ``begin`` and in the cursor's order."""
         is_upward = begin.order == "asc"
         read_range = self._client.zrangebyscore if is_upward else self._client.zrevrangebyscore
         end = "+inf" if is_upward else "-inf"

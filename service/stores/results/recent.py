@@ -57,7 +57,7 @@ class RecentList:
         order: Order | None = None,
         **members: str | None,
     ) -> Page:
-        """A page of records after a cursor, in its order; without a cursor, from the beginning in ``order``.
+        """A page of records after a cursor, in the cursor's order; without a cursor, from the beginning in ``order``.
 
         The default order is newest first. Only records with the values in ``members`` are listed; None: any value. A
         cursor stays valid while records are added, or removed because the list is full.
@@ -70,7 +70,7 @@ class RecentList:
         return page_of(self.newest_first(rows, begin.place), criteria, limit, begin)
 
     def newest_first(self, page_rows: int = _PAGE_ROWS, after: str | None = None) -> Iterator[_PlacedRecord]:
-        """Places and records, newest first, from before the place ``after``; about ``page_rows`` are read at once."""
+        """Pairs of place and record, newest first, before the place ``after``; reads about ``page_rows`` at once."""
         end, row = _entry_of(after)
         until, count = ("+" if end is None else f"{'(' if row is None else ''}{end}"), 1
         while page := cast(_Entries, self._client.xrevrange(self.key, max=until, count=count)):
@@ -81,7 +81,7 @@ class RecentList:
             until, count = "(" + page[-1][0].decode(), _next_count(count, page, page_rows)
 
     def oldest_first(self, after: str, page_rows: int = _PAGE_ROWS) -> Iterator[_PlacedRecord]:
-        """Places and records that follow the place ``after``, oldest first; about ``page_rows`` are read at once."""
+        """Pairs of place and record, oldest first, after the place ``after``; reads about ``page_rows`` at once."""
         begin, row = _entry_of(after)
         start, count = f"{'(' if row is None else ''}{begin}", 1
         while page := cast(_Entries, self._client.xrange(self.key, min=start, count=count)):
@@ -118,7 +118,7 @@ class RecentStore(RecentList):
         return write_rows(rows, most, partial(self._append_chunk, writing, is_listed=True))
 
     def count(self, rows: Sequence[OutputRow], epoch: int) -> int:
-        """Add each row's ``count`` to a counter, once per micro-batch, and list no row; returns how many are new."""
+        """Add each row's ``count`` to a counter once per micro-batch; list no row. Returns the number of new rows."""
         return write_rows(rows, _CHUNK_ROWS, partial(self._append_chunk, Writing(epoch=epoch), is_listed=False))
 
     def _append_chunk(self, writing: Writing, rows: Sequence[OutputRow], *, is_listed: bool) -> list[int]:
@@ -192,7 +192,7 @@ def list_key(kind: ResultKind) -> str:
 
 
 def _entry_of(place: str | None) -> tuple[str | None, int | None]:
-    """The entry in a place, and the record's index in the entry's block; None if the entry is no block."""
+    """Split a record's place into the entry's id and the record's index in the entry's block; None without a block."""
     if place is None:
         return None, None
     entry, dot, _ = place.partition(".")
@@ -204,7 +204,7 @@ def _row_of(place: str) -> int:
 
 
 def _rows(place: str, fields: Mapping[bytes, bytes], key: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """The records of an entry, oldest first: the place of each, and a function that reads the record."""
+    """The records of an entry, oldest first: for each record its place, as in cursors, and a function that reads it."""
     if b"block" not in fields:
         return [(place, lambda: decode(fields[b"record"], key))]
     texts = unpack(fields[b"block"], key)

@@ -51,7 +51,7 @@ class Writing:
         return b"" if self.severities is None else b',"severity":"%b"' % self._severity(name).encode()
 
     def deliveries(self, kind: ResultKind, rows: Sequence[OutputRow]) -> list[dict[str, str]]:
-        """Ids and records of the deliveries of rows, in the form for the script of a store of results."""
+        """Ids and records of the deliveries of rows, as the scripts take them."""
         if not kind.delivered_as or not self.webhooks:
             return []
         bodies = (
@@ -84,7 +84,7 @@ class Writing:
 
 
 def _receiver_body(kind: ResultKind, body: bytes) -> bytes:
-    """The body for receivers, including the type, which stored early terminations lack."""
+    """The body for receivers; adds the type, which stored early terminations lack."""
     return b'{"type":"%b",' % kind.delivered_as.encode() + body[1:] if kind.name == "ending" else body
 
 
