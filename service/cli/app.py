@@ -215,7 +215,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _app_for(arguments: Sequence[str], environment: Mapping[str, str]) -> typer.Typer:
-    """Build the application with only the command that is called or completed, or with a listing if none is."""
+    """Build the application with only the command that is called or completed, or, without a command, a listing."""
     if _COMPLETING in environment:
         typed = next((environment[name].split() for name in _TYPED if name in environment), [])[1:2]
         return build_app(typed) if typed and typed[0] in commands() else listing()

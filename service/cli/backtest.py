@@ -1,4 +1,4 @@
-"""``forestall backtest``: run patterns over past events on all cores, and compare them."""
+"""``forestall backtest``: run patterns over past events on all cores, or compare two versions."""
 
 from __future__ import annotations
 

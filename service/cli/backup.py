@@ -1,4 +1,4 @@
-"""``forestall backup``, ``restore`` and ``reshard``: all data of a stopped service."""
+"""``forestall backup``, ``restore`` and ``reshard``: save, restore and redistribute a stopped service's data."""
 
 from __future__ import annotations
 

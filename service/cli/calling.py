@@ -1,7 +1,7 @@
 """Common parts of commands that call the running service: their options, the client, and the output of answers.
 
-A list is one line per item, in columns; a single resource is shown as YAML; with ``--json`` either is the JSON of the
-API, a list as one item per line. In text output, control characters are escaped.
+A list is a line per item, in columns; a single resource is shown as YAML. With ``--json``, lists and resources are the
+JSON of the API, with a line per item of a list. In text output, control characters are escaped.
 """
 
 from __future__ import annotations
@@ -192,7 +192,10 @@ _Plain.yaml_implicit_resolvers = {}
 
 
 def _for_people(document: Mapping[str, Any], *, are_names: bool = False) -> dict[str, Any]:
-    """A document for people: member names in words, empty members left out, names and texts of users unchanged."""
+    """A document for people: member names in words, empty members left out, names and texts of users unchanged.
+
+    ``are_names``: the member names were chosen by users.
+    """
     return {
         name if are_names else name.replace("_", " "): _for_people(value, are_names=not are_names and name in _OF_NAMES)
         if isinstance(value, Mapping) and (are_names or name not in _WRITTEN)

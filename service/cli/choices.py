@@ -93,7 +93,7 @@ def as_seconds(duration: str | float) -> float:
 
 
 def seconds_of(member: str, text: str, form: str = "5 min, seconds, or none") -> float | None:
-    """Parse a duration to seconds; None for the text ``none``."""
+    """Parse a duration to seconds; None for the text ``none``. Errors name the option ``member`` and valid forms."""
     if text == NONE:
         return None
     try:

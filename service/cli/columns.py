@@ -1,4 +1,4 @@
-"""Options of commands that read files of other programs: the columns, value formats, and repeated events."""
+"""Options of commands that read files of other programs: for columns, value formats, and repeated events."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Common inputs of commands: files of patterns, constraints and events, and the progress bar of long work.
 
-Reading patterns and events needs numba, half of a small command's imports; it is imported with the first file.
+Reading patterns and events imports numba, half of the import time of a small command; numba is imported with the first
+file.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def read_event_file(path: Path, options: ReaderOptions) -> list[Event]:
 
 
 def read_event_batch(path: Path, options: ReaderOptions, read: Collection[str] | None = None) -> EventBatch:
-    """Read the events of a file as columns, with a bar; ``read`` as in ``read_batch``."""
+    """Read the events of a file as columns, with a bar; ``read``: the attributes to read (None: all)."""
     from streams.readers import read_batch  # noqa: PLC0415
 
     with progress_bar(f"reading {path.name}") as (progress, task):

@@ -1,4 +1,4 @@
-"""Commands for operators of every kind: the changes of state, and the whole group for kinds registered as documents."""
+"""Commands for operators: state changes for every kind, and the whole group for kinds registered as documents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def add_moves(app: typer.Typer, resource: Resource, **helps: str) -> None:
 def operator_commands(
     singular: str, plural: str, columns: tuple[str, ...] = _COLUMNS, *, is_asked: bool = False, is_plotted: bool = False
 ) -> typer.Typer:
-    """The command group for a kind of operator registered as documents; ``plural`` is also its name in the API."""
+    """The command group for a kind of operator registered as documents; ``plural`` is also its name in the API.
+
+    ``is_asked`` and ``is_plotted`` add the commands ``ask`` and ``plot``.
+    """
     app = Commands(help=f"{plural.capitalize()} of the running service.")
     resource = Resource(path=f"/{plural}", one=singular, listed=f"the {plural}, by name", table=Table(columns))
     add_list_of_stream(app, resource)
@@ -168,7 +171,7 @@ def _add_plot(app: typer.Typer, resource: Resource) -> None:
 
 
 def _of_index(index: Mapping[str, Any]) -> str:
-    """The figures of a shard's index for questions, as text."""
+    """Statistics of the index with which a shard answers questions, as text."""
 
     def bits_of(configuration: Mapping[str, int]) -> str:
         return ", ".join(f"{name} {bits}" for name, bits in configuration.items())

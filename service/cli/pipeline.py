@@ -1,4 +1,4 @@
-"""``forestall pipeline``: how the running service matches."""
+"""``forestall pipeline``: which task matches which shards, and what operators cost."""
 
 from __future__ import annotations
 

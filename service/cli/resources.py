@@ -1,7 +1,6 @@
 """Commands that all resources of the running service share: ``list``, ``show``, ``delete``.
 
-A resource is described by data: its name, its path in the API, the form of its list. Each group of commands adds these
-commands to its own.
+A resource is described by its name, its path in the API, and the columns of its list.
 """
 
 from __future__ import annotations

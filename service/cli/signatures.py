@@ -1,4 +1,4 @@
-"""Options that several commands share, in place of one parameter."""
+"""Replace one parameter of a command by options that several commands share."""
 
 from __future__ import annotations
 
