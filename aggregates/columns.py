@@ -24,7 +24,7 @@ _OTHERS = 0x9E3779B97F4A7C15  # makes the hash of a group of several values diff
 
 
 class ScalarColumn(NamedTuple):
-    """Values as columns: kinds, integers, all numbers as floats, and the values themselves where texts are needed."""
+    """Values as columns: kinds, integers, all numbers as floats, and (``objects``) the values themselves, for texts."""
 
     kinds: NDArray[np.uint8]
     integers: NDArray[np.int64]
@@ -33,7 +33,7 @@ class ScalarColumn(NamedTuple):
 
     @classmethod
     def of_kinds(cls, kinds: NDArray[np.uint8], integers: NDArray[np.int64], floats: NDArray[np.float64]) -> Self:
-        """A column from kinds and numbers; false booleans and small whole floats get kinds of their own."""
+        """A column from kinds and numbers; false booleans get kind ``FALSE``, small whole floats kind ``INTEGRAL``."""
         kinds, integers, floats = np.array(kinds), np.array(integers), np.array(floats)
         mark_kinds(kinds, integers, floats)
         return cls(kinds, integers, floats)
@@ -60,7 +60,7 @@ class ScalarColumn(NamedTuple):
         return np.where(np.isin(self.kinds, (INTEGER, FLOAT, INTEGRAL)), self.floats, np.nan)
 
     def to_list(self) -> list[Scalar]:
-        """The values as a list; texts are empty if the column was made without them."""
+        """The values as a list; texts are empty if the column has no ``objects``."""
         texts = [""] * len(self.kinds) if self.objects is None else self.objects
         columns = (self.kinds.tolist(), self.integers.tolist(), self.floats.tolist(), texts)
         return [scalar_of(*parts) for parts in zip(*columns, strict=True)]
@@ -82,8 +82,8 @@ class EventColumns:
         key_hashes: Hashes of the correlation keys.
         ids: Ids of the events.
         arguments: One column for each of ``AggregateBody.arguments``.
-        newest_us: The newest time of the batch, including rows that do not count.
-        ops: The meaning of each row, as flags; None: all rows are events that count.
+        newest_us: The newest time of the batch, including retractions and ends of transactions.
+        ops: The meaning of each row, as flags; None: all rows are events.
         retracted: For a retraction, the id of the retracted event; empty: there are no retractions.
         shown: If the aggregate has ``events``: the members of each event, as derived events list it.
         asked: One column for each attribute in ``ask``.
@@ -136,14 +136,14 @@ class EventColumns:
 
 
 def group_hash(group: Sequence[Scalar]) -> int:
-    """The hash that identifies a group: for a single text its hash as a correlation key, else of ``group_text``."""
+    """The hash that identifies a group: a single text's hash as a correlation key, or a hash of ``group_text``."""
     if len(group) == 1 and isinstance(group[0], str):
         return key_hash(group[0])
     return key_hash(group_text(group)) ^ _OTHERS
 
 
 def scalar_of(kind: int, integer: int, real: float, text: Scalar = None) -> Scalar:
-    """The value of a kind, taken from the argument that holds values of this kind."""
+    """Build the value of a kind from the argument that fits: ``integer``, ``real`` or ``text``."""
     if kind == INTEGRAL:
         return float(integer)
     return {INTEGER: integer, FLOAT: real, TEXT: text, BOOLEAN: True, FALSE: False}.get(kind)
@@ -165,5 +165,5 @@ def values_at(column: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
 
 
 def texts_at(column: Any, rows: NDArray[np.int64]) -> pa.Array | list[str]:
-    """The texts in ``rows`` of a list or an Arrow array, in the same form."""
+    """The texts in ``rows``: a list for a list, an Arrow array for an Arrow array."""
     return shown_texts(column.take(column_of(rows))) if isinstance(column, pa.Array) else values_at(column, rows)

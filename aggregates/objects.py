@@ -49,7 +49,6 @@ class DistinctSketch:
         self._sketch.update(orjson.dumps(argument).decode())
 
     def value(self) -> int:
-        """The estimate."""
         return round(float(self._sketch.get_estimate()))
 
     def dump(self) -> list[Any]:
@@ -85,7 +84,6 @@ class QuantileSketch:
         return sketch
 
     def value(self) -> Scalar:
-        """The estimate."""
         digest = self._with_all()
         quantile = digest.get_quantile(self._share)
         return canonical(min(max(quantile, digest.get_min_value()), digest.get_max_value()))
@@ -102,7 +100,7 @@ Sketch: TypeAlias = DistinctSketch | QuantileSketch
 
 
 class GroupDetails(NamedTuple):
-    """The objects of a group at one time.
+    """The sketches' estimates and the listed events of a group at one time.
 
     Attributes:
         estimates: Estimated values, by index of the value in the aggregate.
@@ -116,7 +114,7 @@ class GroupDetails(NamedTuple):
 
 
 class GroupObjects:
-    """The objects of all groups.
+    """The sketches and the newest events of all groups.
 
     Args:
         values: The values of the aggregate.

@@ -42,7 +42,7 @@ class Past:
             self.size += 1
 
     def at(self, group: str, time_us: int) -> Values:
-        """The values of a group at an earlier time; with ``is_exact``, of the window that ended exactly then."""
+        """The values of a group at an earlier time; with ``is_exact``, None unless a window ended exactly then."""
         past = self._of.get(group, ())
         place = bisect_right(past, time_us, key=_time) - 1
         if place < 0 or (self._is_exact and past[place][0] != time_us):

@@ -84,7 +84,7 @@ class Placing:
             self._forget_those_that_did_not_enter()
 
     def _ordered(self, events: EventColumns, now_us: int) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Rows in the order of the times at which they count: a row counts at the newest time of its group so far."""
+        """Rows in the order in which their groups process them: a row never precedes its group's newest time."""
         newest: dict[int, int] = {}
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
@@ -125,7 +125,7 @@ class Placing:
         return self._groups.hashes_of(key_hash)
 
     def _widened(self, rows: BatchRows, hashes: NDArray[np.uint64]) -> Placed:
-        """Rows of each event for all its fixed windows, and for the group of all events if values need it."""
+        """Repeat each event's row for all its fixed windows, and for the group of all events if values need it."""
         window, starts, is_of_all = self._body.window, None, None
         if window.is_fixed:
             last = rows.times_us // window.every_us * window.every_us
@@ -168,7 +168,7 @@ class Placing:
         return event
 
     def restore(self, kept: Mapping[int, KeptEvent], number: int) -> None:
-        """Restore events, which enter their windows next."""
+        """Restore kept events and the next arrival number; the caller then adds the events to their windows."""
         self.kept, self.number, self._first = dict(kept), number, number
         for event_number, event in kept.items() if self._is_revocable else ():
             self._of_id.setdefault((event.key_hash, event.id), []).append(event_number)

@@ -23,7 +23,7 @@ _FEW = 16
 class RowWindows:
     """Runs the aggregate once for each window length, because within a run events leave in the order of time.
 
-    All runs have the same time, also runs that begin later.
+    All runs share one time, including runs that begin later.
 
     Args:
         begin: Creates the run of an aggregate.
@@ -60,7 +60,7 @@ class RowWindows:
         return in_order(emissions)
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Advance time; no earlier event follows."""
+        """Advance time to ``now_us``; the caller ensures that no earlier event follows."""
         self._now_us = max(self._now_us, now_us)
         emissions = in_order(chain.from_iterable([run.advance_time(now_us) for run in self._runs.values()]))
         self._forget_idle()

@@ -44,8 +44,8 @@ _KINDS = {"sliding": kernel.SLIDING, "last": kernel.LAST, "session": kernel.SESS
 class AggregateRun:
     """A running aggregate, with the groups of one shard.
 
-    The condition is not evaluated for a group if it was false and a value is outside its ``bounds``. An ``InBounds``
-    condition whose bounds are all of counts, sums and means is never evaluated, because the kernel compares the bounds.
+    The condition is not evaluated for a group if the result was false and a value is outside its ``bounds``. An
+    ``InBounds`` condition over counts, sums and means only is never evaluated, because the kernel compares the bounds.
 
     Args:
         holds: Evaluates ``having``; None: the aggregate has no condition.
@@ -119,7 +119,7 @@ class AggregateRun:
         return in_order([*emissions, *self._passed(events, reached_us)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
-        """Advance time; no earlier event follows."""
+        """Advance time to ``now_us``; the caller ensures that no earlier event follows."""
         if self.is_suspended:
             return []
         self._now_us = max(self._now_us, now_us)
@@ -209,7 +209,7 @@ class AggregateRun:
         return tables.batch(rows, codes, columns)
 
     def _passed(self, events: EventColumns | None, reached_us: int) -> list[Emission]:
-        """Advance from the time that the kernel has reached, end due windows, and return the emitted events."""
+        """Advance the windows from ``reached_us`` to the present, end due windows, and return the emitted events."""
         if self.is_suspended:
             return []
         state, emissions = self._tables.state, list[Emission]()
@@ -251,8 +251,8 @@ class AggregateRun:
     def _slid(self, batch: Events, events: EventColumns | None, until_us: int) -> list[Emission]:
         """Add the events of a batch to the windows, advance time to ``until_us``, and return what is emitted.
 
-        Where events may be simultaneous, changes at the newest time wait for more events of that time. Too many rows
-        clear and suspend the aggregate.
+        Where events may be simultaneous, changes at the newest time wait for more events of that time. If there are
+        too many rows, the aggregate is cleared and suspended.
         """
         tables, emissions, past = self._tables, list[Emission](), self._steps.past
         most = self.body.most_rows if until_us > NEVER_US else _FOREVER
@@ -292,7 +292,7 @@ class AggregateRun:
         return np.asarray(is_finished, np.bool_)
 
     def _take_log(self) -> None:
-        """Update the objects of groups from the kernel's log, and keep their values at each step."""
+        """Update sketches and listed events of groups from the kernel's log, and keep a copy for each logged step."""
         tables, objects = self._tables, self._objects
         entries = tables.log[: tables.state[kernel.LOGS]]
         reals = entries[:, kernel.BITS].copy().view(np.float64).tolist()
@@ -352,7 +352,7 @@ class AggregateRun:
             self._objects.keep(is_kept)
 
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """The state to save: small values, and columns by name."""
+        """The state to save: a head of plain JSON, and columns by name."""
         self._forget_empty()
         tables, groups = self._tables, self._groups
         words = tables.groups.words[: len(groups)]

@@ -1,4 +1,4 @@
-"""The values of attributes and groups."""
+"""Canonical values of attributes, and the text that identifies a group."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ class StepReader:
     """Evaluates the condition for the steps of an aggregate, and makes derived events of them.
 
     Args:
-        holds: Evaluates ``having``; None: the aggregate has no condition. Bounds of ``InBounds`` are in ``tables``.
+        holds: Evaluates ``having``; None: the aggregate has no condition. The bounds of an
+            ``InBounds`` condition are in ``tables``.
 
     Attributes:
         objects: The objects of groups, by number of the step.
@@ -72,7 +73,7 @@ class StepReader:
         self.overall: dict[int, Values] = {}  # values over all groups, by beginning of the fixed window (else 0)
 
     def emissions(self, is_taken: NDArray[np.bool_], causes: Causes) -> list[Emission]:
-        """The derived events of finished steps; the steps are then forgotten."""
+        """The derived events of the steps that ``is_taken`` selects; these steps are then forgotten."""
         chosen = np.flatnonzero(is_taken)
         if not len(chosen):
             if len(is_taken) == len(self._tables.steps.codes):
@@ -213,7 +214,7 @@ class StepReader:
 
 
 class _Columns(dict[str, Any]):
-    """The columns of the values of steps, and of attributes of groups, which are made when first read."""
+    """Columns by name: the values of steps, and attributes of groups, whose columns are made when first read."""
 
     def __init__(
         self, body: AggregateBody, groups: KnownGroups, steps: Steps, objects: Sequence[Sequence[Scalar]] | None

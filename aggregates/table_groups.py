@@ -17,7 +17,7 @@ class TableGroups:
 
     Attributes:
         every: The key and the values of each row.
-        found: The groups, first by indexes of the attributes for which their rows have values, then by these values.
+        found: The groups by two keys: the indexes of the attributes for which a row has values, and these values.
     """
 
     every: Set[tuple[Scalar, ...]]
@@ -26,7 +26,7 @@ class TableGroups:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, key: str, by: Sequence[str], more: Sequence[str] = ()) -> Self:
-        """The groups of rows: key, values of ``by`` and of ``more``; no groups if a column is missing."""
+        """Make a group of each row: key, ``by`` columns, ``more`` columns; no groups if a column is missing."""
         names = (*by, *more)
         if not {key, *names} <= set(rows.schema.names):
             return cls(frozenset(), {})

@@ -74,7 +74,7 @@ class KnownTexts(TextPool):
         super().__init__(texts)
 
     def codes(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The codes of texts; new texts get the next ones."""
+        """The codes of texts; new texts get the next free codes."""
         known, count = self._codes, len(self)
         codes = [known.setdefault(text, len(known)) for text in texts]
         self.append([*islice(reversed(known), len(known) - count)][::-1])

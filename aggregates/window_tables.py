@@ -78,8 +78,8 @@ class BatchRows(NamedTuple):
 
     Attributes:
         sources: The index of each row's event in the columns of events.
-        places: The numbers by which steps name the rows.
-        serials: The numbers by which the log names the rows.
+        places: The number by which a step refers to each row.
+        serials: The number by which a log entry refers to each row.
         ops: The kind of each row: an event, a retraction or the end of a window.
     """
 
@@ -245,7 +245,7 @@ class WindowTables:
             self.groups = self.groups._replace(texts=self.texts.bytes, text_ends=self.texts.ends)
 
     def ends(self, codes: NDArray[np.int64], at_us: NDArray[np.int64]) -> Events:
-        """A batch that ends the windows of some groups; empty without groups."""
+        """A batch of rows that end the windows of the groups ``codes`` at the times ``at_us``."""
         size, none = len(codes), np.zeros(0, np.int64)
         rows = BatchRows(none, at_us, at_us, np.full(size, -1), np.zeros(size, np.int64), np.full(size, kernel.END))
         column = ScalarColumn(np.zeros(size, np.uint8), np.zeros(size, np.int64), np.zeros(size))
@@ -258,7 +258,7 @@ class WindowTables:
             self._set_words(_grown(self.groups.words, groups + groups // self._spare))
 
     def slide(self, batch: Events, limits: Sequence[int], loading: int = 0) -> Iterator[int]:
-        """Process a batch and advance time; yields when the caller must take steps and the log, and after the last row.
+        """Process a batch and advance time; yields a status when steps and log must be taken, and after the last row.
 
         ``limits``: the most events (the caller may change this limit), the size of the window, and the time to reach.
         Yields ``FULL``, ``TOO_MANY``, which ends the iteration if events are still too many, or finally ``DONE``.
@@ -300,7 +300,7 @@ class WindowTables:
         state[kernel.BEGUN] = max(0, state[kernel.BEGUN] - np.count_nonzero(is_taken))
 
     def wait(self, codes: Sequence[int], instant_us: int) -> None:
-        """Write a step again for each group in ``codes``: its step waits for further events of the same time."""
+        """Write the open step of each group in ``codes`` again; the step waits for further events of the same time."""
         while len(self.steps.codes) < len(codes):
             self._add_steps()
         some = np.array(codes, np.int32)
@@ -441,7 +441,7 @@ class WindowTables:
             self._close_up()
 
     def _close_up(self) -> None:
-        """Remove free nodes, if all nodes belong to trees; the trees keep their shapes."""
+        """Remove free nodes; all other nodes must belong to trees, which keep their shapes."""
         used = np.flatnonzero(self.groups.counts)
         numbers = np.full(len(self.groups.counts) + 1, -1, np.int32)  # the last entry is for -1, no node
         numbers[used] = np.arange(len(used))
@@ -454,7 +454,7 @@ class WindowTables:
         self.state[[kernel.FREE, kernel.SPARE]] = -1, 0
 
     def _planned(self) -> tuple[NDArray[np.int64], int]:
-        """The plan (one row per value), and the number of words of a group."""
+        """The plan (a row per value: function, columns, offset of words), and the number of words of a group."""
         is_short = self._modes & kernel.SLIDING and not self._modes & kernel.LINKED
         offset, wide = kernel.HEADER if is_short else kernel.LONG_HEADER, self._wide
         squared = [place for place, code in enumerate(self._functions) if code == kernel.DEVIATION]

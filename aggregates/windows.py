@@ -29,7 +29,7 @@ class Window:
         size: Microseconds, or the number of events of ``last``; 0 for ``transaction``.
         every_us: The distance between the beginnings of fixed windows; otherwise 0.
         column: If rows of a table are the groups: the column with the length of each row's window, at most ``size``;
-            empty: none.
+            empty: rows have no windows of their own.
     """
 
     kind: WindowKind

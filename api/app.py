@@ -220,7 +220,7 @@ _METHOD, _PATH = "POST", "/v1/events"
 
 
 def _telemetry_of(tracer_provider: Any) -> TelemetryConfig:
-    """Settings of FastAPI's telemetry: only spans, only of requests that send events, and none without a provider."""
+    """Settings of FastAPI's telemetry: only spans of requests that send events, and no spans without a provider."""
     return {
         "tracing": tracer_provider is not None,
         "tracer_provider": tracer_provider,

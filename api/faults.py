@@ -63,7 +63,7 @@ def _has(value: object, part: str | int) -> bool:
 
 
 def _plain(message: str) -> str:
-    """A message without the validator's own wording."""
+    """Reword a validator's message: remove its prefixes, and name JSON types instead of Python types."""
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)
     if message.startswith(_SHOULD_BE + _OBJECT):

@@ -89,7 +89,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """Annotation of a member: the record's attribute, or a path such as ``stats.dead``, from which it is read."""
+    """Annotation of a wire member: the record's attribute, or path such as ``stats.dead``, that holds the value."""
 
     path: str
 

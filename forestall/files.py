@@ -31,7 +31,7 @@ def read(
         key: Column or member of the correlation key (default: the usual column or member in this kind of file).
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
-        zone: Time zone of times without one.
+        zone: Time zone of times that name no zone.
 
     Raises:
         EventFileError: The file cannot be read, or contains an event that is not accepted.

@@ -1,7 +1,7 @@
 """Converts tables of events between all supported forms and Arrow columns.
 
-This module imports only Arrow; the library of a frame is imported already. Frames hand over columns by Arrow's C
-stream, most of them without a copy.
+This module imports only Arrow; the caller has imported the library of a frame already. Frames hand over columns by
+Arrow's C stream, mostly without a copy.
 """
 
 from __future__ import annotations

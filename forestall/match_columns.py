@@ -107,7 +107,7 @@ class MatchForm:
             yield typed_column([returned.get(name) for returned in values], self.schema.field(place).type)
 
     def _bound(self, matches: MatchColumns) -> Iterator[pa.Array]:
-        """For each alias, the ids of bound events by match; null if the match binds none."""
+        """For each alias, the ids of bound events by match; null if the match binds no event to the alias."""
         places = {alias: place for place, alias in enumerate(self.aliases)}
         widest = max(len(pattern.automaton.aliases) for pattern in matches.patterns)
         table = np.full((len(matches.patterns), widest), -1, np.int32)

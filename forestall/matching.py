@@ -45,7 +45,7 @@ def match(
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
         id: Column of the event id, or columns that form the id (default: ``id`` if it exists, else the row number).
-        zone: Time zone of times without one (default: UTC).
+        zone: Time zone of times that name no zone (default: UTC).
         constraints: A constraint document: text, a ``Path``, a dictionary, or a list of constraints.
         workflow: A model that the transactions follow: text or a ``Path`` (BPMN, PNML, or a process tree as YAML).
         follow: How the model is followed: by its automaton (``exact``), its constraints (``tables``), or ``auto``.

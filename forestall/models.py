@@ -57,7 +57,7 @@ def conformance(
         key: Column of the correlation key (default: ``key``).
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
-        zone: Time zone of times without one (default: UTC).
+        zone: Time zone of times that name no zone (default: UTC).
         end_events: Types that end a transaction.
         mapping: Event types by the names of tasks.
 
@@ -88,7 +88,7 @@ def discover(
         key: Column of the correlation key (default: ``key``).
         time: Column of the time (default: ``time``).
         type: Column of the event type (default: ``type``).
-        zone: Time zone of times without one (default: UTC).
+        zone: Time zone of times that name no zone (default: UTC).
         end_events: Types that end a transaction.
         min_support: Least number of transactions that activate a constraint; below 1: their share.
         min_confidence: Least share of the activating transactions that keep the constraint.

@@ -18,7 +18,7 @@ def sql(query: str, /, *, max_steps: int | None = None, **tables: Any) -> Any:
 
     Args:
         query: ``SELECT … FROM name MATCH_RECOGNIZE (…)``, with WHERE, ORDER BY and LIMIT of the result.
-        max_steps: Steps that the search may take in one partition (default: a billion); the call fails beyond them.
+        max_steps: Steps that the search may take in one partition (default: a billion); with more, the call fails.
         tables: Tables by their name in the query: lists of dictionaries, DataFrames of pandas, polars
             or Spark, tables or datasets of Arrow, relations of DuckDB.
 

@@ -24,7 +24,7 @@ class ColumnNames:
         time: Column of the time.
         type: Column of the event type.
         id: Column of the id, or several columns that are joined to one id.
-        zone: Zone of times without one.
+        zone: Zone of times that name no zone.
     """
 
     key: KeyForm | None = None

@@ -143,7 +143,7 @@ def _form(project: LocalProject) -> MatchForm:
 
 
 def _notices(project: LocalProject, inline_run: InlineRun) -> tuple[str, ...]:
-    """Notices of operators and losses of streams, each prefixed with the name of the operator or stream."""
+    """Notices about operators and lost events of streams, each prefixed with the name of the operator or stream."""
     sentences = [
         (name, sentence)
         for by_name in (project.notices, inline_run.unkeyed)

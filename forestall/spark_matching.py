@@ -106,7 +106,7 @@ def _by_key(events: Any, options: ReaderOptions) -> Any:
 
 
 def _quoted(place: str) -> str:
-    """SQL that reads a column, or a member of a struct, as text."""
+    """SQL that reads a column, or a member of a struct, as text; ``place`` is ``column`` or ``column.member``."""
     parts = (f"`{part.replace('`', '``')}`" for part in place.split("."))
     return f"CAST({'.'.join(parts)} AS STRING)"
 

@@ -74,7 +74,7 @@ class Problem:
         return float(self.model.costs(np.array([configuration], np.int8), self.workload)[0])
 
     def best_of(self, some: NDArray[np.int8], way: str) -> Choice:
-        """The cheapest of ``some``; on ties the fewest indexed attributes, then the lexicographically greatest."""
+        """The cheapest configuration of ``some``; ties: fewest indexed attributes, then lexicographically greatest."""
         costs = self.model.costs(some, self.workload)
         least = costs.min()
         equal = some[costs <= least + _TIES * abs(least)]

@@ -52,7 +52,7 @@ class CostModel:
     Attributes:
         hashing: Computing one attribute's bits of an address.
         comparing: Comparing one event of a visited partition, if the window fits into the processor's cache.
-        visiting: Visiting one partition; 0: only configurations that use all bits need to be compared.
+        visiting: Visiting one partition; if 0, only configurations that use all bits need to be compared.
         scanning: Comparing one event in a scan, which replaces a more expensive probe; infinite: there are no scans.
         moving: Moving one event to another configuration, besides hashing.
         waiting: Added to ``comparing`` if the window does not fit into the cache.
@@ -72,7 +72,7 @@ class CostModel:
         return self.comparing + (rows > self.cached) * self.waiting
 
     def probing(self, rows: Any, fixed: Any, free: Any) -> Any:
-        """The cost of probing ``rows`` events; the question gives ``fixed`` address bits, but not ``free`` bits."""
+        """The cost of probing ``rows`` events for a question that sets ``fixed`` address bits, not ``free`` bits."""
         return rows * 0.5**fixed * self.stepping(rows) + 2.0**free * self.visiting
 
     def costs(self, configurations: NDArray[np.int8], workload: Workload) -> NDArray[np.float64]:

@@ -49,7 +49,7 @@ def held_window(body: AggregateBody) -> HeldWindow:
 
 
 def columns_of(body: AggregateBody, events: EventColumns) -> tuple[NDArray[np.int64], dict[str, Column]]:
-    """The times and columns of events, without retractions and ends, as input of the aggregate's index."""
+    """The times and columns of events, without retractions and ends of transactions, as input of the index."""
     counting, window = events.counting, held_window(body)
     arguments = dict(zip(body.arguments, counting.arguments, strict=True))
     measures = {name: arguments[name].numbers for name in window.measures}

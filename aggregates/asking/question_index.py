@@ -236,7 +236,7 @@ class QuestionIndex:
         return self._ring.number_after(end_us - window_us)
 
     def _forget_values(self) -> None:
-        """Forget values without events, once their number has doubled since the last time, or no events are held."""
+        """Forget values that no held event has, once values have doubled in number, or no events are held."""
         for place, values in enumerate(self._values):
             if len(values) >= 2 * self._kept[place] or (len(values) > 1 and not len(self._ring)):
                 self._ring.recode(place, values.keep(self._ring.codes_in_use(place, len(values))))

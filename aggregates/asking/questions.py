@@ -41,7 +41,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWindow:
-    """The content of an index that answers questions: attributes, measures, and the length of its window.
+    """The content of an index that answers questions: attributes, measures (numeric arguments), and the window length.
 
     ``unfiltered``: attributes that no question can fix, so the index has no address bits for them.
     """

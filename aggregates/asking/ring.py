@@ -1,7 +1,7 @@
 """The events of a window as columns in a ring, linked into the partitions of a configuration.
 
 Source: the IMP index of the specification of parameterised group-by, section 3.2, and its migration, section 3.10.
-The oldest events are removed by raising ``first``, because chains are followed down to a sequence number only.
+The oldest events are removed by raising ``first``: a search follows a chain only down to a sequence number.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def put_numbered(column: NDArray[Any], number: int, values: NDArray[Any]) -> Non
 
 
 def layout_of(bits: tuple[int, ...], *, is_moving: bool = False) -> Layout:
-    """The empty partitions of a configuration; with ``is_moving``, events can be moved to them."""
+    """The empty partitions of a configuration; ``is_moving`` adds the heads of chains, which a move of events needs."""
     widths = np.array(bits, np.int64)
     size = 1 << int(widths.sum())
     return Layout(

@@ -52,7 +52,7 @@ class GroupTotals:
         return list(zip(*(self._texts(place, self._grouped.firsts) for place in self._by), strict=True))
 
     def of(self, name: str, value_wanted: AskedValue) -> Totals:
-        """The totals of a value."""
+        """The totals of the value ``name``: one or more lists, each with an entry per group."""
         if value_wanted.function == "distinct":
             return self._distinct(self._window.attributes.index(str(value_wanted.attribute)), f"values.{name}")
         if value_wanted.function == "count":
@@ -93,7 +93,7 @@ class GroupTotals:
         return numbers, codes
 
     def _distinct(self, place: int, member: str) -> Totals:
-        """The distinct values of an attribute in each group, found by grouping by this attribute as well."""
+        """The distinct values of the attribute with index ``place`` in each group, found by grouping by it as well."""
         pairs = self._groups_of([*self._by, place], member)
         distinct_values: list[list[Any]] = [[] for _ in range(self._count)]
         owners = self._grouped.groups[pairs.firsts].tolist()

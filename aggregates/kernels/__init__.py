@@ -1,1 +1,1 @@
-"""Kernels of aggregates."""
+"""Kernels of aggregates: compiled functions over arrays of events and groups."""

@@ -25,7 +25,7 @@ _HIGH = np.uint64(32)
 
 
 class Layout(NamedTuple):
-    """The partitions of a configuration."""
+    """The partitions of a configuration: their newest and oldest events, and the address bits of attributes."""
 
     tails: NDArray[np.int64]  # (2**bits,) number of the newest event of each partition; NEVER: none
     heads: NDArray[np.int64]  # (2**bits,) number of the oldest event, while events move to this layout; else (0,)
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
 
 @inlined
 def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int64:
-    """The address of the partition of the event in a slot."""
+    """The address of the partition to which the event in ``slot`` belongs, in the given layout."""
     address = np.int64(0)
     for column in range(lent.masks.shape[0]):
         address |= (np.int64(rows[slot, column + 1]) & lent.masks[column]) << lent.shifts[column]
@@ -44,7 +44,7 @@ def address_at(rows: NDArray[np.int32], slot: np.int64, lent: Layout) -> np.int6
 
 @kernel
 def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Append the events ``first`` up to ``end`` (exclusive), the newest in the ring, to their partitions' chains."""
+    """Append the newest events of the ring, numbers ``first`` to ``end`` (exclusive), to their partitions' chains."""
     lent = borrowed(layout)
     room = rows.shape[0]
     slot = np.int64(first % room)
@@ -59,7 +59,7 @@ def link_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> 
 
 @kernel
 def unlink_rows(rows: NDArray[np.int32], layout: Layout, first: int, end: int) -> None:
-    """Remove the events ``first`` up to ``end`` (exclusive), the newest in the ring, from their partitions."""
+    """Remove the newest events of the ring, numbers ``first`` up to ``end`` (exclusive), from their partitions."""
     lent = borrowed(layout)
     room = rows.shape[0]
     for number in range(end - 1, first - 1, -1):
@@ -112,7 +112,7 @@ def probe_rows(
     Chains are followed concurrently, one in each row of ``lanes`` (lanes, 2), because each step waits for memory: the
     next event of a chain is prefetched, and read after all other chains have been followed by one step. A lane has the
     number of an event, relative to ``start``, and the event's slot. A step has no branch that depends on the chain,
-    which a processor would often mispredict: each lane is written after the kept lanes, and kept unless its chain ends.
+    which would often be mispredicted: each lane is written in the next place, which is reused if the chain has ended.
     Indexes of the inner loop are unsigned, which saves a check for negative indexes at each access.
     ``columns`` are indexes of attributes. ``slots`` has ``count`` slots already, and room for all events and one more.
     Returns the number of slots, of compared events and of visited partitions.

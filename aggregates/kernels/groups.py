@@ -1,4 +1,4 @@
-"""Kernels over the groups of an aggregate: they find groups, and the changes of their conditions."""
+"""Kernels over the groups of an aggregate: they find groups, and the steps at which group conditions change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note_waiting(
     at_us: int,
     modes: int,
 ) -> None:
-    """Write a step again for each group in ``codes``: its step waits for further events of the same time."""
+    """Write the open step of each group in ``codes`` again; the step waits for further events of the same time."""
     groups, held, out = borrowed(all_groups), borrowed(ring), borrowed(steps)
     for place in range(codes.shape[0]):
         code = np.int64(codes[place])

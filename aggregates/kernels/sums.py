@@ -1,7 +1,7 @@
 """Exact sums in digits of 32 bits, whose carries may be pending, and the floats nearest to sums and their quotients.
 
-Sums of floats are in units of 2**-96, or of 2**-1088 where ``FLOAT_DIGITS`` digits of 2**-96 are not enough; sums of
-squares are in units of the square of that unit.
+Sums of floats are in units of 2**-96, or of 2**-1088 where ``FLOAT_DIGITS`` digits of 2**-96 are not enough; the unit
+of a sum of squares is the square of the sum's unit.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def unit_digit(digits: np.int64) -> np.int64:
 def whole_digits(
     words: NDArray[np.int64], code: np.int64, offset: np.int64, digits: np.int64
 ) -> tuple[np.int64, np.int64]:
-    """The part of a sum that comes from integers: its low 32 bits, and the bits above."""
+    """The part of a sum that comes from integers: its low 32 bits, and its higher bits."""
     low = words[code, offset + 1]
     high = words[code, offset + 2] if digits != SHORT else np.int64(0)
     return low & LOW, high + (low >> 32)
@@ -194,7 +194,7 @@ def change_sum(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add a number to the words of a sum, or subtract the number."""
+    """Add a number to the words of a sum (``sign`` 1), or subtract the number (-1)."""
     words[code, offset] += sign * ((np.int64(kind != INTEGER) << 32) | 1)
     if digits == SHORT:
         words[code, offset + 1] += sign * number
@@ -239,7 +239,7 @@ def change_squares(
     number: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add the square of a number to the words of a sum of squares, or subtract the square."""
+    """Add the square of a number to the words of a sum of squares (``sign`` 1), or subtract the square (-1)."""
     shift = 64 * unit_digit(digits) if digits > 0 else np.int64(0)
     if kind == FLOAT:
         number, shift = mantissa_of(number, digits)

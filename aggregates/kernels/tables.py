@@ -2,9 +2,9 @@
 
 Events that may leave are in a ring of columns, ordered by time; the events of a group are linked if they leave in
 another order than all events. A group, or a fixed window of a group, is a row of ``Groups.words``: the number of its
-events, a mark with the number of its newest step, times and the ends of its links (not if the window slides), then the
-words of each value, from the value's offset on. Sums are digits (``kernels.sums``); values over the same sum or tree
-share its words.
+events, a mark (the number of its newest step, and the truth of the condition), times and ends of links (if the window
+does not slide, or has links), then the words of each value, from the value's offset on. Sums are digits
+(``kernels.sums``); values over the same sum or tree share its words.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FOREVER = 2**62
 
 
 class Events(NamedTuple):
-    """Columns of events, in a ring or of a batch."""
+    """Columns of events, which are in a ring or form a batch."""
 
     times_us: NDArray[np.int64]
     codes: NDArray[np.int32]  # (events,) the group
@@ -62,8 +62,8 @@ class Events(NamedTuple):
 class Groups(NamedTuple):
     """Groups, and the nodes of their values.
 
-    A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours; it
-    is an event that no newer event of the group exceeds.
+    A node of a tree (``kernels.trees``) has children. A node of an extreme (least or greatest value) has neighbours,
+    and represents an event that no newer event of the group exceeds.
     """
 
     words: NDArray[np.int64]  # (groups, words)

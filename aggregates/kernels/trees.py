@@ -94,7 +94,7 @@ def priority(node: np.int64) -> np.int64:
 
 @inlined
 def hang(groups: Groups, code: np.int64, offset: np.int64, parent: np.int64, is_after: bool, node: np.int64) -> None:
-    """Make ``node`` the greater (``is_after``) or the lesser child of ``parent``; if ``parent`` is -1, the root."""
+    """Make ``node`` the greater (``is_after``) or lesser child of ``parent``, or the root if ``parent`` is -1."""
     if parent < 0:
         groups.words[code, offset] = node + 1
     elif is_after:
@@ -150,7 +150,7 @@ def enter_tree(
 
 @inlined
 def split(groups: Groups, fresh: np.int64, node: np.int64) -> None:
-    """Split the subtree of ``node`` by the value of ``fresh``, whose children become the lesser and greater values."""
+    """Split the subtree of ``node`` at ``fresh``: lesser and greater values become the children of ``fresh``."""
     real, integer = groups.reals[fresh], groups.integers[fresh]
     below, at = np.int64(0), node
     while at >= 0:

@@ -74,7 +74,7 @@ def enter_extreme(
 ) -> None:
     """Add a node for an event to an extreme, in the order of time, unless a newer event is at least as great.
 
-    Older events that the event exceeds lose their nodes.
+    Older events that the event exceeds lose their nodes. Numbers of a minimum are negated.
     """
     words = groups.words
     newer, older = np.int64(-1), words[code, offset + 1] - 1
@@ -120,7 +120,7 @@ def leave_extreme(
 
 @inlined
 def see_extreme(groups: Groups, code: np.int64, offset: np.int64, is_max: bool, real: float, integer: np.int64) -> None:
-    """Update an extreme with the pair of an entering value, in a window whose events do not leave."""
+    """Update a least or greatest value (``is_max``) by an entering value, in a window whose events do not leave."""
     words, floats = groups.words, groups.floats
     if words[code, offset] == 1:
         if is_max and not is_less(groups, floats[code, offset + 2], words[code, offset + 1], real, integer):
@@ -141,7 +141,10 @@ def number_at(held: Events, value: NDArray[np.int64], slot: np.int64) -> np.int6
 def see_end(
     groups: Groups, code: np.int64, value: NDArray[np.int64], held: Events, slot: np.int64, is_only: bool
 ) -> None:
-    """Update the first or the last argument with an entering event, in a window whose events do not leave."""
+    """Update the first or last argument by an entering event, in a window whose events do not leave.
+
+    With ``is_only``, the event's argument always replaces the present argument.
+    """
     words, offset, time_us = groups.words, value[tables.OFFSET], held.times_us[slot]
     before_us = words[code, offset]
     if is_only or (time_us < before_us if value[tables.FUNCTION] == tables.FIRST_SEEN else time_us >= before_us):
@@ -162,7 +165,7 @@ def change_tree(
 ) -> None:
     """Add an argument to the tree of a group (``sign`` 1), or remove the argument (-1).
 
-    A tree with too many values is cleared into the log, for a sketch; later arguments are only logged.
+    If a tree has too many values, they move to the log, from which a sketch is made; later arguments are only logged.
     """
     code, words, offset = np.int64(held.codes[slot]), groups.words, plan[value, tables.OFFSET]
     function, number = plan[value, tables.FUNCTION], number_at(held, plan[value], slot)
@@ -234,7 +237,7 @@ def change_value(
     value: np.int64,
     sign: np.int64,
 ) -> None:
-    """Add an argument of a suitable kind to an extreme or a tree (``sign`` 1), or remove the argument (-1)."""
+    """Add an argument other than null to an extreme or a tree (``sign`` 1), or remove the argument (-1)."""
     function, offset = plan[value, tables.FUNCTION], plan[value, tables.OFFSET]
     if function not in (tables.LEAST, tables.GREATEST, tables.LOWEST_SEEN, tables.GREATEST_SEEN):
         change_tree(groups, state, held, logs, slot, plan, value, sign)
@@ -331,7 +334,7 @@ def put_deviation(
 
 @inlined
 def place_of(groups: Groups, plan_row: NDArray[np.int64], root: np.int64) -> np.int64:
-    """The index in a tree's sorted order that a function reads: of the first value, the last, or a quantile."""
+    """The index, in a tree's sorted order, of the value that a function needs: least, greatest, or quantile."""
     size = np.int64(groups.sizes[root])
     if plan_row[tables.FUNCTION] == tables.LOWEST_OF:
         return np.int64(0)

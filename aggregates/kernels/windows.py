@@ -28,7 +28,7 @@ def note_step(
     place: np.int64,
     modes: int | np.int64,
 ) -> None:
-    """Write the values of a changed group into its open step of the time ``at_us``, or into a new step.
+    """Write the values of a changed group into its unfinished step at ``at_us``, or into a new step.
 
     No step is written if the condition was false and cannot be true.
     """
@@ -68,7 +68,7 @@ def note_end(
     place: np.int64,
     modes: np.int64,
 ) -> None:
-    """Write the values of a window that ends as a whole; its events leave next."""
+    """Write the values of a window that ends as a whole into a step, before its events leave."""
     words, step = groups.words, state[tables.STEPS]
     state[tables.STEPS] += 1
     state[tables.ENDING] = code + 1
@@ -95,7 +95,7 @@ def copy_event(held: Events, slot: np.int64, source: Events, row: np.int64) -> N
 
 @inlined
 def link(groups: Groups, held: Events, code: np.int64, older: np.int64, slot: np.int64) -> None:
-    """Link two consecutive events of a group, ``older`` and ``slot``; -1: the end of the links."""
+    """Link two consecutive events of a group, ``older`` and ``slot``; -1 instead of an event marks an end."""
     if older >= 0:
         held.links[older, 1] = slot
     else:
@@ -254,7 +254,7 @@ def is_over(groups: Groups, code: np.int64, at_us: np.int64, modes: np.int64) ->
 
 @inlined
 def note_times(groups: Groups, code: np.int64, at_us: np.int64, time_us: np.int64, size: int, modes: np.int64) -> None:
-    """Update the times of a window that does not slide, when an event enters."""
+    """Update clock, oldest time and session end of a window that does not slide, when an event enters."""
     words = groups.words
     is_first = words[code, tables.HELD_ROWS] == 0
     words[code, tables.CLOCK] = max(at_us, words[code, tables.CLOCK])
@@ -330,7 +330,7 @@ def take_row(
     size: int,
     modes: np.int64,
 ) -> int:
-    """Process the next row of a batch, unless a window ends first; returns ``DONE``, ``NO_ROOM`` or ``NO_NODES``."""
+    """Process the next row of a batch, unless a window ends first; returns a status of ``slide``."""
     row = state[tables.ROW]
     code, time_us, at_us, op = np.int64(batch.codes[row]), batch.times_us[row], batch.at_us[row], batch.ops[row]
     if op == tables.RETRACT:
@@ -381,8 +381,8 @@ def slide(
 ) -> int:
     """Add the events of a batch, and remove due events, in order of time up to ``until_us``.
 
-    Call again after any result but ``DONE``. The condition of a group is false if a value is outside its ``bounds``
-    (bounds, 3). ``size`` is the size of the window.
+    Call again after any result but ``DONE``. ``bounds`` (bounds, 3) are ranges of values: the condition of a group is
+    false if a value is outside its range. ``size`` is the size of the window.
 
     Returns:
         ``DONE``, ``FULL`` (no room for steps or the log), ``NO_ROOM`` (in the ring), ``NO_NODES`` or ``TOO_MANY``: more

@@ -62,7 +62,7 @@ _NOT_AUDITED = ("ingest", "read")  # many events would displace the other entrie
 
 
 def scope_of(methods: Set[str], writing: Scope) -> Scope:
-    """The scope that an operation needs: ``writing`` for changes and resources of ``admin``, otherwise ``read``."""
+    """The scope for an operation: ``read`` if it only reads and ``writing`` is not ``admin``, otherwise ``writing``."""
     return "read" if methods <= _READING and writing != "admin" else writing
 
 
@@ -72,7 +72,7 @@ def described_gate(scope: Scope) -> dict[str, Any]:
 
 
 async def authorize(request: Request, security_scopes: SecurityScopes) -> None:
-    """Check that the caller may use the operation, and that the request has the operation's form."""
+    """Check that the caller may use the operation, and that the request has the operation's declared form."""
     caller = caller_of(request)
     scope: Scope = security_scopes.scopes[0]  # type: ignore[assignment]
     route = request.state.route = VERSION + request.scope["route"].path_format

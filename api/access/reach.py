@@ -102,7 +102,7 @@ def _named_in_path(request: Request, services: Services, caller: Caller, resourc
 
 
 def _named_in_query(request: Request, services: Services, caller: Caller, route: APIRoute) -> Iterator[str | None]:
-    """The streams in the query, if declared; raises ``NotFound`` for a pattern out of the caller's reach."""
+    """The streams in the query, if the operation declares them; raises ``NotFound`` for a pattern out of reach."""
     declared = query_names(route.dependant)
     streams = request.query_params.getlist("stream") if "stream" in declared else []
     yield from streams
@@ -117,7 +117,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
 def _named_in_body(
     services: Services, caller: Caller, route: APIRoute, resource: str, body: bytes
 ) -> Iterator[str | None]:
-    """The streams that a body with a declared model names; None for all streams (null), a file or a workflow."""
+    """The streams that a body with a declared model names; None if it names all streams, a file or a workflow."""
     members = _members(route)
     if not members or not body:
         return
@@ -160,7 +160,10 @@ def _names_file(value: object) -> bool:
 
 
 def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
-    """Whether the resource of a PUT exists; a new resource belongs to the stream that its body names."""
+    """Whether the resource of a PUT exists; a new resource belongs to the stream that its body names.
+
+    ``place``: the collection and the path parameter, such as ``("patterns", "name")``.
+    """
     try:
         _OWNERS[place][0](services, value)
     except NotFound:
@@ -169,7 +172,10 @@ def _exists(services: Services, place: tuple[str, str], value: str) -> bool:
 
 
 def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str], value: str) -> str:
-    """Look up a resource's stream by the resource's id; raises ``NotFound`` unless the caller may access the stream."""
+    """Look up a resource's stream by the resource's id; raises ``NotFound`` unless the caller may access the stream.
+
+    ``place``: the collection and the path parameter, such as ``("patterns", "name")``.
+    """
     owner, missing = _OWNERS[place]
     try:
         stream = owner(services, value)

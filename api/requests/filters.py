@@ -62,7 +62,7 @@ def reachable(items: Iterable[_Item], caller: Caller, stream: str | None) -> lis
 
 
 def of_stream(stream: str | None) -> dict[str, str]:
-    """The filter for the counters of a list; empty for all streams."""
+    """The arguments that restrict a list's counters to ``stream``; empty for None, that is, all streams."""
     return {} if stream is None else {"stream": stream}
 
 

@@ -1,4 +1,4 @@
-"""Answers to sent events on the wire, and examples of events, which ``streams`` reads."""
+"""Answers to sent events on the wire, and examples of the events that ``streams`` reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows, the streams that follow them, and conformance with them on the wire."""
+"""Workflows, the streams that follow workflows, and conformance with workflows, on the wire."""
 
 from __future__ import annotations
 
