@@ -36,7 +36,7 @@ class KeptEvent(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Rows for the kernel, with the hash of each row's group, and for fixed windows the beginning of the window."""
+    """Rows for the kernel, with the hash of each row's group, and the beginning of its window if windows are fixed."""
 
     rows: BatchRows
     hashes: NDArray[np.uint64]

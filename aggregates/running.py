@@ -325,7 +325,7 @@ class AggregateRun:
         return list(zip(codes, self._causes, strict=True))
 
     def _remember_causes(self, events: EventColumns | None) -> None:
-        """Keep the ids of the last events of the steps that wait."""
+        """Keep the id of the last event of each step that waits for further events of the newest time."""
         self._causes = self._causes_of(self._tables.steps.places[: self._tables.waiting], events)
         self._name_causes()
 

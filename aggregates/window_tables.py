@@ -310,7 +310,7 @@ class WindowTables:
     def scalars(
         self, kinds: NDArray[np.uint8], integers: NDArray[np.int64], reals: NDArray[np.float64]
     ) -> list[Scalar]:
-        """Values as plain JSON."""
+        """Values as plain JSON; the integer of a text is the text's code."""
         for kind, column in ((kernel.INTEGER, integers), (kernel.FLOAT, reals)):
             if kinds.tobytes().count(kind) == len(kinds):
                 return list(column.tolist())
@@ -393,7 +393,7 @@ class WindowTables:
         )
 
     def _slots(self) -> list[Any]:
-        """The slots of the events in windows, oldest first, in one or two parts."""
+        """The slots of the events in windows, oldest first, as slices of the ring or as one array of slots."""
         first, room = int(self.state[kernel.FIRST]), len(self.ring.codes)
         end = first + int(self.state[kernel.SPAN])
         parts = [slice(first, min(end, room)), slice(max(0, end - room))]

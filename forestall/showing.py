@@ -23,7 +23,7 @@ _MOST_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that a notebook shows."""
+    """An SVG picture, which a notebook shows and ``save`` writes to a file."""
 
     svg: str
 

@@ -138,7 +138,7 @@ def _with_equal_bits(problem: Problem) -> Choice:
 
 
 def _moves(configuration: tuple[int, ...], problem: Problem) -> NDArray[np.int8]:
-    """Neighbours of a configuration: bits of one attribute, or unused bits, go to another attribute or are freed."""
+    """Neighbours of a configuration: bits of an attribute, or unused bits, go to another attribute or become unused."""
     configurations = []
     givers = [*enumerate(configuration), (-1, problem.bits - sum(configuration))]
     for giver, bits in givers:

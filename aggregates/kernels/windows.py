@@ -176,7 +176,7 @@ def empty_group(
     size_us: int,
     modes: np.int64,
 ) -> None:
-    """Remove the oldest event of a group whose window ends, or forget the group's values if no events are held."""
+    """Remove the oldest event of the group whose window ends; if windows hold no events, clear the group's values."""
     code, words = state[tables.ENDING] - 1, groups.words
     if modes & tables.HOLDS:
         leave_event(groups, plan, state, held, logs, words[code, tables.HEAD] - 1, size_us, modes)

@@ -64,7 +64,7 @@ class BodyLimit:
     async def _read_checked(
         self, scope: Scope, receive: Receive, send: Send, limit_bytes: int, file: IO[bytes] | None = None
     ) -> bytes | None:
-        """Read a body; empty if ``file`` gets the body, None if the request was refused or the client has left."""
+        """Read a body (into ``file`` if given); returns None if the request was refused or the client has left."""
         headers = Headers(scope=scope)
         try:
             _require_one_length(headers)
