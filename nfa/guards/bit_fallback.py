@@ -70,7 +70,7 @@ class BitFallback:
 
         ``guards`` has the guards with bit tables by version, including all versions in use. ``layout`` has views, state
         range and negation range of ``GuardLayout``. By version, ``when_broken`` is the monitor number after a
-        violation, or ``IGNORED``, and ``is_pruning`` whether rows of liveness matter.
+        violation, or ``IGNORED``, and ``is_pruning`` whether the guard prunes.
         """
         old = self._versions
         self._versions = [*(version for version in old if version in guards), *sorted(guards.keys() - set(old))]

@@ -1,7 +1,7 @@
-"""Guards without a table of monitor states, as arrays for the bit kernel.
+"""Conversion of guards without a table of monitor states to arrays for the bit kernel.
 
-A guard with bit rules supplies masks: Python integers with a bit for each of its names. They become words here, for
-several guards and all columns of a lane at once (constraint-aware CEP, section 4.3).
+A guard with bit rules supplies masks: Python integers with a bit for each of its names. This module makes words of the
+masks, for several guards and all columns of a lane (constraint-aware CEP, section 4.3).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Words: TypeAlias = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitColumn:
-    """A column of liveness: the bits of ``base``, and the bits of each goal in ``choices`` that is alive.
+    """A column of liveness: ``base`` bits, and the bits of each (goal, bits) in ``choices`` whose goal is alive.
 
     A goal is given by its index among the goals of all questions, in order.
     """
@@ -36,9 +36,9 @@ class BitColumn:
 
 
 def bit_columns(view: GuardView, first: int) -> list[BitColumn]:
-    """The columns of a pattern's automaton, as in ``GuardView.live_terms``; the first goal has the index ``first``.
+    """The columns of a pattern's automaton, as in ``GuardView.live_terms``; ``first`` is the index of its first goal.
 
-    For a state with partitions only one of the partitions that it needs is tested, so more states may stay alive.
+    If a state needs several partitions, only one is tested, so more states may stay alive.
     """
     places = {state: place for place, state in enumerate(view.query.states, first)}
     if view.remaining:
@@ -81,7 +81,7 @@ def bit_layout(
 
 
 def _ways(remaining: Remaining) -> list[PatternState]:
-    """Pattern states of which at least one must be able to complete; empty if nothing is tested."""
+    """Pattern states, at least one of which must be able to complete; empty if no state is tested."""
     if remaining.state is not None:
         return [remaining.state]
     if not remaining.choices:

@@ -15,7 +15,10 @@ _LEAST_ROWS = 64
 
 
 class BitArena:
-    """A slot of four bit sets for each trace under bit tables; the arrays are replaced as they grow."""
+    """Slots of the traces that the bit kernel follows: sets of names seen, certain, excluded, and blocked.
+
+    The arrays are replaced as they grow.
+    """
 
     def __init__(self, *, words: int = 1, columns: int = 0, traces: int = 0) -> None:
         self._traces = zeros_of(

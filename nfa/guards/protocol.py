@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Events of one type that satisfy a condition on their own attributes, as written in ``step`` (alias ignored)."""
+    """An event type with a condition on the event's own attributes, both from ``step`` (its alias is ignored)."""
 
     step: Atom
 
@@ -74,10 +74,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventClass:
-    """An event as guards distinguish it; its type is ``OTHER`` if neither a guard nor a pattern names the type.
+    """The properties by which guards distinguish events.
 
-    ``is_later``: the event is later than the previous event of its trace. Always true unless events with equal
-    timestamps are simultaneous.
+    ``type`` is ``OTHER`` if neither a guard nor a pattern names it. ``is_later``: the event is later than the previous
+    event of its trace; always true unless events with equal timestamps are simultaneous.
     """
 
     type: str
@@ -87,10 +87,10 @@ class EventClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorState:
-    """A guard's memory of a trace: plain data, so that it can be saved.
+    """A guard's memory of a trace: plain data, for saving.
 
-    ``seen`` are the types and symbols (by name) that occurred and matter to the guard; ``settled`` the names that
-    occurred before the newest time if ties are simultaneous, otherwise None. ``places`` are the states of the guard's
+    ``seen`` are the names of types and symbols that occurred and matter to the guard. If ties are simultaneous,
+    ``settled`` are the names seen before the newest time; otherwise None. ``places`` are the states of the guard's
     automata.
     """
 
@@ -101,11 +101,11 @@ class MonitorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitGoal:
-    """The names that a pattern state or a step still needs.
+    """The names (types and symbols, as bits) that a pattern state or a step still needs.
 
     Attributes:
-        needs: Names that must occur in further events; the goal is dead if one of these names is blocked.
-        implies: Names that the whole trace then has; the goal is dead if one of them is in no conforming continuation.
+        needs: Names of further events; the goal is dead if such a name is blocked.
+        implies: Names of the then complete trace; the goal is dead if such a name is in no conforming continuation.
         conflicts: Sets of names; the goal is dead once all names of a set are certain.
     """
 
@@ -116,15 +116,15 @@ class BitGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitRules:
-    """A guard's rules over its names: a name is an index, a set of names a bit mask.
+    """A guard's rules over names (types and symbols): a name is an index, a set of names a bit mask.
 
     Attributes:
-        start: Sets of a new trace: seen, certain, excluded, blocked.
+        start: Sets of a new trace: names seen, certain to occur, excluded from the trace, blocked from now on.
         requires: For each name, the names that are certain once this name is, itself included.
-        excludes: For each name, the names that no conforming continuation has once this name is certain.
-        blocks: For each name, the names that cannot come after it.
-        clauses: Sets of names that imply another name (its index), or that cannot all occur (None).
-        broken: Sets of names that are never all certain in a conforming trace.
+        excludes: For each name, the names that are excluded once this name is certain.
+        blocks: For each name, the names that cannot come afterwards.
+        clauses: Pairs (set of names, implied name); without an implied name, the names of the set cannot all occur.
+        broken: Sets of names, never all certain in a conforming trace.
     """
 
     start: tuple[int, int, int, int]
@@ -142,7 +142,7 @@ class BitGuard(Protocol):
     def rules(self) -> BitRules: ...
 
     def goals(self, question: Question) -> tuple[BitGoal, ...]:
-        """For a query, one goal per state, in order; for a step, alternative goals, one of which must be alive."""
+        """For a query, a goal per state, in order; for a step, alternative goals, one of which must be alive."""
         ...
 
     def names_in(self, event: EventClass) -> int:
@@ -159,7 +159,7 @@ class BitGuard(Protocol):
 
 
 class Guard(Protocol):
-    """The answers of a constraint set about traces: the moves of a monitor, and the pattern states that are alive."""
+    """A constraint set as the matcher sees it: moves a monitor, and knows which pattern states are alive."""
 
     @property
     def types(self) -> frozenset[str]:

@@ -70,7 +70,7 @@ class KillLists:
         return self._columns
 
     def number(self, before: Row, after: Row, *, by_term: bool) -> int:
-        """Index of the list of columns that die between two rows; with ``by_term`` also of columns that lose a term."""
+        """Index of the list of columns that die (``by_term``: or lose an alternative) between two rows."""
         is_dead = (before & ~after) != 0 if by_term else (before != 0) & (after == 0)
         dead = np.flatnonzero(is_dead).astype(np.int32)
         content = dead.tobytes()

@@ -1,8 +1,7 @@
 """A guard's answers as tables for the kernels; each answer is requested once and kept.
 
 The monitor automaton of C-CEP (constraint-aware CEP, section 4.2): a monitor state is a (guard version, state) pair,
-interned to a number; its row is built when an event first reaches the state. The kernels read the tables without
-knowing any theory.
+interned to a number; its row is built when an event first reaches the state. The kernels never see constraints.
 """
 
 from __future__ import annotations
@@ -52,12 +51,13 @@ _POLICIES = {Prune.STATE: EVICT, Prune.QUERY: BY_QUERY, Prune.SHADOW: SHADOW, Pr
 class GuardLayout:
     """The meaning of the tables' columns; if ties are simultaneous, every event class has two columns.
 
+    The second column is for events later than the newest time of their trace.
+
     Attributes:
         types: Event types by code; one more code, ``len(types)``, represents every other type.
-        views: Each pattern's states as a guard sees them; None: no guard is asked about the pattern.
+        views: Each pattern's states as a guard sees them; None: guards ignore the pattern.
         state_range: (patterns + 1,) the columns of ``Guards.live`` for each pattern's states.
         negation_range: (patterns + 1,) the columns for each pattern's trailing NOTs, after the columns of all states.
-        start: Monitor state of a new trace.
     """
 
     types: Sequence[str]
@@ -72,7 +72,7 @@ class GuardTables:
     """Interned monitor states and their rows, for guards by version.
 
     Numbers below ``RESERVED`` are not states of a guard and never change. A trace that needs more monitor states than
-    its guard's policy allows continues under ``bits``; without bit tables, unguarded and counted in ``refused``.
+    its guard's policy allows continues under ``bits``. Without bit tables it becomes unguarded, counted in ``refused``.
     """
 
     def __init__(self, guards: Mapping[int, Guard], bits: BitFallback | None = None) -> None:
@@ -207,7 +207,10 @@ class GuardTables:
         self.tables.kill_of[monitor, column] = kill
 
     def _after(self, monitor: int, version: int, following: MonitorState | None) -> int:
-        """Number of the next state; ``BITS`` or ``UNGUARDED`` beyond the cap; a reserved number after a violation."""
+        """Number of the next monitor state.
+
+        Beyond the cap the number is ``BITS`` or ``UNGUARDED``; after a violation, a reserved number.
+        """
         if following is None:
             return _WHEN_BROKEN[self.guards[version].policy.on_violation]
         is_full = self._sizes[version] >= self.guards[version].policy.max_monitor_states

@@ -1,8 +1,9 @@
-"""The bit kernel: follows a trace by bit sets of the names seen and of their consequences, without monitor states.
+"""The bit kernel: follows a trace by bit sets of names instead of monitor states.
 
-Used for traces beyond the cap of the monitor automaton (constraint-aware CEP, section 4.3). A name is a bit; a set is
-``words`` uint64 words. Several guards share one program; a guard is a range of each array. Indices of guards, traces,
-slots and rows are int64 in arguments and results, so that all callers share one compiled signature.
+Used for traces that exceed the cap of monitor states (constraint-aware CEP, section 4.3). A name is an event type or a
+symbol, and has a bit; a set of names is ``words`` uint64 words. Guards share the arrays of a BitProgram: each guard has
+a range of the arrays. Indices of guards, traces, slots and rows are int64 in arguments and results, so all callers
+share the same compiled signature.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ N_COUNTERS = 7
 
 
 class BitProgram(NamedTuple):
-    """Guards and columns of liveness as arrays; ``x_from[i] : x_from[i + 1]`` is the range of x that belongs to i."""
+    """The rules of several guards, and how rows of liveness (which columns are alive) follow from them.
+
+    ``clause_from[i] : clause_from[i + 1]`` are the clauses of guard ``i``; other ``_from`` arrays are alike.
+    """
 
     start: NDArray[np.uint64]  # (guards, N_SETS, words)
     name_from: NDArray[np.int32]  # by guard
@@ -78,7 +82,7 @@ class BitProgram(NamedTuple):
 
 
 class BitTraces(NamedTuple):
-    """The traces under bit tables; each has a slot."""
+    """The traces that the bit kernel follows, each with a slot for four sets of names."""
 
     states: NDArray[np.uint64]  # (slots, N_SETS, words)
     guard: NDArray[np.int32]  # (slots,) place of the guard in the program
@@ -90,7 +94,7 @@ class BitTraces(NamedTuple):
 
 
 class BitLinks(NamedTuple):
-    """Links between the traces under bit tables and the tables of monitor states."""
+    """Tables from traces of the bit kernel to event classes, monitor numbers and lists of kills (dying columns)."""
 
     shown: NDArray[np.uint64]  # (guards, classes of events, words)
     guard_of: NDArray[np.int32]  # by monitor number, if a trace under bit tables may have or start from it
@@ -110,7 +114,7 @@ class BitNotes(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    """The tables that traces under bit tables need."""
+    """All arrays with which ``advance_trace`` follows traces by bit sets."""
 
     program: BitProgram
     traces: BitTraces
@@ -145,7 +149,7 @@ def add(target: Words, more: Words) -> None:
 
 @inlined
 def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
-    """Whether one of the names is in no conforming continuation: excluded, or blocked and not seen."""
+    """Whether no conforming continuation has some name: the name is excluded, or blocked and not yet seen."""
     gone = NOTHING
     for word in range(names.shape[0]):
         gone |= names[word] & (state[EXCLUDED, word] | (state[BLOCKED, word] & ~state[SEEN, word]))
@@ -154,7 +158,7 @@ def is_gone(state: NDArray[np.uint64], names: Words) -> bool:
 
 @routine
 def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Words) -> None:
-    """Mark names as seen in a trace, and add what follows from each name alone."""
+    """Mark names as seen in a trace, and mark the names that each new name makes certain, excluded or blocked."""
     first = program.name_from[guard]
     for word in range(names.shape[0]):
         new = names[word] & ~state[SEEN, word]
@@ -171,7 +175,7 @@ def show(program: BitProgram, guard: Int, state: NDArray[np.uint64], names: Word
 
 @inlined
 def watch(program: BitProgram, first: Int, clause: Int, state: NDArray[np.uint64]) -> bool:
-    """Apply one clause to the state of a trace; returns whether the state changes."""
+    """Apply a clause (a set of names implies a name, or is impossible); returns whether the state changes."""
     body, head = program.body[clause], program.head[clause]
     last, at, missing = NOTHING, 0, 0
     for word in range(body.shape[0]):
@@ -259,7 +263,7 @@ def is_dead(program: BitProgram, goal: Int, state: NDArray[np.uint64]) -> bool:
 
 @routine
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write a row of liveness: the live bits of each column in this state of a trace."""
+    """Write a row of liveness: by column, as bits, the alternatives that can still complete in this state."""
     first = guard * row.shape[0]
     for column in range(row.shape[0]):
         live = program.base[guard, column]
@@ -313,14 +317,14 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @inlined
 def home_of(before: Int, after: Int) -> np.uint64:
-    """The home position of a pair of monitor numbers in the index of lists of kills."""
+    """The hash of a move between two monitor numbers, for the index of lists of kills."""
     mixed = (np.uint64(before) * SPREAD) ^ ((np.uint64(after) * SPREAD) << np.uint64(7))
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @inlined
 def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
-    """The value for two monitor numbers, or NIL. ``index`` has rows (before + 1, after, value)."""
+    """The value assigned to a pair of monitor numbers, or NIL; ``index`` has rows (before + 1, after, value)."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -332,7 +336,7 @@ def find_pair(index: NDArray[np.int32], before: Int, after: Int) -> Int:
 
 @routine
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Add a value for two monitor numbers that have no value yet."""
+    """Assign a value to a pair of monitor numbers that is not yet in ``index``."""
     mask = np.uint64(index.shape[0] - 1)
     slot = home_of(before, after) & mask
     while index[np.int64(slot), 0] != 0:
@@ -369,9 +373,9 @@ def release_slot(traces: BitTraces, trace: Int) -> None:
 
 @inlined
 def weigh(program: BitProgram, traces: BitTraces, slot: Int, names: Words) -> Int:
-    """The effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with ``after`` and ``row`` filled.
+    """The effect of an event on a trace: ``STAYS``, ``BREAKS``, or ``MOVES`` with the result in ``traces``.
 
-    The trace itself stays unchanged until ``settle_in``, so that the caller may stop in between and resume.
+    The slot stays unchanged until ``settle_in``, so that the caller may stop in between and resume.
     """
     state, guard = traces.states[slot], np.int64(traces.guard[slot])
     if update(program, guard, state, names, traces.after):
@@ -392,7 +396,7 @@ def settle_in(traces: BitTraces, slot: Int) -> None:
 
 @inlined
 def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
-    """Store the names seen in a trace before the event of a visit (relevant row)."""
+    """Append a visit (relevant row) to ``notes``, with the names seen in the trace before the visit's event."""
     place = traces.counters[NOTED]
     notes.visit[place] = visit
     for word in range(notes.seen.shape[1]):
@@ -404,10 +408,10 @@ def note(traces: BitTraces, notes: BitNotes, slot: Int, visit: Int) -> None:
 def advance_trace(
     bits: Fallback, live: NDArray[np.uint32], trace: Int, before: Int, event_class: Int, visit: Int
 ) -> tuple[Int, Int, Int]:
-    """Advance a trace by one event under bit tables; a trace that is not yet under bit tables gets a slot first.
+    """Advance a trace by an event by bit sets; a trace without a slot gets a slot first.
 
     Returns (status, monitor number after the event, list of kills or ``IGNORED``). Unless the status is ``DONE``, the
-    next call repeats the whole move.
+    caller must supply the missing room, and repeat the call.
     """
     program, traces, links, notes = bits.program, bits.traces, bits.links, bits.notes
     counters = traces.counters

@@ -31,7 +31,7 @@ def enter(program: BitProgram, guard: Int, seen: Words, state: NDArray[np.uint64
 
 @kernel
 def fill_live(program: BitProgram, guard: Int, state: NDArray[np.uint64], row: NDArray[np.uint32]) -> None:
-    """Write a row of liveness: the live bits of each column in this state of a trace."""
+    """Write a row of liveness: by column, as bits, the alternatives that can still complete in this state."""
     bit_tables.fill_live(borrowed(program), guard, borrowed(state), borrowed(row))
 
 
@@ -43,5 +43,5 @@ def index_row(index: NDArray[np.int32], live: NDArray[np.uint32], number: Int) -
 
 @kernel
 def index_pair(index: NDArray[np.int32], before: Int, after: Int, value: Int) -> None:
-    """Add a value for two monitor numbers that have no value yet."""
+    """Assign a value to a pair of monitor numbers that is not yet in ``index``."""
     bit_tables.index_pair(borrowed(index), before, after, value)

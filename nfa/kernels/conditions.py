@@ -117,10 +117,10 @@ def evaluate_condition(
 ) -> Int:
     """Run the program from the word ``start`` to the word before ``end`` on the events of a run.
 
-    ``head`` is the newest node of the run, ``current`` the row of the event that is about to be bound; each may be NIL.
-    ``own_begins`` is ``step_begins`` of the transition that would bind the event; 0 if there is none. Returns ``TRUE``,
-    ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the first place of the stack has the
-    value's kind and bits.
+    ``head`` is the newest node of the run, ``current`` the row of the event about to be bound; each may be NIL.
+    ``own_begins`` has a bit for each repetition of which this event would begin an iteration. Returns ``TRUE``,
+    ``FALSE``, or ``UNKNOWN`` for null and values that are not booleans. Afterwards the stack begins with the kind and
+    bits of the value.
     """
     kinds, values, floats, chain = stack.kinds, stack.values, stack.floats, stack.chain
     parents, events, atoms = bindings.node_parent, bindings.node_event, bindings.node_atom
@@ -176,7 +176,7 @@ def newest(
     repetition: Int,
     own_begins: np.uint64,
 ) -> Int:
-    """Row of the newest event bound to one of the atoms, or NIL.
+    """Row of the newest event bound to one of ``atoms`` (step numbers, as bits), or NIL.
 
     Only events of the current iteration of ``repetition`` count; if ``repetition`` is NIL, all bound events count.
     """
@@ -206,7 +206,10 @@ def gather(
     head: Int,
     atoms: Int,
 ) -> Int:
-    """Write the rows of all events bound to some atoms into ``chain``, newest first, and return their count."""
+    """Write the rows of all events bound to ``atoms`` (step numbers, as bits) into ``chain``, newest first.
+
+    Returns the number of rows.
+    """
     size = np.int64(0)
     node = np.int64(head)
     while node != NIL:
@@ -277,7 +280,7 @@ def fold(
     offsets: Words,
     data: Bytes,
 ) -> bool:
-    """Add the value above ``top`` to the aggregate at ``top``; false if the aggregate does not accept its kind."""
+    """Add the value above ``top`` to the aggregate at ``top``; false if the aggregate rejects the kind of value."""
     item = top + 1
     if function == COUNT:
         return True
@@ -524,7 +527,7 @@ def calculate(sign: Int, kinds: Kinds, values: Words, floats: Floats, top: Int) 
 def search(
     code: Words, place: Int, kinds: Kinds, values: Words, floats: Floats, top: Int, offsets: Words, data: Bytes
 ) -> None:
-    """Evaluate IN: replace the topmost value by the truth of its equality with one of the constants."""
+    """Evaluate IN: replace the topmost value by whether it equals one of the constants (true, false or null)."""
     truth = FALSE
     for index in range(code[place + 1]):
         constant = place + WIDTH * (index + 1)

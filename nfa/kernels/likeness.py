@@ -1,4 +1,4 @@
-"""LIKE in conditions between steps: a pattern is tokens with failure links; time is linear in the text."""
+"""Matching of LIKE in conditions between steps: a LIKE pattern is a list of tokens, each with a failure link."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGAIN = -2
 
 @inlined
 def resembles(code: Words, tokens: Int, size: Int, values: Words, data: Bytes, start: Int, end: Int) -> bool:
-    """Whether the text ``data[start:end]`` matches a LIKE: ``size`` tokens, followed by their failure links.
+    """Whether the text ``data[start:end]`` matches a LIKE pattern: ``size`` tokens, followed by their failure links.
 
     Time is linear in the text. A segment with ``_`` between two ``%`` multiplies the time by the segment's length.
     """

@@ -1,4 +1,4 @@
-"""The trace kernel for batches with traces under bit tables; compiled only when such a trace occurs."""
+"""The trace kernel for batches in which the bit kernel follows some trace; compiled only when such a trace occurs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streams.kernels.slots import HOME_BITS, find_slot
 
 @routine
 def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
-    """Advance the monitor of a row's trace, which is under bit tables; returns the status."""
+    """Advance the monitor of a row's trace, which the bit kernel follows; returns the status."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     slots, key, visit = state.slots, columns.keys[row], visits.filled[0]
     slot = find_slot(slots, key)
@@ -55,7 +55,7 @@ def advance_under_bits(arrays: Advance, fallback: Fallback, row: Int) -> Int:
 
 @kernel
 def advance_mixed(arrays: Advance, fallback: Fallback, first_row: Int) -> tuple[Int, Int]:
-    """Like ``traces.advance_batch``, but also moves the traces under bit tables."""
+    """Like ``traces.advance_batch``, but also advances the traces that the bit kernel follows."""
     arrays, fallback = borrowed(arrays), borrowed(fallback)
     row: Int = first_row
     while True:

@@ -37,10 +37,11 @@ def note(
     mark: Int,
     opened: NDArray[np.int32],
 ) -> Int:
-    """Update times and event counts of traces by a batch's visits: rows, trace numbers, and whether the trace ends.
+    """Update the times and event counts of traces by the visits (relevant rows) of a batch.
 
-    Rows of the type ``mark`` are not events. ``names`` has the type number of each row, whether patterns know the type
-    or not. ``opened`` receives the visits with the first known event of their trace; returns the count of these visits.
+    ``visits`` has row, trace number, and whether the trace ends. Rows of the type ``mark`` are not events. ``names``
+    has the type number of each row, also of unknown types. ``opened`` receives the visits with the first known event of
+    their trace; returns their count.
     """
     open_times, types, times, opened = borrowed(open_times), borrowed(types), borrowed(times), borrowed(opened)
     rows, traces, ends = borrowed(visits[0]), borrowed(visits[1]), borrowed(visits[2])

@@ -69,7 +69,7 @@ FINDS = 8  # those in some cells of the filter index
 
 
 class Wants(NamedTuple):
-    """The rows for which a trace must be looked up, by event type, by predicate, and by cell of the filter index."""
+    """The rows for which a trace must be looked up, by event type, by predicate, and by filter index."""
 
     of_type: NDArray[np.uint8]  # (types,) bits
     ask_from: NDArray[np.int32]  # (types + 1,) ranges of predicates
@@ -80,7 +80,7 @@ class Wants(NamedTuple):
 
 
 class Guards(NamedTuple):
-    """The guard's answers so far, as tables over monitor states.
+    """The answers that guards have given so far, as tables over monitor states.
 
     A column of ``live`` is a state of some pattern. After the columns of all states follows a column for each trailing
     NOT: whether the event of the NOT can still come.
@@ -158,7 +158,7 @@ def wants_row(
     event_type: Int,
     row: Int,
 ) -> tuple[bool, bool]:
-    """By the predicates of an event's type: (whether some step may take the event, whether it may open a trace)."""
+    """By the predicates of an event's type: whether some step may take the event, and whether it may open a trace."""
     is_wanted, is_opening = False, False
     for place in range(ask_from[event_type], ask_from[event_type + 1]):
         if passed[predicates[place], row]:
@@ -198,7 +198,10 @@ def pick_rows(
 def look_ahead(
     slots: NDArray[np.uint64], keys: NDArray[np.uint64], picked: NDArray[np.int32], n_picked: Int
 ) -> np.uint64:
-    """Prefetch the slots of some rows' keys, so that cache misses overlap; returns a mixture of the values read."""
+    """Prefetch the slots of some rows' keys, so that cache misses overlap.
+
+    Returns a mix of the values, so that the reads are not optimized away.
+    """
     mask, touched = np.uint64(slots.shape[0] - 1), np.uint64(0)
     for place in range(n_picked):
         touched ^= slots[(keys[picked[place]] >> HOME_BITS) & mask, 0]
@@ -241,7 +244,7 @@ def reach_trace(
     key: np.uint64,
     known: np.uint64,
 ) -> np.uint64:
-    """A slot's trace number plus one: ``known``, or a new trace if ``known`` is 0; 0 if trace numbers are exhausted."""
+    """The number plus one of a slot's trace; opens a trace if ``known`` is 0. Returns 0 if numbers are exhausted."""
     return known if known != np.uint64(0) else open_trace(slots, free, released, counters, slot, key)
 
 
@@ -274,9 +277,10 @@ def count_late(times: NDArray[np.int64], counters: NDArray[np.int64]) -> None:
 def class_of(
     classes: NDArray[np.int32], times: NDArray[np.int64], newest: NDArray[np.int64], trace: np.uint64, row: Int
 ) -> Int:
-    """Column of an event in the guard's tables; if ties are simultaneous, each class has two columns.
+    """Column of an event in the guard's tables.
 
-    ``trace`` is the trace's number plus one, or 0 if the trace is not open yet.
+    If ties are simultaneous, each class has a second column, for events after the trace's newest time. ``trace`` is the
+    trace's number plus one, or 0 if the trace is not open yet.
     """
     column = np.int64(classes[row])
     if newest.shape[0] != 0:
@@ -328,7 +332,7 @@ def write_visit(
 
 @apart
 def advance_rows(arrays: Advance, first_row: Int) -> tuple[Int, Int]:
-    """As ``advance_batch``, for tables that the caller has borrowed."""
+    """Like ``advance_batch``, for arrays that are already ``borrowed``."""
     wants, guards, state, columns, visits = arrays.wants, arrays.guards, arrays.state, arrays.columns, arrays.visits
     types, classes, keys, times, passed = columns.types, columns.classes, columns.keys, columns.times, columns.passed
     slots, free, released, newest = state.slots, state.free, state.released, state.newest

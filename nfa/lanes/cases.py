@@ -109,7 +109,7 @@ class CaseReading:
             )
 
     def _entries(self, homes: NDArray[np.uint64]) -> dict[_Name, list[_Entry]]:
-        """The entries of the given traces by trace and pattern; a pattern with finer keys may have many per trace."""
+        """The entries (lane, index) of traces by trace and pattern; a pattern with finer keys may have many of them."""
         entries: dict[_Name, list[_Entry]] = {}
         for number, (view, held) in enumerate(self._held):
             for place in np.flatnonzero(np.isin(held.homes, homes)).tolist():
@@ -125,7 +125,10 @@ class CaseReading:
         return list(islice(chain(alive, others), _MOST_PATTERNS))
 
     def _furthest(self, entries: Mapping[_Name, Sequence[_Entry]]) -> dict[_Name, _Progress]:
-        """By (trace, pattern): the number of partial matches, and the furthest one in ``_MOST_FINER`` finer traces."""
+        """By (trace, pattern): the number of partial matches, and the furthest of the partial matches.
+
+        If there are many finer traces, only the ``_MOST_FINER`` furthest are compared.
+        """
         compared: list[list[tuple[_Name, int]]] = [[] for _ in self._held]
         for name, places in entries.items():
             for number, place in sorted(places, key=self._depth, reverse=True)[:_MOST_FINER]:

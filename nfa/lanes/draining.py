@@ -20,9 +20,9 @@ _NO_BORDER = int(np.iinfo(np.int64).max)
 class Draining:
     """A draining version of a pattern.
 
-    The version runs as before, but emits only results whose first event has a sequence number below ``border``, counted
-    in the lane of the version's keys. Early terminations are not emitted, because they concern whole traces, which the
-    next version sees, too. After ``until_us`` no partial match can complete; None without WITHIN.
+    The version runs as before, but emits only results whose first event has a sequence number below ``border`` (in its
+    lane). Early terminations are not emitted, because they concern whole traces, which the next version sees, too.
+    After ``until_us`` (None without WITHIN) no partial match can complete.
     """
 
     pattern: RunningPattern

@@ -1,4 +1,4 @@
-"""Translation between kernel numbers and guard values: classes of events, states of monitors."""
+"""Translation between kernels' numbers and guards' values for event classes and monitor states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nfa.traces.table import Visits
 
 @dataclass(frozen=True, slots=True)
 class SymbolsOfType:
-    """The guards' symbols for events of a type: names in ascending order, and the condition row of each name."""
+    """The guards' symbols for events of a type: names, ascending, and the row of each in ``Layout.predicates``."""
 
     type: str
     code: int
@@ -47,7 +47,7 @@ def symbols_of(guards: Iterable[Guard], layout: Layout) -> tuple[SymbolsOfType, 
 def classes_of(
     types: NDArray[np.int32], passed: NDArray[np.bool_], symbols: Iterable[SymbolsOfType], guards: GuardTables
 ) -> NDArray[np.int32]:
-    """Class number of each row: the type code, or another number if the event satisfies symbols of a guard.
+    """Class number of each row: the type code, or another if guards distinguish the event by their symbols.
 
     ``passed``, (conditions, rows), is the truth of the layout's conditions; ``guards`` assigns the numbers.
     """
@@ -70,11 +70,11 @@ def classes_of(
 def monitors_named(
     guards: GuardTables, visits: Visits, ended: NDArray[np.intp], broken: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, Interned]]:
-    """The numbers of the monitor states that results name; states under bit tables get extra, negative numbers.
+    """The numbers of the monitor states before and after the events of results, and the state of each number.
 
     ``ended`` are indices of visits with early terminations, ``broken`` of visits at which a trace deviated. Returns the
-    numbers before the events of ``ended`` and ``broken`` as one array, the numbers after the events of ``ended``, and
-    the state of each number.
+    numbers before the events of both as one array, the numbers after the events of ``ended``, and the states. States of
+    traces that the bit kernel follows get extra, negative numbers.
     """
     places = np.concatenate([ended, broken])
     before, after = visits.before[places].astype(np.int64), visits.after[places].astype(np.int64)

@@ -121,10 +121,10 @@ class Lane:
         return self._state.dump()
 
     def load(self, saved: SavedLane, patterns: Sequence[RunningPattern], guards: Mapping[int, Guard]) -> None:
-        """Restore the state that ``dump`` returned, in a lane without events; ``patterns`` are the lane's at that time.
+        """Restore the state that ``dump`` returned, in a lane without events; ``patterns`` must be the same as then.
 
-        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value that does
-        not come from ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
+        ``guards`` has, by version, at least the guards that the traces follow. A missing guard, or a value from
+        elsewhere than ``dump``, raises StateFormatError, ValueError, TypeError, KeyError or IndexError.
         """
         self._state.load_traces(saved, guards)
         self.configure(patterns)
@@ -166,7 +166,7 @@ class Lane:
         self._keeps_data = any(pattern.query.pattern.returns for pattern in patterns)
 
     def _wants_of_followers(self, layout: Layout) -> list[Want]:
-        """One ``Want`` per type, for all events of open traces, if the traces follow the monitors of another lane."""
+        """One ``Want`` per type, for all events of open traces, if another lane moves their monitors."""
         if self._state.home is None or not self._state.guards.guards:
             return []
         return [Want(type_code=code, predicate=TRUE, opens=False) for code in every_event(layout.codes)]
@@ -326,7 +326,7 @@ class Lane:
         passed_us: NDArray[np.int64] | None = None,
         places: NDArray[np.intp] | None = None,
     ) -> LaneOutput:
-        """Match rows; the rows that ``is_end`` masks end their traces and need not be events.
+        """Match rows; rows in the mask ``is_end`` end their traces, and may be inserted rows instead of events.
 
         ``passed_us`` is the newest time at each row, including events of other lanes; None: no other lanes. ``places``
         are the indices of the rows in the lane's input, ``NIL`` for the ends of idle traces; None: no row has an index.

@@ -52,7 +52,7 @@ class Layout:
     run_numbers: tuple[int, ...]
 
     def shared_pattern(self, number: int, match_limit: int) -> SharedPattern | None:
-        """A pattern in the form of the shared-node engine; None for a pattern of the run engine."""
+        """A pattern compiled for the shared-node engine; None for a pattern of the run engine."""
         if not self.is_shared[number]:
             return None
         pattern = self.patterns[number]
@@ -94,7 +94,7 @@ def lay_out(
     *,
     is_log_ordered: bool,
 ) -> Layout:
-    """Compile patterns together, with states numbered in the order of the patterns; types of guards are included."""
+    """Compile patterns together, with states numbered in their order; guards' types get codes, too."""
     all_guards, is_shared = list(guards), [is_log_ordered and pattern.is_shareable for pattern in patterns]
     extra_types = frozenset[str]().union(*(guard.types for guard in all_guards))
     atoms = [atom for pattern in patterns for atom in atoms_to_test(pattern.automaton)]
@@ -129,7 +129,7 @@ def _codes_of(atom: Atom, codes: Mapping[str, int]) -> list[int]:
 
 
 def _groups(engines: _Engines, codes: Mapping[str, int]) -> Iterator[StepsOfType]:
-    """The steps by event type, for each pattern that only events of its steps can affect."""
+    """The steps by event type, of patterns that events of other types cannot affect."""
     for number, (pattern, is_shared) in enumerate(engines):
         if not is_shared and listened_types(pattern.automaton) is None:
             continue

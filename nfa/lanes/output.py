@@ -29,7 +29,7 @@ _NO_EVENTS = EventBatch.from_events([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFindings:
-    """The engines' results for one batch; ``runs`` has the results of the rows, then the results of passing time.
+    """The engines' results for one batch; ``runs`` has results of the rows, then results that passing time decided.
 
     ``clocks`` has, by row, the newest time of all traces so far.
     """
@@ -95,10 +95,10 @@ class LaneReport:
     def _of_deviating(
         self, state: LaneState, matches: MatchTable, batch: BatchFindings | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Mark the matches of deviating traces, and those among them that eviction would have lost.
+        """Mark the matches of deviating traces, and among these the matches that eviction would have lost.
 
-        A match that time alone decides counts as decided before the first later event of any trace. So the match is not
-        marked if its own trace deviates by this event or a later one.
+        A match decided by time alone counts as decided before the first later event of any trace. So it is not marked
+        if its own trace deviates by this event or a later event.
         """
         is_deviating, is_lost = np.zeros(len(matches), np.bool_), np.zeros(len(matches), np.bool_)
         if not state.guards.guards or not len(matches):

@@ -70,7 +70,7 @@ class RowLane(Lane):
             self._open()
 
     def _open(self) -> None:
-        """Read the rows of the table version in force; in runs over past events, each version has a begin time."""
+        """Read the rows of the table version in force. In runs over past events, each version has a begin time."""
         opened = next(iter(self._versions), None)
         for candidate in self._versions[1:]:
             opened = (
@@ -115,7 +115,7 @@ class RowLane(Lane):
         return super().view()
 
     def _following(self) -> Moves | None:
-        """The monitor moves of the correlation key in the batch, with the pattern states of this lane that they end."""
+        """The correlation key's monitor moves in the batch, each with the states of this lane that it ends."""
         moves, guards = self._home.moves, self._state.guards
         if moves is None:
             return None
@@ -190,7 +190,7 @@ class RowLane(Lane):
         return self._index
 
     def _may_have_rows(self, pattern: RunningPattern) -> bool:
-        """Whether the table is within the bounds of a pattern; two simultaneous requests may together exceed them."""
+        """Whether a pattern allows the table's number of rows; simultaneous requests may together exceed the limit."""
         try:
             row_bounds.require_rows(pattern.compiled.pattern, Tables(versions={self._read.table: self._current}))
         except TooManyRows as refusal:

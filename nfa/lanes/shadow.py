@@ -52,7 +52,10 @@ class ShadowLedger:
         return len(self._moves)
 
     def note(self, visits: Visits, first_sequence: int, guards: GuardTables) -> None:
-        """Record the monitor moves of a batch; for traces under bit tables only moves that end some pattern state."""
+        """Record the monitor moves of a batch.
+
+        Where the bit kernel follows a trace, only moves that end a state or break a constraint are known.
+        """
         if not any(guard.policy.prune is Prune.SHADOW for guard in guards.guards.values()):
             return
         is_move = (visits.before != visits.after) & (guards.tables.policy[visits.before] == SHADOW)

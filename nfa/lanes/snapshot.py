@@ -1,9 +1,9 @@
 """A matcher's state as bytes: compact, versioned, checksummed.
 
 Layout: magic (4 bytes), format version (uint16, little endian), BLAKE2b-128 of the rest, then the body: the length of a
-JSON header (uint32), the header, and the arrays that it lists, one after another in C order, little endian.
-``LaneState`` decides what a lane saves; this module handles members of the header and named arrays. Bytes are not
-trusted: links, counts and forms are checked when they are loaded.
+JSON header (uint32), the header, and the arrays that the header lists, in C order, little endian. ``LaneState`` decides
+what a lane saves; this module handles members of the header and named arrays. Bytes are not trusted: loading checks
+links, counts, and the types and lengths of arrays.
 """
 
 from __future__ import annotations

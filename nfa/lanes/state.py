@@ -65,12 +65,12 @@ class LaneOptions:
 
 @dataclass(kw_only=True)
 class SavedMembers:
-    """The saved values of a lane except arrays; monitor states are saved as values, as their numbers are not stable.
+    """The saved values of a lane except arrays; monitor states are values, because loading numbers them anew.
 
     Attributes:
         monitors: Monitor states by number, from ``RESERVED`` on.
-        bit_monitors: States of traces under bit tables, numbered after ``monitors``.
-        shadow_monitors: States in the shadow ledger, under the ledger's numbers.
+        bit_monitors: States of traces that the bit kernel follows, numbered after ``monitors``.
+        shadow_monitors: States in the shadow ledger, under its numbers.
     """
 
     sequence: int
@@ -97,15 +97,14 @@ class LaneState:
     """The state that a lane keeps from batch to batch.
 
     Attributes:
-        guard_version: The guard that new traces follow; None: none.
+        guard_version: The guard of new traces, if any.
         shadow: Moves of the monitors of guards in shadow mode.
         idle: The time of each trace's newest event; None without an idle timeout.
         open: Keys and times of the open traces; None if the lane does not see every event.
         sequence: Number of rows so far, which is the sequence number of the next row.
-        counts: The counters that no other member of the state keeps.
         home: The state of the lane whose monitors the traces follow; None: the traces have their own monitors.
         moves: The monitor moves at the events of the latest batch, for lanes that follow these monitors.
-        entering: Traces of saved state, with the monitor states in which they must enter the bit tables.
+        entering: Loaded traces that the bit kernel must follow again, with their monitor states.
     """
 
     table: TraceTable
@@ -301,7 +300,7 @@ class LaneState:
             raise StateFormatError("saved state: bound events are not listed")
 
     def _enter_bits(self) -> None:
-        """Put traces of saved state under bit tables again; traces of guards without bit tables become unguarded."""
+        """Let the bit kernel follow loaded traces again; a trace becomes unguarded if its guard has no bit tables."""
         bits = self.guards.bits
         monitors = [
             bits.enter(trace, version, state.seen, self.guards) if bits.takes(version) else UNGUARDED
@@ -314,9 +313,9 @@ class LaneState:
     def _stable_monitors(
         self, monitors: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], Sequence[Interned], Sequence[Interned]]:
-        """The monitor states of open traces as stable numbers from ``RESERVED`` on, and the states by number.
+        """Dense numbers from ``RESERVED`` on for the monitor states of open traces, and the states by number.
 
-        States of the tables come first, then states of traces under bit tables.
+        States of the tables come first, then states of traces that the bit kernel follows.
         """
         used = [number for number in distinct(monitors).tolist() if number >= RESERVED]
         states = {number: interned for number in used if (interned := self.guards.states[number]) is not None}

@@ -30,8 +30,8 @@ _MOST_WAITED_FOR = 10
 class ListedTraces:
     """The open traces of a lane, in any order: arrays of equal length, with hashed correlation keys.
 
-    ``events`` is negative if the number of events is unknown; ``last`` is the type number of the newest event; the
-    key of an unnamed trace is unknown.
+    ``events`` is negative if the number of events is unknown; ``last`` is the type number of the newest event.
+    ``is_unnamed`` marks keys without a known text.
     """
 
     keys: NDArray[np.uint64]
@@ -50,7 +50,7 @@ class HeldMatches:
     """Partial matches by trace and pattern: arrays of equal length; ``homes`` are hashed correlation keys.
 
     ``engines`` are the engines that retain the partial matches, ``states`` the furthest states of the automata,
-    ``nodes`` the engine's nodes of the newest events in these states.
+    ``nodes`` the engines' nodes of the newest events in the furthest states.
     """
 
     homes: NDArray[np.uint64]
@@ -127,7 +127,7 @@ class LaneView:
         return furthest
 
     def guard_of(self, trace: int, monitor: int) -> tuple[Keeping, Interned | None]:
-        """The relation of a trace to its guard, with the monitor state if the trace keeps the constraints."""
+        """Whether a trace has kept its guard's constraints, and if so, the monitor state."""
         if is_deviant(np.array([monitor], np.int32))[0]:
             return "deviating", None
         interned = self.state.guards.bits.state_of(trace) or self.state.guards.states[monitor]
@@ -161,7 +161,7 @@ class LaneView:
         return None if pattern.within_us is None else min(step.time_us for step in bound) + pattern.within_us
 
     def _chain(self, held: HeldMatches, place: int) -> Iterator[tuple[str, int]]:
-        """Alias and sequence number of each event of the furthest partial match of an entry."""
+        """Alias and sequence number of each event of the furthest partial match at a place of ``held``."""
         node, number = int(held.nodes[place]), int(held.patterns[place])
         automaton = self.patterns[number].automaton
         if held.engines[place] == _SHARED:

@@ -36,10 +36,10 @@ class Match:
     """One combination of events that satisfies a pattern, from the earliest event to the latest.
 
     Attributes:
-        bindings: Ids of the bound events by alias; aliases in the order of the text.
-        detected_us: Time at which its last condition is decided; ``end_us`` without trailing conditions.
+        bindings: Ids of the bound events by alias; the aliases are in the order of the pattern's text.
+        detected_us: Time at which the last condition is decided; ``end_us`` without trailing conditions.
         decided_by: What decided the trailing conditions: the window, the end of the trace, or a constraint by which the
-            forbidden event can no longer come; None if nothing had to be awaited.
+            forbidden event can no longer come; None if the match did not wait.
         deviating: Whether the trace had broken a constraint when the match was emitted.
         would_be_lost: In shadow mode, whether eviction would have lost the match; only in deviating traces.
     """
@@ -86,9 +86,9 @@ class Timeout:
 class Ending:
     """An early termination: the first event after which a pattern can no longer match in a trace.
 
-    ``guard_version`` names the guard that terminated the pattern, ``event`` is the class of the event that the guard
-    received, ``state`` the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row of the partial
-    matches.
+    ``guard_version`` is the guard that terminated the pattern, ``event`` the class of the event as the guard received
+    it, ``state`` the state of the furthest terminated partial match. With FOR EACH ROW, ``row`` is the row of the
+    partial matches.
     """
 
     pattern: str
@@ -167,8 +167,9 @@ class Overflow:
         dropped: Matches beyond the limit; alternatives of an OR with equal bindings count separately.
         runs: Partial matches beyond the limit of runs, which were not begun: matches may be missing.
         work: Above 0: the pattern is given up in this trace until the trace ends, because its work exceeded the
-            allowance of the events by this amount (with ``is_in_all``, in all traces).
-        is_in_all: Suspended for its work in all traces, not for the number of traces in which it was given up.
+            allowance of the events by this amount. With ``is_in_all``, the amount is of the work in all traces.
+        is_in_all: Whether work in all traces suspends the pattern, instead of the number of traces in which it was
+            given up.
         reason: Another reason of the suspension, in words.
     """
 
@@ -200,7 +201,7 @@ class MatcherStats:
         shadow_lost: Matches that eviction would have lost, with a guard in shadow mode.
         overflow: Matches beyond the limit per trace, pattern and event, which are counted but not reported.
         out_of_order: Events older than the newest event before them.
-        held: (pattern, instance) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
+        held: (pattern, event) pairs bound in a retained partial match; ``peak_held`` is the most after any event.
         guard_builds: Rows of tables built from answers of guards.
         guard_refusals: Monitor states beyond the cap of a guard without bit tables: their traces continue unguarded.
         under_bits: Traces that continued under bit tables, beyond the cap.
@@ -247,9 +248,9 @@ class LaneOutput:
         ending_rows: (endings, 6): row, pattern, monitor before and after, state of the pattern's automaton, class of
             the event.
         deviation_rows: (deviations, 4): row, monitor before, class of the event, released events.
-        lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, why this
-            suspends the pattern or 0.
-        tables: The tables that lookups in RETURN read; None: no tables.
+        lost_rows: (losses, 6): row, pattern, matches, runs, work for which the pattern was given up or 0, reason of a
+            suspension or 0.
+        tables: The tables of lookups in RETURN, if any.
         first_row: Index of the batch's first event in the matcher's input.
         suspended: Suspensions of patterns for other reasons than their work.
         rows: Offset of each event of the batch from ``first_row``, if the batch lacks some events of the input.
@@ -383,11 +384,11 @@ class LaneOutput:
             yield Timeout(**members, missing=missing, start_us=start_us, due_us=due_us)
 
     def values_of_endings(self, newest: int | None = None) -> Iterator[Ending]:
-        """Early terminations as values: all, or the last ``newest``."""
+        """Early terminations as values; with ``newest``, only the last ``newest`` of them."""
         return self._endings(self.ending_rows if newest is None else self.ending_rows[self._older(newest) :])
 
     def columns_of_endings(self, newest: int | None = None) -> EndingColumns:
-        """Early terminations as columns: all, or the last ``newest``."""
+        """Early terminations as columns; with ``newest``, only the last ``newest`` of them."""
         rows = self.ending_rows if newest is None else self.ending_rows[self._older(newest) :]
         types = np.append(self.batch.type_codes, NIL)[rows[:, 0]]  # the last entry is for passing time
         firsts, kind = distinct_rows(np.column_stack([rows[:, 1:], types]))
@@ -403,7 +404,7 @@ class LaneOutput:
         )
 
     def counts_of_endings(self, newest: int) -> Iterator[tuple[Ending, int]]:
-        """For each kind of early termination before the last ``newest``: the first, and the count of the kind."""
+        """For each kind of early termination before the last ``newest``: its first early termination, and its count."""
         rows = self.ending_rows[: self._older(newest)]
         firsts, kind = distinct_rows(rows[:, 1:])
         return zip(self._endings(rows[firsts]), np.bincount(kind).tolist(), strict=True)
@@ -511,7 +512,7 @@ class MatchOutput:
         return [timeout for lane in self.lanes for timeout in lane.values_of_timeouts()]
 
     def endings(self, newest: int | None = None) -> list[Ending]:
-        """Early terminations as values; of each lane all, or the last ``newest``."""
+        """Early terminations as values; with ``newest``, only the last ``newest`` of each lane."""
         return [ending for lane in self.lanes for ending in lane.values_of_endings(newest)]
 
     def older_endings(self, newest: int) -> list[tuple[Ending, int]]:

@@ -25,12 +25,13 @@ _SPARSE = 8  # a table longer than this multiple of the lookups costs as much as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchColumns:
-    """Matches as columns, for writing many at once; a match starts with its earliest event and ends with its latest.
+    """Matches as columns; a match starts with its earliest event and ends with its latest.
 
     The bound events of a match lie between two ``ends``, by ascending alias (its number in the pattern), then in the
     order of the log. ``events`` are indices in ``names``, the distinct ids. ``detected_us`` is the time at which the
     last condition was decided, ``how`` a key of ``found.DECIDED_BY``. ``rows`` are the keys of rows of FOR EACH ROW, as
-    JSON objects; empty: a match without row; None: no match has a row. Compact columns keep the form of ids and keys.
+    JSON objects; empty: a match without row; None: no match has a row. In compact columns, ids may be numbers and keys
+    a dictionary.
     """
 
     patterns: Sequence[RunningPattern]

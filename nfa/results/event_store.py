@@ -152,7 +152,7 @@ def saved_events(events: StoredEvents) -> dict[str, NDArray[Any]]:
 
 
 def read_events(arrays: Mapping[str, NDArray[Any]]) -> StoredEvents:
-    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if arrays do not fit."""
+    """Restore the events of ``saved_events``; KeyError if an array is missing, ValueError if arrays disagree."""
     sequences, times_us = arrays["event_sequences"], arrays["event_times_us"]
     if sequences.dtype != np.int64 or times_us.dtype != np.int64 or not np.all(np.diff(sequences) > 0):
         raise ValueError("bound events are not listed in ascending order")
@@ -178,7 +178,7 @@ def saved_texts(name: str, column: pa.Array) -> dict[str, NDArray[Any]]:
 
 
 def read_texts(arrays: Mapping[str, NDArray[Any]], name: str, kind: pa.DataType) -> pa.Array:
-    """Restore a column of ``saved_texts``; KeyError if an array is missing, ValueError if arrays do not fit."""
+    """Restore a column of ``saved_texts``; KeyError if an array is missing, ValueError if arrays disagree."""
     ends, raw = arrays[f"{name}_ends"], arrays[f"{name}_bytes"]
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     if ends.dtype != np.int64 or raw.dtype != np.uint8 or np.any(np.diff(offsets) < 0) or offsets[-1] != len(raw):

@@ -65,7 +65,8 @@ NO_MATCHES = zeros_of(MatchTable, 0)
 def of_runs(matches: MatchTable, numbers: NDArray[np.int32], aliases: NDArray[np.int32]) -> MatchTable:
     """Matches of the run engine, converted to the lane's pattern numbers and to alias numbers.
 
-    ``numbers`` has the lane's pattern number by the engine's; ``aliases``, (patterns, atoms), the alias number by atom.
+    ``numbers`` has the lane's pattern number by the engine's pattern number; ``aliases``, (patterns, atoms), has the
+    alias number by atom.
     """
     owners = np.repeat(matches.patterns, np.diff(matches.ends, prepend=0))
     return replace(

@@ -15,7 +15,7 @@ Holding: TypeAlias = Literal["alive", "waiting", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseQuery:
-    """A query for open traces that satisfy all given members.
+    """A query for open traces that satisfy all conditions given by its members.
 
     Attributes:
         state: ``open``: all; ``matching``: some pattern has a partial match; ``deviating``: the trace broke a

@@ -86,7 +86,7 @@ class OpenTraces:
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, traces: int) -> None:
         """Restore the result of ``dump_arrays``; keys and times stay unknown if an earlier release saved the state.
 
-        Arrays of another form, and invalid values, raise StateFormatError, ValueError or KeyError.
+        Arrays of another type or length, and invalid values, raise StateFormatError, ValueError or KeyError.
         """
         self._times = _room(traces)
         self._place = np.zeros(traces, np.int64)
@@ -114,7 +114,7 @@ class OpenTraces:
         return self._numbers([str(name) for name in names.to_pylist()])[last].astype(np.int64)
 
     def _numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """The numbers of the given types, then 0 for rows without a type; new types get the next numbers."""
+        """The numbers of the given types, followed by a 0 for rows without a type; new types get the next numbers."""
         numbers = [self._types.setdefault(name, len(self._types)) for name in names]
         return np.array([*numbers, 0], np.int32)
 

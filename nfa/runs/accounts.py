@@ -17,10 +17,10 @@ from streams import WorkBudget
 class Account:
     """The debt, in events, of a pattern for the traces in which it was given up.
 
-    Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. So only the events and their order
-    matter. ``owed`` is the debt at the event with the sequence number ``since``, when the pattern was last given up;
-    ``work`` is the pattern's unpaid work in all traces at the event ``worked_at``. A suspended pattern, which was given
-    up in too many traces or took too much work in all traces, meets no more events.
+    Each such trace adds ``WorkBudget.forgiven_after``, each event subtracts one. ``owed`` is the debt at the event with
+    the sequence number ``since``, when the pattern was last given up; ``work`` is the pattern's work beyond its
+    allowance, in all traces, at the event ``worked_at``. A suspended pattern, which was given up in too many traces or
+    took too much work in all traces, meets no more events.
     """
 
     owed: int = 0

@@ -21,10 +21,11 @@ _OF_GUARDS = tuple(name for name in Gates._fields if name in Guards._fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInput:
-    """Input of the run engine for a batch; ``passed`` is (conditions, rows), ``cells`` is (dimensions, rows).
+    """Input of the run engine for a batch.
 
-    ``clocks`` has, by row, the newest time of all traces so far. ``released`` counts, by trace number, the bound events
-    that are dropped because of the guard.
+    ``passed`` (conditions, rows) has the truth of conditions, ``cells`` (dimensions, rows) the cells of the filter
+    index, ``clocks``, by row, the newest time of all traces so far. ``released`` counts, by trace number, the bound
+    events that are dropped because of the guard.
     """
 
     batch: EventBatch
@@ -75,7 +76,7 @@ def run_batch(run_input: RunInput, places: NDArray[np.intp], compiled: CompiledR
 
 
 def _taken_mask(run_input: RunInput, rows: NDArray[np.int64], compiled: CompiledRuns) -> NDArray[np.bool_]:
-    """A mask (symbols, rows): whether a step with the symbol's types and condition takes the event."""
+    """A mask (symbols, rows): whether the event has a type of the symbol and satisfies its condition."""
     mask = np.zeros((max(1, len(compiled.symbols)), len(rows)), np.bool_)
     names = {name: code for code, name in enumerate(run_input.batch.type_names)}
     codes = run_input.batch.type_codes[rows]

@@ -98,7 +98,7 @@ class RunEngine:
         return run_state.used_bytes(self._state) + self._texts.size_bytes
 
     def columns_of(self, states: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The columns in a guard's tables of states that are numbered as in ``RunOutput.endings``."""
+        """The columns in a guard's tables for ``states``, which are numbered as in ``RunOutput.endings``."""
         return self._compiled.program.column[states].astype(np.int64)
 
     def held_sequences(self) -> NDArray[np.int64]:
@@ -138,7 +138,7 @@ class RunEngine:
         """Replace the running patterns; open traces keep their runs of patterns that stay.
 
         The type code after those in ``codes`` represents every other type; ``predicates`` has the unary conditions of
-        all steps. ``heard`` are the events to which patterns listen; None: all events of their types.
+        all steps. ``heard`` limits the events to which patterns listen; None: all events of their types.
         """
         sources = [pattern.source for pattern in patterns]
         self._note_work()
@@ -215,7 +215,7 @@ class RunEngine:
         """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
 
         ``traces`` is the number of open traces; sequence numbers of bound events are below ``sequences``. Arrays of
-        another form, links out of range and wrong counts are rejected.
+        another type or length, links out of range and wrong counts are rejected.
         """
         bounds = run_saving.Bounds(traces=traces, sequences=sequences, is_simultaneous=self._is_simultaneous)
         self._accounts = accounts.restored(arrays, len(self._accounts), sequences)
@@ -270,7 +270,7 @@ class RunEngine:
         self._drain(collected, rows)
 
     def _forget_texts(self) -> None:
-        """Drop all texts except those of conditions and bound events; amortised over the texts added meanwhile."""
+        """Drop all texts except those of conditions and bound events; due when the number of texts has doubled."""
         state = self._state
         held = state.event_references > 0
         is_text = held[:, None] & (state.event_kinds == TEXT)

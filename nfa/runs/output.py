@@ -16,14 +16,14 @@ from nfa.results.found import NO_MATCHES, MatchTable, joined
 class RunOutput:
     """Results of one batch or of passing time; ``timeouts`` are the maximal partial matches that WITHIN ended.
 
-    ``aliases`` in the match tables are numbers of positive atoms; ``of_runs`` replaces these numbers by alias numbers.
+    ``aliases`` in the match tables are numbers of positive atoms; ``found.of_runs`` converts them to alias numbers.
 
     Attributes:
         corrections: Matches reported before their deadline that an event contradicts, possible only if the trace breaks
             a constraint; ``rows`` has the rows of these events.
         endings: (endings, 5): row, pattern, monitor before, monitor after, state.
-        lost: (losses, 6): row, pattern, matches beyond the limit, runs beyond the limit, work for which the pattern was
-            given up in the trace or 0, why this suspends the pattern or 0.
+        lost: (losses, 6): row, pattern, matches and runs beyond their limits, work for which the pattern was given up
+            in the trace or 0, reason of a suspension or 0.
     """
 
     matches: MatchTable

@@ -15,9 +15,10 @@ from nfa.syntax import Both, Comparison, Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The value under which runs in a state wait: a column of the newest event bound to one of ``atoms`` (as bits).
+    """The value under which runs in a state wait: an attribute of the newest event bound to one of some steps.
 
-    For each step from the state, ``asked`` is the column of the current event that must equal this value.
+    ``leaf`` is the attribute, ``atoms`` are the steps, as bits. For each transition from the state, ``asked`` is the
+    attribute of the current event that must equal this value.
     """
 
     leaf: Leaf = ()
@@ -49,7 +50,7 @@ def key_of(steps: Sequence[tuple[Expression | None, ConditionScope]]) -> Key | N
 
 
 def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[tuple[Leaf, int], Leaf]:
-    """Equalities that a condition requires, from (attribute, atoms) of an earlier event to the current attribute."""
+    """By an earlier event's attribute and atoms, the attribute of the current event that must be equal."""
     requirements: dict[tuple[Leaf, int], Leaf] = {}
     for part in condition.operands if isinstance(condition, Both) else (condition,):
         if not isinstance(part, Comparison) or part.operator != "=":
@@ -68,6 +69,6 @@ def equalities(condition: Expression | None, scope: ConditionScope) -> Mapping[t
 
 
 def _column(expression: Expression) -> tuple[Leaf, str | None] | None:
-    """The attribute, or the function of one event's attributes, with the alias of the event; None if neither."""
+    """The attribute, or function of attributes, that an expression reads, with its event's alias; or None."""
     leaf, aliases = leaf_of(expression), event_of(expression)
     return None if not leaf or isinstance(leaf, str) or not aliases else (leaf, aliases[0])

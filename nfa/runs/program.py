@@ -42,8 +42,8 @@ _RULES = {
 class CompiledRuns:
     """Patterns compiled for the run kernel.
 
-    ``symbols`` are (types, predicate row). The code of condition n lies between the words ``starts[n]`` and
-    ``ends[n]``, and reads ``columns`` of events. ``width`` is the most transitions of any state, times the most
+    A symbol is (event types, predicate row). The code of condition n lies between the words ``starts[n]`` and
+    ``ends[n]``, and reads ``columns`` of events. ``width`` is the most transitions of any state, multiplied by the most
     alternative ends of a match; ``leads`` is the most leading NOTs of any pattern.
     """
 
@@ -78,7 +78,7 @@ class GuardColumns:
 class RunPattern:
     """A pattern of the engine, with its columns of a guard's tables and its work limits.
 
-    ``source`` is the previous number of the pattern, with the same states; ``NIL``: the pattern starts without runs.
+    ``source`` is its previous number, if its states are the same; ``NIL``: the pattern starts without runs.
     """
 
     automaton: PatternAutomaton
@@ -98,11 +98,11 @@ class RunListening:
     numbers: Sequence[int] = ()
 
     def cells(self, pattern: int, code: int) -> list[int]:
-        """The cells in which one of the engine's patterns listens to a type, ascending."""
+        """The filter index cells in which one of the engine's patterns listens to a type, ascending."""
         return self.listening.cells_of_all(self.numbers[pattern], code) if self.numbers else [NO_CELL]
 
     def tested(self, pattern: int, atom: Atom, codes: Mapping[str, int]) -> Atom:
-        """A step of one of the engine's patterns without the conjuncts that its cells imply."""
+        """A step of one of the engine's patterns without the conjuncts that the filter index checks."""
         if not self.numbers or atom.is_any_type:
             return atom
         types = [codes[name] for name in dict.fromkeys(atom.types)]
@@ -283,7 +283,7 @@ class _Writer:
         self._own("waits_at", columns.negations.values(), number)
 
     def _add_parking(self, automaton: PatternAutomaton, steps: Sequence[Transition], scopes: _Scopes) -> None:
-        """Add whether runs in a state are parked, and under which value; the state's steps must be the last rows."""
+        """Add whether runs in a state are parked, and under which value; its steps must be the newest rows."""
         rows, first = self.rows, len(self.rows["source"]) - len(steps)
         atoms = [(automaton.atoms[transition.atom], scopes.of_atom(transition.atom)) for transition in steps]
         parks = not rows["flags"][-1] and not self.is_simultaneous and is_plain(steps)
@@ -426,7 +426,7 @@ class _Writer:
 
 
 class _Scopes:
-    """Scopes of names in the conditions of one pattern."""
+    """The scopes of conditions of one pattern: the steps that each alias names, and their repetitions."""
 
     def __init__(self, automaton: PatternAutomaton) -> None:
         self._outline = automaton.outline
@@ -455,7 +455,10 @@ class _Scopes:
         return ConditionScope(own=own_alias, atoms=atoms, repetitions=self._repetitions(place))
 
     def _repetitions(self, place: Sequence[int]) -> dict[str, int]:
-        """For each alias, the innermost repetition around both the alias and a place in the tree."""
+        """For each alias, the innermost repetition that contains the alias and is in ``place``.
+
+        ``place`` are the tree nodes around a condition.
+        """
         innermost: dict[str, int] = {}
         for number, atom in enumerate(self._outline.atoms):
             shared = set(self._outline.ancestors[number]).intersection(place)

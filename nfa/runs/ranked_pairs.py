@@ -76,7 +76,7 @@ class RankedPairs:
         }
 
     def _decided(self, runs: Iterable[int], time_us: tables.Int, *, is_last: bool) -> list[int]:
-        """The runs that are decided before a time, or exactly at this time if by deadline or with ``is_last``."""
+        """Runs decided before a time, or by a deadline at this time; with ``is_last``, all decided until this time."""
         state, decided = self.state, []
         for run in runs:
             is_before = state.run_due[run] < time_us
@@ -193,9 +193,9 @@ Rank: TypeAlias = tuple[int, int | str]  # (time, log position), or (time, id) u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A match, or the beginning of one, as the ranks of its bound events by alias, in the order of binding.
+    """A match, or the beginning of a match: by alias, the ranks of the bound events, in the order of binding.
 
-    A match decided at the end of the input is emitted after all others. A match that ``is_waited`` is decided when no
+    A match decided at the end of the input is emitted after all others. A match with ``is_waited`` is decided when no
     other event of its time can come, which is later than a deadline at this time.
     """
 

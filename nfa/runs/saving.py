@@ -1,4 +1,4 @@
-"""The run engine's state as arrays without free room, densely renumbered; restoration checks every link."""
+"""The run engine's state as dense arrays, for saving; restoration checks every link."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def restored(
 ) -> tuple[RunState, NDArray[np.int64]]:
     """The state in saved arrays, and the time of the last event by trace number; other arrays are ignored.
 
-    Texts of bound events are interned in ``texts``. Arrays of another form, links out of range and wrong counts are
-    rejected.
+    Texts of bound events are interned in ``texts``. Arrays of another type or length, links out of range and wrong
+    counts are rejected.
     """
     state = run_state.new_state(columns=len(compiled.columns), leads=compiled.leads, width=compiled.width)
     state_arrays = _read(arrays, state)

@@ -20,7 +20,10 @@ _NIL = ("run_kind", "pair_parked", "pair_pattern")
 
 
 class Arena(NamedTuple):
-    """The arrays of one kind of element, the first with the free list, and the counters of free list and elements."""
+    """The arrays of one kind of element, of which the first also holds the free list.
+
+    ``free`` and ``used`` are the counters with the head of the free list and the number of elements.
+    """
 
     fields: tuple[str, ...]
     free: int
@@ -41,7 +44,7 @@ ARENAS: Mapping[str, Arena] = {
 
 
 def new_state(*, columns: int, leads: int, width: int) -> RunState:
-    """Empty state for conditions that read ``columns``, at most ``leads`` leading NOTs and ``width`` steps."""
+    """Empty state for ``columns`` that conditions read; ``leads`` and ``width`` are as in ``CompiledRuns``."""
     nil = {name: np.full(_LEAST, NIL, np.int32) for name in (*_NIL, "buckets", "trace_pairs")}
     free = {arena.fields[0]: free_chain(0, _LEAST) for arena in ARENAS.values()}
     return zeros_of(
@@ -120,7 +123,7 @@ def free_chain(first: int, size: int, *, then: tables.Int = NIL) -> NDArray[np.i
 
 
 def grown_arena(state: RunState, kind: str, needed: int) -> RunState:
-    """The state with room for ``needed`` more elements in one of ``ARENAS``; its free list begins with the new ones."""
+    """The state with room for ``needed`` more elements in one arena; the new elements come first in its free list."""
     fields, free, _ = ARENAS[kind]
     old = len(getattr(state, fields[0]))
     size = max(2 * old, old + needed)

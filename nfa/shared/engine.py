@@ -1,8 +1,8 @@
-"""The shared-node engine: patterns whose partial matches need no memory of their own.
+"""The shared-node engine: patterns whose partial matches share nodes and need no memory of their own.
 
 The engine runs ``SEQ``, ``AND``, ``OR``, optional and repeated steps with gaps ANY and conditions on single events, and
-plain sequences of atoms with gaps NEXT, all with or without the clause WITHIN. ``kernels.shared`` describes the method,
-ADR 3 the reason.
+plain sequences of atoms with gaps NEXT, all with or without the clause WITHIN. ``kernels.shared`` describes the method;
+ADR 3 gives the reason.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ class SharedTransition:
     """A transition of a pattern from one state to another by an event of a type.
 
     Attributes:
-        source: State within the pattern; 0 binds nothing.
-        target: State within the pattern, never 0.
+        source: State within the pattern; 0 is the start.
         predicate: Row of ``Columns.passed``.
-        cell: Only events that meet this cell of the filter index can take the transition; ``NO_CELL``: all.
+        cell: Only events in this cell of the filter index can take the transition; ``NO_CELL``: all.
     """
 
     type_code: int
@@ -64,12 +63,12 @@ class SharedTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPattern:
-    """A pattern in the form of the shared-node engine.
+    """A pattern compiled for the shared-node engine.
 
     Attributes:
         terms: For each state, as bits, the alternatives of the pattern that a partial match in the state can complete.
-        depth: The progress of each state: an early termination names the furthest of the states that died.
-        transitions: Transitions in any order; a transition for several types occurs once per type.
+        depth: The progress of each state; an early termination names the furthest dead state.
+        transitions: In any order; a transition for several types occurs once per type.
         limit: Most matches written per trace and event; further matches are counted.
         may_repeat: Whether two paths may bind the same events to the same aliases; equal matches are written once.
     """
@@ -141,8 +140,8 @@ class SharedEngine:
     ) -> None:
         """Replace the running patterns; None is a pattern of another engine.
 
-        ``sources`` has for each pattern its previous number, with the same states, or ``NIL`` if the pattern is new.
-        ``state_range`` is (patterns + 1,), the columns of ``Guards.live`` of each pattern's states; ``types`` the
+        ``sources`` has, by pattern, the previous number of the pattern with the same states, or ``NIL`` if there was
+        none. ``state_range`` is (patterns + 1,): where each pattern's states begin in ``Guards.live``. ``types`` is the
         number of type codes. ``index`` is the filter index with the cells of transitions; None: no cells.
         """
         if any(step.alias >= MOST_ALIASES for pattern in patterns if pattern for step in pattern.transitions):
@@ -281,7 +280,7 @@ class SharedEngine:
         """Restore the state of ``dump_arrays``; ``configure`` must have been called with the same patterns.
 
         ``traces`` is the number of open traces; sequence numbers of bound events are below ``sequences``. Arrays of
-        another form, links out of range and wrong counts are rejected.
+        another type or length, links out of range and wrong counts are rejected.
         """
         packed, saved = _read_packed(arrays, timed=len(self._state.times) > 0)
         state = _new_state(

@@ -36,8 +36,8 @@ class EndedTraces:
 class IdleTraces:
     """The time of the newest event of each open trace.
 
-    A trace ends once event time is ``timeout_us`` past its newest event: before the first row, of any trace, with such
-    a time. So batch boundaries make no difference.
+    A trace ends once event time is ``timeout_us`` past its newest event: before the first row with such a time, in any
+    trace. So batch boundaries make no difference.
     """
 
     def __init__(self, timeout_us: int) -> None:
@@ -90,7 +90,7 @@ class IdleTraces:
         return {"idle_key": self._state.keys[used], "idle_last": self._state.last[used]}
 
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the result of ``dump_arrays``; other forms, times out of range, and repeated keys are rejected."""
+        """Restore the result of ``dump_arrays``; rejects wrong types or lengths, impossible times and repeated keys."""
         keys = checked(arrays, "idle_key", np.uint64)
         last = checked(arrays, "idle_last", np.int64, len(keys))
         if np.any(np.abs(last) > _LATEST_US):

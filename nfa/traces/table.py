@@ -42,8 +42,7 @@ class Want:
     Attributes:
         predicate: Row of ``Columns.passed`` that must be true for an event.
         opens: Whether the step matters for an unknown trace: it may bind a match's first event, or an engine keeps data
-            about the event (a NOT, a counter). An event of an unknown trace is skipped unless a step that can take the
-            event ``opens``.
+            about the event (a NOT, a counter). An event of an unknown trace is skipped unless such a step can take it.
         cell: Cell of the filter index in which the step listens; ``NO_CELL``: the step listens to the whole type.
     """
 
@@ -61,7 +60,7 @@ class Visits:
         traces: Trace numbers, constant while the trace is open.
         before: Monitor state before the event; ``UNGUARDED`` without a guard.
         kill: Index of the list of kills: the states and NOTs that can no longer complete after the event.
-        column: Column of the event in the guard's tables; empty if the column is the class of the row.
+        column: Column of the event in the guard's tables; empty if the columns are the class numbers.
         ends: Whether the trace ends with the event, which still belongs to the trace.
     """
 
@@ -91,7 +90,7 @@ class Visits:
         return self.column[places] if len(self.column) else self.classes[self.rows[places]]
 
     def following(self, moves: Moves, places: NDArray[np.intp]) -> Visits:
-        """These visits with the monitor states of the traces that they follow.
+        """These visits with the monitor states of other traces, which the traces of the visits follow.
 
         ``places`` has the index in ``moves`` of each row; a row with ``NIL`` does not change the state of its trace.
         """
@@ -187,9 +186,9 @@ class TraceTable:
 
         ``types`` is the number of type codes, including the code for every other type; ``wants`` are the steps of all
         patterns of all engines. With ``tracks_all`` every event is looked up and opens its trace. This is needed under
-        a guard (any type may move a monitor), and if a guard may come later: traces with earlier events must be known,
-        because they stay unguarded. Rows of the code ``end_mark`` are not events, but end their trace if it is open.
-        ``index`` is the filter index of the cells of wants and columns; None: no cells.
+        a guard (any type may move a monitor), and if a guard may be set later (traces with earlier events must stay
+        unguarded). Rows of the code ``end_mark`` are not events, but end their trace if it is open. ``index`` is the
+        filter index with the cells of wants; None: no cells.
         """
         self._tracks_all = tracks_all
         filter_index = index or FilterIndex()
@@ -338,7 +337,8 @@ class TraceTable:
     def forget_idle(self, is_held: NDArray[np.bool_], start: int | None) -> None:
         """Forget open traces for which no engine retains anything and whose monitor is in the state of a new trace.
 
-        ``is_held`` is by trace number, ``capacity`` long; ``start`` is the state of a new trace, None: any state.
+        ``is_held`` has, by trace number, whether an engine retains anything; ``start`` is the state of a new trace,
+        None: any state.
         """
         keys, numbers, monitors = self.open_traces()
         idle = ~is_held[numbers] & (start is None or monitors == start)
@@ -351,8 +351,8 @@ class TraceTable:
     def dump_arrays(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int32]]:
         """The open traces as plain arrays, densely renumbered, and the new number (or ``NIL``) by old number.
 
-        Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (numbers of ``GuardTables``, which the caller makes
-        stable), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
+        Arrays are ``trace_key`` uint64, ``trace_monitor`` int32 (a number of ``GuardTables``, which the caller must
+        replace), ``trace_released`` int32, ``trace_newest`` int64 and ``trace_counters`` int64.
         """
         keys, numbers, monitors = self.open_traces()
         order = np.argsort(numbers)
@@ -370,7 +370,7 @@ class TraceTable:
     def load_arrays(self, arrays: Mapping[str, NDArray[Any]], *, monitors: int) -> None:
         """Restore the state of ``dump_arrays``; monitor states are below ``monitors``.
 
-        Rejects arrays of another form, repeated keys, and numbers out of range.
+        Rejects arrays of another type or length, repeated keys, and numbers out of range.
         """
         keys = checked(arrays, "trace_key", np.uint64)
         trace_monitors = checked(arrays, "trace_monitor", np.int32, len(keys))
@@ -415,7 +415,7 @@ class TraceTable:
         return Visits(**{name: getattr(self._visits, name)[:filled] for name in names}, classes=classes)
 
     def _grow(self) -> None:
-        """Double the arrays that are full: the index of keys, or the arrays by trace number, kept by closed traces."""
+        """Double the arrays that are full: the index of keys, or the arrays by trace number."""
         state = self._state
         slots = len(state.slots)
         if state.counters[kernel.TRACES] >= slots - slots // 4:

@@ -66,7 +66,7 @@ from streams.kernels.compiling import inlined, routine
 
 @inlined
 def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int) -> None:
-    """Store what conditions read at a row with a label: first and last row of each set of labels, and aggregates.
+    """At a row with a label, store for conditions the first and last row of each set of labels, and aggregates.
 
     ``base`` is the first row of the partition, ``begin`` the first row of the attempt.
     """
@@ -89,7 +89,7 @@ def note_row(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base:
 
 @inlined
 def carry(search: Search, aggregate: Int, place: Int, has_before: bool) -> None:
-    """Copy the value of an aggregate from the previous row; at the first row of an attempt, set zero."""
+    """Copy an aggregate from the row before ``place``; at the first row of an attempt, set it to zero."""
     search.counts[aggregate, place] = search.counts[aggregate, place - 1] if has_before else 0
     search.sums[aggregate, place] = search.sums[aggregate, place - 1] if has_before else 0
     search.totals[aggregate, place] = search.totals[aggregate, place - 1] if has_before else 0.0
@@ -164,7 +164,7 @@ def push(
     begin: Int,
     end: Int,
 ) -> None:
-    """Push the value of a leaf, an aggregate or a constant."""
+    """Push the value of a leaf (column reference), an aggregate, a constant, or the match number."""
     search.known[top] = 1
     if operation == CONSTANT:
         search.integers[top], search.floats[top] = plan.integers[operand], plan.floats[operand]
@@ -202,7 +202,7 @@ def push_leaf(
 
 @inlined
 def target_of(plan: Plan, search: Search, leaf: Int, row: Int, base: Int, begin: Int) -> np.int64:
-    """The row of the match that a leaf reads before its physical offset is applied, or NIL."""
+    """The row of the match that a leaf (column reference) selects before PREV or NEXT is applied, or NIL."""
     labels, offset = plan.leaves[leaf, SET], plan.leaves[leaf, OFFSET]
     if labels == NIL:
         target = begin + offset if plan.leaves[leaf, IS_FIRST] != 0 else row - offset

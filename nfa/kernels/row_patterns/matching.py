@@ -1,8 +1,8 @@
 """The search for row patterns: backtracking over a program, in the order of preference.
 
-If no condition reads the rows of the match, a branch is followed at most once per row: when the search reaches it again
-at the same row, the first try has failed or is still running. So an attempt costs at most the number of branches for
-each row.
+If no condition reads the rows of the match, the search follows a branch at most once per row: when the branch is
+reached again at the same row, its first use there has failed or is unfinished. So an attempt takes at most as many
+steps per row as the program has branches.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _NO_MATCH, _STACK_FULL, _TOO_MANY_STEPS = -1, -2, -3
 
 @inlined
 def takes(plan: Plan, rows: Rows, search: Search, label: Int, row: Int, base: Int, begin: Int, end: Int) -> bool:
-    """Whether a row is in the partition, within WITHIN, and satisfies the condition of a label (pattern variable)."""
+    """Whether a row is in the partition and the window of WITHIN, and satisfies a label's condition."""
     if row >= end:
         return False
     if plan.settings[WITHIN] != LONGEST and abs(rows.times[row] - rows.times[begin]) >= plan.settings[WITHIN]:
@@ -97,7 +97,10 @@ def is_known(plan: Plan, search: Search, place: Int, position: Int) -> bool:
 
 @inlined
 def go_back(search: Search, top: np.int64) -> tuple[np.int64, np.int64, np.int64]:
-    """Backtrack to the newest branch with an untried alternative: its instruction (NIL: none), row, and stack size."""
+    """Backtrack to the newest branch with an untried alternative; returns (instruction, row, stack size).
+
+    The instruction is NIL if no branch is left.
+    """
     while top > 0:
         top -= 1
         place, value = search.stack[top, 0], search.stack[top, 1]

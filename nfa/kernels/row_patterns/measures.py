@@ -17,10 +17,10 @@ def fold_integers(
     values: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Replace each value by the running aggregate over the chosen lines (rows of matches) of the line's match.
+    """Replace the value of each line (row of a match) by the running aggregate over the match's chosen lines so far.
 
-    ``counts`` receives the number of chosen lines so far, ``firsts`` has the first line of each line's match. Sums wrap
-    beyond 64 bits.
+    ``counts`` receives the number of chosen lines so far. ``firsts`` has, by line, the first line of its match. Sums
+    wrap beyond 64 bits.
     """
     for line in range(values.shape[0]):
         is_first = line == firsts[line]

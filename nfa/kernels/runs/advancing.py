@@ -1,11 +1,11 @@
 """The run kernel: every construct of the language, one run per partial match.
 
-A run is a chain of bound nodes (shared with the runs that have the same beginning), the automaton's state, and words of
-bits for closed pending gaps. Between two neighbours of a match the language only has conditions on the events in the
-gap, so an event closes gaps and is never read again. Bits that an event sets only count for events *after* it. Under
-``ties: simultaneous`` these are events of a later time; so the bits wait in a second word until the order advances.
-Units are those of ``nfa.kernels.runs.tables``. Sources: gap conditions, ``docs/semantics.md``; runs with shared
-prefixes, Flink's SharedBuffer and SASE+ (Agrawal et al., SIGMOD 2008).
+A run has a chain of bound nodes, a state of the automaton, and bits for its closed slots (pending gaps). Runs with the
+same beginning share nodes. Between two neighbours of a match the language only has conditions on the events in the gap,
+so an event closes gaps and is never read again. The bits set by an event only affect events *after* the event. Under
+``ties: simultaneous`` these have a later time; so the bits wait in a second word until an event of a later time comes.
+Gap conditions: ``docs/semantics.md``. Runs with shared prefixes: Flink's SharedBuffer, and SASE+ (Agrawal et al.,
+SIGMOD 2008).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ PASSES, FORBIDDEN, TOO_EARLY, BINDABLE = range(4)
 
 @routine
 def note_start(p: RunProgram, s: RunState, grown: Int, run: Int) -> None:
-    """Write the start of a new run: the start of ``run``, or of the event if ``run`` is NIL or starts later."""
+    """Write the start of the new run ``grown``: the start of ``run`` or the current event, whichever is earlier."""
     s.run_start[grown], s.run_first[grown] = s.now[TIME], s.event_sequence[s.now[EVENT]]
     s.run_end[grown] = window_end(p, s, s.now[PATTERN], s.now[EVENT])
     if run != NIL:
@@ -239,7 +239,7 @@ def test_step(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, 
 
 @routine
 def note_greed(p: RunProgram, s: RunState, run: Int, step: Int) -> np.uint64:
-    """Note that a GREEDY repetition could take the event; returns its slot, which bars steps out of the repetition.
+    """Note that a GREEDY repetition could take the event; returns the repetition's slot, which bars leaving it.
 
     Returns 0 if an event of another time was bound after the gap began.
     """
@@ -294,7 +294,7 @@ def advance(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatc
 
 @routine
 def has_future(p: RunProgram, s: RunState, run: Int, time: Int, order: Int) -> bool:
-    """Whether a run could still take some step with an event of this time and order."""
+    """Whether a run could still take some step with an event of this time and order (sequence number or time)."""
     state, head = s.run_state[run], s.run_node[run]
     for step in range(p.step_from[state], p.step_from[state + 1]):
         barred = s.run_bits[run, GREEDY] & p.leaves[step]
@@ -372,7 +372,7 @@ def meet_complete(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: R
 def process_pair(
     p: RunProgram, s: RunState, x: RunBatch, c: Conditions, out: RunMatches, pair: Int, limit: Int
 ) -> None:
-    """Process the current event for every run of a pair that is not parked."""
+    """Process the current event for every unparked run of a pair."""
     keeps = (p.flags[s.now[PATTERN]] & TIMEOUTS) != 0
     before = NIL
     run = s.pair_runs[pair]
@@ -399,7 +399,7 @@ def process_pair(
 
 @routine
 def newest_lead(p: RunProgram, s: RunState, x: RunBatch, pair: Int, step: Int) -> Int:
-    """Time of the newest event before the current one that a leading NOT of a first step matches; EARLIEST if none."""
+    """Time of the newest event before the current time that matches a leading NOT of ``step``, or EARLIEST."""
     newest, number = np.int64(EARLIEST), 0
     while p.leads[step] >> np.uint64(number) != NOTHING:
         if (p.leads[step] >> np.uint64(number)) & ONE:

@@ -77,7 +77,7 @@ def rebuild_index(s: RunState) -> None:
 
 @routine
 def enter_bucket(s: RunState, run: Int) -> None:
-    """Put a run at the front of its bucket."""
+    """Put a parked run at the front of its bucket (hash table slot)."""
     slot = s.run_hash[run] & np.uint64(s.buckets.shape[0] - 1)
     head = s.buckets[slot]
     s.bucket_next[run], s.bucket_before[run] = head, NIL
@@ -229,7 +229,7 @@ def new_run(s: RunState, node: Int, state: Int, kind: Int) -> Int:
 
 @routine
 def place_event(s: RunState, x: RunBatch) -> None:
-    """Copy the current event into the arena; the event is released after its row if no node binds it."""
+    """Copy the current event into the arena; once its row is finished, the event is released unless a node binds it."""
     event = np.int32(s.counters[EVENT_FREE])
     s.counters[EVENT_FREE] = s.event_next[event]
     s.counters[EVENTS] += 1

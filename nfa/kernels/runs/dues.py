@@ -86,7 +86,7 @@ def is_void(s: RunState, pair: Int) -> bool:
 
 @routine
 def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
-    """Drop the times of leading NOTs that no window reaches any more, renew the due time, and close a void pair."""
+    """Drop times of leading NOTs that are older than any window, renew a pair's due time, and close a void pair."""
     within = p.within[s.pair_pattern[pair]]
     for number in range(s.pair_leads.shape[1] if within != LATEST else 0):
         if s.pair_leads[pair, number, 0] != EARLIEST and s.pair_leads[pair, number, 0] + within <= time:
@@ -98,7 +98,7 @@ def forget(p: RunProgram, s: RunState, pair: Int, time: Int) -> None:
 
 @routine
 def note_reported(s: RunState, pair: Int, filled: Int) -> None:
-    """Mark a pair that has emitted results since their count was ``filled``, if a guard's policy needs the mark."""
+    """Mark a pair that has emitted results since ``filled`` was their count, if a guard's policy needs the mark."""
     if s.pair_told[pair] == NOT_REPORTED_YET and s.counters[FILLED] > filled:
         s.pair_told[pair] = HAS_REPORTED
 

@@ -51,7 +51,7 @@ def count_conditions(s: RunState, c: Conditions, before: Int) -> None:
 
 @routine
 def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """The newest node that reopened a slot: it binds the last event before the gap."""
+    """The newest node that reopened a slot (pending gap); its event is the last before the gap."""
     node = head
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         node = s.node_parent[node]
@@ -60,7 +60,7 @@ def anchor(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
 
 @routine
 def first_behind(p: RunProgram, s: RunState, head: Int, slot: np.uint64) -> Int:
-    """The oldest node bound after the node that reopened a slot; NIL if nothing was bound since."""
+    """The oldest node bound after the newest node that reopened a slot (see ``anchor``), or NIL."""
     node, behind = head, np.int64(NIL)
     while node != NIL and (p.resets[s.node_step[node]] & slot) == NOTHING:
         behind = np.int64(node)
@@ -92,7 +92,7 @@ def begun_before(p: RunProgram, s: RunState, head: Int, repetitions: np.uint64) 
 
 @routine
 def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int) -> bool:
-    """Whether an event at ``order`` comes after the beginning of a gap; false only if the two have the same time."""
+    """Whether an event at ``order`` is later than the event before a gap; otherwise both have the same time."""
     if order > s.event_order[s.node_event[head]]:
         return True
     node = anchor(p, s, head, slot)
@@ -101,7 +101,7 @@ def is_after(p: RunProgram, s: RunState, head: Int, slot: np.uint64, order: Int)
 
 @routine
 def is_in_time(p: RunProgram, s: RunState, head: Int, step: Int, time: Int) -> bool:
-    """Whether a step at this time would respect the limit of its gap and the spans of the parts that it continues."""
+    """Whether a step at this time respects its gap's limit and the spans (time limits) of the parts it continues."""
     if p.limit[step] != LATEST and p.slot[step] != NOTHING:
         node = anchor(p, s, head, p.slot[step])
         if node != NIL and time - s.event_time[s.node_event[node]] >= p.limit[step]:
@@ -163,7 +163,7 @@ def counts(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, head: Int, wa
 
 @routine
 def is_barred(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int, step: Int) -> bool:
-    """Whether a STRICT NOT in a step's gap forbids the step: the NOT matches the current event or one of equal time."""
+    """Whether a STRICT NOT in a step's gap forbids the step: the current or a simultaneous event matches the NOT."""
     state = p.source[step]
     if not p.has_nots[step] or (s.run_bits[run, PASSED] & p.slot[step]) != NOTHING:
         return False
@@ -194,7 +194,7 @@ def is_vetoed(p: RunProgram, s: RunState, x: RunBatch, c: Conditions, run: Int) 
 
 @routine
 def settle(s: RunState, run: Int) -> None:
-    """Once the order has advanced, apply the bits that earlier events have set for a run, such as closed gaps."""
+    """Apply the waiting bits of a run, such as closed gaps, if the current event is later than their events."""
     bits = s.run_bits
     if s.run_bits_order[run] < s.now[ORDER]:
         for column in range(0, VETO, 2):

@@ -111,7 +111,7 @@ def give_up(p: RunProgram, s: RunState, x: RunBatch, pair: Int, row: Int) -> Non
 
 @routine
 def is_out(p: RunProgram, s: RunState, pair: Int, pattern: Int) -> bool:
-    """Whether a pair emits nothing more: its only match was emitted, or the pair was given up for its work."""
+    """Whether a pair emits nothing more: its only match was emitted, or it took too much work."""
     is_finished = s.pair_finished[pair] and (p.flags[pattern] & TIMEOUTS) == 0
     return bool(is_finished or s.pair_work[pair] == LATEST)
 
@@ -220,9 +220,9 @@ def catch_up_trace(p: RunProgram, s: RunState, out: RunMatches) -> Int:
 
 @routine
 def kill(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, ended: Ended, number: Int) -> Int:
-    """Process a guard's list of kills: first the NOTs whose event can no longer come, then the dead states.
+    """Process a guard's list of kills: first NOTs whose event cannot come, then dead pattern states.
 
-    If the call must be repeated, it resumes at ``counters[KILLED]``.
+    A repeated call resumes at ``counters[KILLED]``.
     """
     gates, n_columns = x.gates, p.pattern_at.shape[0]
     first, size = gates.kill_from[number], gates.kill_from[number + 1] - gates.kill_from[number]

@@ -25,7 +25,7 @@ HALF, FOLD, TWO = np.uint64(32), np.uint64(29), np.uint64(2)
 
 @routine
 def mixed(word: np.uint64, more: np.uint64) -> np.uint64:
-    """A hash extended by another word; the products do not overflow."""
+    """Extend a hash by another word; products of 32-bit halves avoid overflow."""
     word ^= more
     high = (word >> HALF) * SPREAD
     word = ((word & LOW) * SPREAD) ^ (high << HALF) ^ (high >> HALF)

@@ -200,7 +200,7 @@ def rules_out(p: RunProgram, s: RunState, kept: Int, target: Int, other: Int) ->
 
 @routine
 def mute(p: RunProgram, s: RunState, pair: Int, kept: Int, following: Int) -> None:
-    """By the after-match rule of a kept match, exclude runs of the pair and the ready matches from ``following`` on."""
+    """By a kept match's after-match rule, exclude runs of the pair, and the list of matches from ``following`` on."""
     pattern = s.now[PATTERN]
     target = skip_target(p, s, kept) if p.rule[pattern] >= SKIP_TO_FIRST else np.int64(NIL)
     run = np.int64(following)

@@ -179,8 +179,8 @@ def meet_pair(
 def look_after_parked(p: RunProgram, s: RunState, pair: Int, limits: Limits) -> None:
     """Park runs of a pair whose state allows parking, and regularly release expired parked runs.
 
-    A scan is due once enough events have come since the last scan to pay for it. If room for runs is short, expired
-    runs are released at every event, so that they never use the room.
+    A scan is due once enough events have come since the last scan to amortize its cost, or at every event if the pair
+    is close to its limit of runs.
     """
     if s.pair_is_loose[pair]:
         settle_runs(p, s, pair)

@@ -72,7 +72,10 @@ N_NOW = 18
 
 
 class RunProgram(NamedTuple):
-    """The compiled patterns; ``x_from[i] : x_from[i + 1]`` is the range of x for a pattern, state or type i."""
+    """The compiled patterns.
+
+    ``step_from[i] : step_from[i + 1]`` are the steps of state ``i``; other ``_from`` arrays are alike.
+    """
 
     is_simultaneous: NDArray[np.bool_]  # one value
     listen_from: NDArray[np.int32]  # by type code
@@ -211,7 +214,7 @@ class RunState(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """The tables of ``kernels.traces.Guards`` that this engine reads, and its counts of released events."""
+    """The tables of ``kernels.traces.Guards`` that the run engine reads, and the count of released events by trace."""
 
     gate: NDArray[np.int32]
     truth: NDArray[np.int32]
@@ -243,7 +246,7 @@ class RunBatch(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Compiled conditions: code, range of the code by condition number, data for conditions to read, scratch memory."""
+    """Compiled conditions: ``code``, its range for each condition, ``bindings`` to read, and a scratch ``stack``."""
 
     code: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -261,10 +264,10 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Early terminations (``rows``) and losses (``lost``); ``filled`` has the length of each.
+    """Early terminations (``rows``) and losses (``lost``); ``filled`` has the number of rows of each.
 
     Columns of ``rows``: visit, pattern, monitor before and after, state. Columns of ``lost``: visit, pattern, matches,
-    runs, the work for which the pair was given up, and why this suspends the pattern (0: it does not).
+    runs, work for which the pair was given up, and reason to suspend the pattern (0: none).
     """
 
     rows: NDArray[np.int64]

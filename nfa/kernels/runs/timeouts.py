@@ -48,7 +48,7 @@ from streams.kernels.compiling import apart, routine
 
 @routine
 def alias_of(p: RunProgram, s: RunState, node: Int) -> np.uint64:
-    """The rank, below 64, of the alias under which a node binds its event, among the aliases of the pattern."""
+    """The alias of a node as a number below 64: its rank by name among the aliases of the pattern."""
     return np.uint64(p.alias_rank[p.alias_from[s.now[PATTERN]] + s.node_atom[node]])
 
 

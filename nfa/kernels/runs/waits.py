@@ -124,7 +124,7 @@ def open_deadline(p: RunProgram, s: RunState, x: RunBatch, run: Int, greedy: np.
 
 @routine
 def open_greed(p: RunProgram, s: RunState, run: Int) -> np.uint64:
-    """The slots of a complete match's trailing GREEDY repetitions that no event under STRICT has decided yet."""
+    """The slots of a complete match's trailing GREEDY repetitions, without slots under STRICT that are closed."""
     state, slots = s.run_state[run], s.run_bits[run, GREEDY]
     closed = s.run_bits[run, MODE] | s.run_bits[run, MODE + 1]
     for step in range(p.step_from[state], p.step_from[state + 1]):
@@ -155,8 +155,8 @@ def decide(p: RunProgram, s: RunState, out: RunMatches, run: Int) -> bool:
 def hasten(p: RunProgram, s: RunState, x: RunBatch, out: RunMatches, run: Int) -> bool:
     """Renew a waiting match's deadline without NOTs whose event can no longer come; decide the match if it is due.
 
-    Returns whether the run is retained. A match that STRICT decided at this very time still waits for other events of
-    the same time.
+    Returns whether the run is retained. A match decided under STRICT by the current event still waits for other events
+    of the same time.
     """
     if s.run_lead[run] != EARLIEST:
         return True

@@ -1,4 +1,4 @@
-"""Packing of shared-node state into arrays without free room, for saving, and unpacking, which checks every link."""
+"""Packing of shared-node state into dense arrays, for saving, and unpacking, which checks every link."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def count_heads(program: Program, state: SharedState) -> Int:
 def pack(
     program: Program, state: SharedState, traces: NDArray[np.int32], numbers: NDArray[np.int32], packed: Packed
 ) -> None:
-    """Write the state to ``packed``; ``traces`` maps old to new trace numbers, ``numbers`` is scratch by node."""
+    """Write the state to ``packed``; ``traces`` maps old to new trace numbers.
+
+    ``numbers`` is scratch memory, indexed by node.
+    """
     program, state, packed = borrowed(program), borrowed(state), borrowed(packed)
     traces, numbers = borrowed(traces), borrowed(numbers)
     blocks, links, nodes, trace_first = state.blocks, state.links, state.nodes, state.trace_first
@@ -102,7 +105,10 @@ def pack(
 
 @kernel
 def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: NDArray[np.int32], traces: Int) -> Int:
-    """Fill blocks from packed state, write their offsets to ``pairs``, count references; returns a fault or SOUND."""
+    """Fill the blocks of pairs from packed state, and count references; returns a fault or SOUND.
+
+    ``pairs`` receives the blocks' offsets.
+    """
     program, state, packed, pairs = borrowed(program), borrowed(state), borrowed(packed), borrowed(pairs)
     blocks, links, counters, state_range = state.blocks, state.links, state.counters, program.state_range
     heads, nodes = packed.heads, packed.words.shape[0]
@@ -139,7 +145,7 @@ def unpack_pairs(program: Program, state: SharedState, packed: Packed, pairs: ND
 
 @inlined
 def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, before: Int) -> np.bool_:
-    """Whether a node's measure contradicts the nodes that it links to."""
+    """Whether a node's measure (see ``measure_of``) contradicts the nodes to which it links."""
     wrong: np.bool_ = np.bool_(False)
     for other in (below, before):
         if other != NIL and (words[other, 0] ^ event) & 1:
@@ -156,7 +162,10 @@ def is_wrong(words: NDArray[np.int64], event: Int, measure: Int, below: Int, bef
 
 @inlined
 def is_linked_wrong(packed_links: NDArray[np.int32], words: NDArray[np.int64], node: Int, most_tied: Int) -> bool:
-    """Whether a node's links are invalid or lead to later events, or over ``most_tied`` nodes below bind its event."""
+    """Whether a node's links are invalid or lead to later events, or too many nodes below bind the node's event.
+
+    More than ``most_tied`` are too many.
+    """
     count, event = words.shape[0], words[node, 0] >> EVENT_BITS
     below, before, sibling = packed_links[node, 0], packed_links[node, 1], packed_links[node, 2]
     wrong = not (NIL <= below < count and NIL <= before < count and 0 <= sibling < count)
@@ -203,7 +212,10 @@ def unpack_nodes(state: SharedState, packed: Packed, sequences: Int, aliases: In
 
 @kernel
 def count_held(state: SharedState, seen: NDArray[np.bool_]) -> Int:
-    """Count the bound events, each a cycle of sibling nodes; returns a fault or SOUND. ``seen`` is scratch by node."""
+    """Count the bound events, whose nodes form cycles of siblings; returns a fault or SOUND.
+
+    ``seen`` is scratch, indexed by node.
+    """
     state, seen = borrowed(state), borrowed(seen)
     links, nodes, counters = state.links, state.nodes, state.counters
     for node in range(seen.shape[0]):

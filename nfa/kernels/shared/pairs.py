@@ -106,7 +106,7 @@ def find_pair(state: SharedState, trace: Int, pattern: Int) -> np.int64:
 
 @inlined
 def link_pair(state: SharedState, lent: SharedState, trace: Int, pair: Int) -> None:
-    """Add a pair with a filled block to the list of its trace."""
+    """Add a pair with a filled block to its trace's list and, unless it is the first, to the index."""
     blocks, first = state.blocks, state.trace_first[trace]
     if first == NIL:
         blocks[pair + NEXT] = blocks[pair + PREVIOUS] = NIL

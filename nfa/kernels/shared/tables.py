@@ -61,7 +61,10 @@ LARGE = 8_192  # room for nodes beyond which prefetching pays
 
 
 class Program(NamedTuple):
-    """The compiled patterns; transitions are grouped by event type or cell, then by pattern; state 0 binds nothing."""
+    """The compiled patterns; transitions are grouped by event type or filter index cell, then by pattern.
+
+    State 0 is the start of a pattern.
+    """
 
     listen: NDArray[np.int32]  # (types + 1,) ranges of the transition arrays for all events of a type
     cell_begin: NDArray[np.int32]  # by cell of the filter index: ranges of transitions, after those by type
@@ -155,7 +158,7 @@ class Matching(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Shared-node state without free room, for saving: pairs in the order of traces, nodes under new numbers."""
+    """Shared-node state in dense arrays, for saving: pairs in the order of traces, nodes under new numbers."""
 
     pair_trace: NDArray[np.int32]
     pair_pattern: NDArray[np.int32]

@@ -67,7 +67,7 @@ from streams.kernels.compiling import apart, inlined, kernel
 def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, last: Int) -> tuple[Int, Int]:
     """Release the dead states of one pattern, which ``tables.kills`` lists from index ``place`` on.
 
-    Returns (index of the next pattern's kills, furthest dead state that was occupied or is the start state).
+    Returns (index of the next pattern's kills, furthest dead state among the start state and states with a stack).
     """
     kills, depth, blocks = lent.tables.kills, lent.program.depth, lent.state.blocks
     deepest = np.int32(NIL)
@@ -87,7 +87,7 @@ def release_dead(lent: Matching, place: Int, end: Int, pair: Int, first: Int, la
 
 @inlined
 def living(matching: Matching, row: Int, pair: Int, base: Int, states: Int, policy: Int) -> np.uint32:
-    """The alternatives, as bits, that a pair can still complete; under BY_QUERY also alternatives that have matched."""
+    """The alternatives, as bits, of a pattern that a pair can complete; under BY_QUERY also those already matched."""
     blocks, live = matching.state.blocks, matching.tables.live
     alive: np.uint32 = live[row, base]
     if pair != NIL:
@@ -183,10 +183,10 @@ def kill(lent: Matching, place: Int, end: Int, trace: Int, row: Int, before: Int
 def measure_of(
     state: SharedState, lent: SharedState, below: Int, before: Int, now: Int, clock: Int, within: Int
 ) -> tuple[Int, Int]:
-    """The measure of a new node: the number of partial matches in its stack, or the time when the last one expires.
+    """The measure of a new node, which lies on the stack ``below`` and extends the stack ``before``.
 
-    The node lies on the stack ``below`` and extends the stack ``before``. Returns (measure, below); if ``below`` has
-    expired, the stack is released and NIL is returned in its place.
+    Without WITHIN, it is the number of partial matches in the stack, otherwise the time when the last of them expires.
+    Returns (measure, below); an expired ``below`` is released, and NIL is returned in its place.
     """
     nodes = state.nodes
     if within == 0:
@@ -338,7 +338,7 @@ def source_of(
 
 @inlined
 def may_begin(matching: Matching, monitor: Int, pair: Int, base: Int, states: Int) -> tuple[bool, np.uint32]:
-    """Whether a match may begin, and the alternatives, as bits, whose partial matches may still be extended."""
+    """Whether a match may begin, and which alternatives of the pattern, as bits, may be extended."""
     tables = matching.tables
     policy = tables.policy[monitor]
     if policy != BY_QUERY:
@@ -445,7 +445,10 @@ def look_ahead(lent: Matching, picked: NDArray[np.int32], n_picked: Int) -> None
 
 @inlined
 def met(matching: Matching, event_type: Int, row: Int, part: Int) -> tuple[np.int32, np.int32]:
-    """The range of transitions that listen to an event: by type for part -1, else by cell; ranges ascend."""
+    """The range of transitions that listen to an event: by type if ``part`` is -1, else by its cell of a dimension.
+
+    ``part`` is the dimension of the filter index; the ranges of successive parts ascend.
+    """
     program = matching.program
     if part < 0:
         return program.listen[event_type], program.listen[event_type + 1]
@@ -467,9 +470,9 @@ def first_passed(matching: Matching, first: Int, last: Int, row: Int) -> Int:
 def match_visit(
     matching: Matching, lent: Matching, visit: Int, first_sequence: Int, first_transition: Int
 ) -> tuple[Int, Int]:
-    """Process one visit (relevant row), from ``first_transition`` on unless NIL.
+    """Process one visit (relevant row), or resume it at ``first_transition`` if this is not NIL.
 
-    Returns (status, transition): ``DONE``, or the missing room and the transition at which to resume.
+    Returns (status, transition): ``DONE``, or the full array and the transition at which to resume.
     """
     program, tables, visited = matching.program, matching.tables, matching.visited
     counters = matching.state.counters
@@ -514,12 +517,12 @@ def is_met(visited: Visited, listen: NDArray[np.int32], row: Int) -> bool:
 def match_visits(
     arrays: Matching, picked: NDArray[np.int32], first_sequence: Int, first_visit: Int, first_transition: Int
 ) -> tuple[Int, Int, Int]:
-    """Process visits (relevant rows) from ``first_visit`` on, the first visit from ``first_transition`` on unless NIL.
+    """Process visits (relevant rows) from ``first_visit`` on, resuming at ``first_transition`` unless it is NIL.
 
-    Returns (status, visit, transition): ``DONE``, or the missing room and where to resume. Stops *before* a group of
+    Returns (status, visit, transition): ``DONE``, or the full array and where to resume. Stops *before* a group of
     transitions that needs room, so that the wrapper can supply room and call again. ``picked`` is scratch for ``BLOCK``
-    visits. The tables are borrowed twice: the compiler keeps ``matching`` in registers, because only inlined functions
-    read it; ``lent`` stays in memory for the functions that are called.
+    visits. The same tables have two names: the compiler keeps ``matching`` in registers, because only inlined functions
+    read ``matching``; ``lent`` stays in memory for functions that are called.
     """
     matching, lent, picked = borrowed(arrays), borrowed(arrays), borrowed(picked)
     program, visited = matching.program, matching.visited
