@@ -25,7 +25,7 @@ _OF_JOIN = "\0"  # before the name of a function that only joins have; no name o
 
 
 class Read(NamedTuple):
-    """A value that an expression reads of an alias: an attribute (function ``value``) or a function of its events."""
+    """A value that an expression reads: an attribute (``function`` is ``value``), or a function of an alias' events."""
 
     alias: str
     function: str
@@ -38,7 +38,7 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over one event of each of some aliases, or over totals of their events."""
+    """An expression over an event of each of some aliases, or over totals of each alias' events."""
 
     _leaves: Mapping[Path | Elements, Read]
     _expression: Expression
@@ -50,7 +50,6 @@ class CombinedExpression:
 
     @property
     def lookups(self) -> frozenset[Lookup]:
-        """The lookups in reference tables."""
         return frozenset(map(lookup_of, lookups_of(self._expression)))
 
     def holds(self, values: Sequence[Placed], size: int, tables: Tables | None = None) -> NDArray[np.bool_]:
@@ -92,7 +91,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:
-    """The expression with attributes in place of the calls of functions that only joins have."""
+    """The expression, with attributes in place of calls of functions that only joins have (see ``_leaf``)."""
     function = "distinct" if takes_totals else "decided_by"
 
     def change(part: Expression) -> Expression | None:
@@ -132,7 +131,7 @@ def _check_calls(expression: Expression, *, takes_totals: bool) -> None:
 
 
 def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expression:
-    """The expression rewritten over a single event whose attributes are the values of all events of a combination."""
+    """The expression over an event whose attributes are the values of all aliases; adds these to ``leaves``."""
 
     def change(part: Expression) -> Expression | None:
         match part:
@@ -151,7 +150,7 @@ def _flat(expression: Expression, leaves: dict[Path | Elements, Read]) -> Expres
 
 
 def _leaf(attribute: Attribute, function: str, leaves: dict[Path | Elements, Read]) -> Attribute:
-    """The attribute that represents a value of an alias in the single event; adds the value to ``leaves``."""
+    """The attribute that represents a value of an alias (see ``_flat``); adds the value to ``leaves``."""
     first, inner_path = "".join(attribute.path[:1]), attribute.path[1:]
     join_function = first.removeprefix(_OF_JOIN) if first.startswith(_OF_JOIN) else None
     read = Read(attribute.of or "", join_function or function, inner_path if join_function else attribute.path)

@@ -11,7 +11,7 @@ _KEY: Path = ("key",)
 
 
 def has_key(pattern: Pattern, key_paths: Collection[Path]) -> bool:
-    """Whether a pattern is matched on traces of the events' key or finer keys: its keys contain this key or are empty.
+    """Whether a pattern's keys contain the events' key or are empty: its traces are those of this key, or finer.
 
     ``key_paths`` are names of the events' key in ``WHERE [..]``, besides ``key``.
     """

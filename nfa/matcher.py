@@ -170,7 +170,7 @@ class Matcher:
         self._is_stale = self._are_counts_stale = True
 
     def set_guard(self, version: int, guard: Guard) -> None:
-        """Set the guard of new traces; open traces keep theirs. Raises ValueError unless ``may_be_guarded``."""
+        """Set the guard of new traces; open traces keep their guard. Raises ValueError unless ``may_be_guarded``."""
         if not self._options.may_be_guarded:
             raise ValueError("this matcher was made with may_be_guarded=False")
         self._main.set_guard(version, guard)
@@ -183,7 +183,10 @@ class Matcher:
 
     @property
     def stats(self) -> MatcherStats:
-        """The counts so far. An event counts once, even if patterns use several keys; a new pattern may be missing."""
+        """The counts so far. An event counts once, even if patterns use several keys.
+
+        A new pattern may be missing until the next batch.
+        """
         if self._are_counts_stale:
             self._compile()
         main, *others = (lane.stats() for lane in self._lanes.values())
@@ -217,8 +220,8 @@ class Matcher:
     def read_tables(self, tables: Tables) -> None:
         """Replace the tables that patterns with FOR EACH ROW read.
 
-        Partial matches of rows that changed or vanished are dropped without a report. The tables of a batch are read by
-        ``process``.
+        Partial matches of rows that changed or vanished are dropped without a report. ``process`` itself reads the
+        tables of its batch.
         """
         self._tables = tables
         if not any(pattern.rows is not None for pattern in self.versions.values()):
@@ -292,10 +295,10 @@ class Matcher:
         return MatchOutput(tuple(self._without_later(outputs)))
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget traces whose correlation key is not kept, as if none of their events had come; nothing is emitted.
+        """Forget the traces of keys that ``is_kept`` does not choose, as if their events had never come; emits nothing.
 
         The state of a shard is divided in this way. Patterns, guards and the newest time do not change. ``is_kept``
-        chooses hashed keys; without ``has_counts``, ``stats`` restart from 0.
+        gets hashed keys. Without ``has_counts``, ``stats`` restart from 0.
         """
         self._check_whole()
         self._compile()
@@ -425,7 +428,7 @@ class Matcher:
         self._draining[pattern.name] = Draining(pattern=pattern, border=lane.sequence, until_us=until_us)
 
     def _without_later(self, outputs: list[LaneOutput]) -> list[LaneOutput]:
-        """The outputs without late results of draining versions (``without_later``)."""
+        """The outputs without results that draining versions began after their replacement."""
         borders = {draining.pattern: draining.border for draining in self._draining.values()}
         return [without_later(output, borders) for output in outputs] if borders else outputs
 

@@ -14,7 +14,7 @@ _TIME, _TYPE = ("time",), ("type",)
 
 
 def null_notices(pattern: Pattern) -> Iterator[Notice]:
-    """Warnings about such names in a pattern's step conditions, WHERE and RETURN."""
+    """Warnings about names in a pattern that are null in most events or mean something else."""
     steps = [(atom.condition, atom.alias) for atom, _ in all_atoms_of(pattern.event)]
     others = [(clause, "a") for clause in (pattern.where, *(column.expression for column in pattern.returns))]
     for expression, alias in (*steps, *others):

@@ -311,7 +311,7 @@ def atoms_of(node: Node) -> Iterator[Atom]:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The after-match rule: which matches a reported match excludes; ``alias`` is that of SKIP TO FIRST and LAST."""
+    """The after-match rule: which matches a reported match excludes; ``alias`` is only for SKIP TO FIRST or LAST."""
 
     rule: AfterRule = "none"
     alias: str | None = None

@@ -31,7 +31,7 @@ _FEW = 2  # repetitions of at most this number of elements cause no warning if t
 class TraceEnds:
     """How traces of a stream may end, and the checks and warnings about patterns that depend on these ends.
 
-    ``has_closing``: a guard knows an event after which no event of the trace can come; it decides NOT, but not GREEDY.
+    ``has_closing``: a guard knows an event after which the trace has no further events; see ``check_stream``.
     """
 
     has_trace_end: bool
@@ -137,7 +137,7 @@ def _growth(automaton: PatternAutomaton, p: RunProgram) -> float:
 
 
 def _passed_on(p: RunProgram, state: int, step: int, growth: float) -> float:
-    """The growth of the number of partial matches that a step makes, by the growth in its source state."""
+    """The growth of the number of partial matches that a step makes; ``growth`` is the growth in its source state."""
     if state == 0 or _is_found_by_value(p, state):
         return 1.0  # a bounded number for each event
     return growth + int(p.mode[step] == ANY_MODE and p.limit[step] == LATEST)

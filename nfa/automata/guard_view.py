@@ -1,8 +1,8 @@
 """A guard's answers about a pattern's terms, translated into answers about the states of its automaton.
 
-A state of the automaton represents pattern states of one or more terms: one for each alternative that is still open,
-with its bound atoms. The state can complete if one of these pattern states can. If the pattern has partitions instead
-of terms, the state can complete if all partitions that it has begun can complete.
+A state of the automaton represents pattern states: a term and its bound atoms for each alternative of the pattern that
+is still open. The state can complete if any of these pattern states can. If the query has partitions instead of terms,
+the state can complete if all partitions begun in the state can complete.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Part = tuple[frozenset[AtomKey], frozenset[AtomKey]]
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The pattern states of a partition that must be able to complete, so that a state of the automaton can complete.
+    """A node in the tree of pattern states that decide whether an automaton state can complete.
 
-    ``state`` is None if the partition's own atoms are all bound. For each OR of the partition, one of the alternatives
-    in ``choices`` must be able to complete, too.
+    ``state``, the pattern state of a partition, must be able to complete; None if the partition's own atoms are all
+    bound. So must one alternative in each of ``choices``, the ORs of the partition.
     """
 
     state: PatternState | None
@@ -53,16 +53,16 @@ class GuardView:
     """A pattern's automaton as a guard sees it.
 
     Attributes:
-        pattern_states: For each state of the automaton, the pattern states that it represents. A pattern state with all
-            atoms bound is included only if its term has a trailing NOT.
+        pattern_states: For each state of the automaton, the represented pattern states. A pattern state with all atoms
+            bound is included only if its term has a trailing NOT.
         free_terms: For each state of the automaton, its terms with all atoms bound and without a trailing NOT; no guard
             can rule them out.
         remaining: If the query has partitions, the pattern states that each state of the automaton still needs to
             complete; otherwise empty.
-        negations: The steps of trailing NOTs, with and without condition and limit, in the order of the text, without
-            duplicates.
+        negations: The negated steps of all trailing NOTs, even with a condition or limit, in the order of the text,
+            without duplicates.
         terms_of_state: (states,) uint32, the terms of each state of the automaton: term ``n`` is bit ``n``, and all
-            terms from the 30th on share a bit. All partitions together count as one term.
+            terms from the 30th on share a bit. All partitions together count as a single term.
     """
 
     query: Query
@@ -114,7 +114,7 @@ class GuardView:
         return np.bitwise_or.reduceat(np.where(is_live, self._bits, np.uint32(0)), self._starts)
 
     def ended(self, state: int, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> PatternState:
-        """The pattern state of an automaton state that an event made dead; the first one if there are several.
+        """The first pattern state of an automaton state that can no longer complete because of an event.
 
         ``before`` and ``after`` are a guard's answers in the order of ``query.states``. If no pattern state died at
         this event, because bit tables detect dead states late, the result is the first dead pattern state.

@@ -29,5 +29,5 @@ def is_coarse(event: Node) -> bool:
 
 
 def reasoned(node: Repeat, *, coarse: bool) -> range:
-    """The iterations of a repetition that a guard knows, numbered from 0."""
+    """The numbers, from 0, of the iterations that a guard knows: the required ones, or the last if ``coarse``."""
     return range(max(node.min - 1, 0) if coarse else 0, node.min)

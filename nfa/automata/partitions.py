@@ -41,7 +41,7 @@ def build_partitions(pattern: Pattern, *, max_states: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """The atoms bound in any partition, and the partitions not chosen at an OR that has begun.
+    """The atoms bound in any partition, and the partitions ruled out by the choice of another alternative.
 
     All alternatives of a finished OR count as bound.
     """
@@ -178,7 +178,7 @@ class _Reader:
 
 
 def _numbered(node: Node, *, coarse: bool) -> Iterator[tuple[int, Node]]:
-    """The positive parts, alternatives or required iterations of a node, numbered as in progress values."""
+    """The positive parts, alternatives or required iterations of a node, with their numbers in ``Progress``."""
     match node:
         case Repeat():
             yield from ((number, node.of) for number in reasoned(node, coarse=coarse))

@@ -1,8 +1,8 @@
 """One pattern as an automaton: its states are progress values, and its transitions are ways to bind an event.
 
-A *slot* represents one pending gap: (atom, node whose gap it is). Between two events of a match a slot is open, or
-closed by an event that the gap does not allow. Binding an event reopens the slots after the event, but no slots of
-parallel branches. All this is computed here in advance, so that a run only needs a few words of bits.
+A *slot* represents a pending gap, by the atom to bind and the node of the gap. Between two events of a match a slot is
+open, or closed by an event that the gap does not allow. Binding an event reopens the slots after the event, but no
+slots of parallel branches. All this is computed here in advance, so a run only needs a few words of bits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Trailing conditions of a complete match: NOTs, and slots of GREEDY repetitions that no event may extend."""
+    """Trailing conditions of a match: NOTs, and slots at which no event may extend a GREEDY repetition."""
 
     negations: tuple[Negation, ...]
     slots: frozenset[int]
@@ -161,7 +161,7 @@ def _check_bits(pattern: Pattern, outline: Outline, n_slots: int) -> None:
 
 
 def _slots(rows: Sequence[tuple[int, int, BindingStep]]) -> list[int]:
-    """The slot of each row. Rows with the same atom and gap share a slot, unless their NOTs differ within a state."""
+    """The slot of each row. Rows of an atom and gap share a slot, unless rows of a state have different NOTs."""
     variants: dict[tuple[int, int, int], list[tuple[Negation, ...]]] = {}
     numbers: dict[tuple[int, int, int], int] = {}
     slots = []

@@ -6,13 +6,13 @@ A *progress* is a plain value per node of the tree: ``None`` while nothing below
 - ``(item, progress)`` for a sequence: the current item; earlier items are finished or skipped,
 - ``(alternative, progress)`` for an OR,
 - ``(entry, progresses)`` for an AND: the edge by which the AND was entered, and the progress of each branch,
-- ``(iterations, progress, turn)`` for a repetition: the number of finished iterations, counted only as far as it makes
-  a difference; the progress of the current iteration; and a bit that alternates between iterations, if the gaps before
-  two iterations may be pending at once, otherwise 0.
+- ``(iterations, progress, turn)`` for a repetition: the number of finished iterations, counted only as far as this
+  makes a difference; the progress of the current iteration; and a bit, 0 unless the gaps before two iterations may be
+  pending at the same time: then the bit alternates.
 
 So an AND is the shuffle of its branches, and a repetition is a loop. Edges (the gap conditions between neighbours)
-follow ``docs/semantics.md``, edges: the mode and limit before a part apply to its first bound item, and a NOT at an end
-of a part applies to the gap there.
+follow section 4.2 of ``docs/semantics.md``: the mode and limit before a part apply to its first bound item, and a NOT
+at an end of a part applies to the gap there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Greed: TypeAlias = tuple[int, bool]  # number of a GREEDY repetition, and whethe
 class Negation:
     """A NOT in force on a gap. A strict NOT only concerns the event directly after the beginning of the gap.
 
-    Only events less than ``within_us`` after the beginning of the gap count; None: all events.
+    Only events less than ``within_us`` after the beginning of the gap are forbidden; if None, all events.
     """
 
     number: int
@@ -67,11 +67,11 @@ class Edge:
     """The gap before a bound event.
 
     Attributes:
-        place: Identifies the node that the gap belongs to; None if nothing is bound before.
-        within_us: Limit from the previous event to this one; None: no limit.
-        outer_us: Limit of the gap before the AND that is entered; a prefix inside the AND does not replace it.
-        negations: NOTs in force; leading NOTs if nothing is bound before.
-        is_measured: The gap is measured from the first event of a leading AND, and does not order events.
+        place: Identifies the node of the gap; None if no event is bound before.
+        within_us: Limit from the previous event to this event; None: no limit.
+        outer_us: Limit of the gap before an entered AND; a prefix inside the AND does not replace this limit.
+        negations: NOTs in force; leading NOTs if no event is bound before.
+        is_measured: Whether the gap begins at the first event of a leading AND; such a gap does not order events.
     """
 
     place: int | None = None
@@ -92,16 +92,16 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingStep:
-    """One way to bind one more event.
+    """A way to bind another event.
 
     Attributes:
         begins: Repetitions in which the event begins an iteration.
         goes_on: Repetitions with UNTIL that had begun before the event.
         within: Repetitions with UNTIL that contain the event.
-        opens_spans: Parts with a span that the event begins.
-        in_spans: Parts with a span that had begun before the event.
-        greedy: The ``Greed`` that the event would satisfy as one more element, or None.
-        leaves: GREEDY repetitions that the event ends or skips.
+        opens_spans: Parts with a span begun by the event.
+        in_spans: Parts with a span begun before the event.
+        greedy: The GREEDY repetition (``Greed``) in which the event is a new element, or None.
+        leaves: GREEDY repetitions ended or skipped by the event.
     """
 
     atom: int
@@ -218,7 +218,7 @@ class Outline:
                 return self.exits(children[progress[0]], progress[1])
 
     def _item_exits(self, number: int, node: Sequence, place: int) -> tuple[Exit, ...]:
-        """Exits that a sequence item without a bound event (skipped, or a NOT) adds to the gap."""
+        """The exits of a sequence item without a bound event: a skipped item, or a NOT."""
         child = self.children[number][place]
         if child < 0:
             return (Exit((self._negation(number, place, node.items[place]),)),)
@@ -329,7 +329,7 @@ class Outline:
                 )
 
     def _is_overlapping(self, number: int) -> bool:
-        """Whether an optional branch of an AND may begin after the part could already end."""
+        """Whether a part contains an AND with an optional branch, which may begin after the part could end."""
         node, children = self.nodes[number], [child for child in self.children[number] if child >= 0]
         if isinstance(node, Conjunction) and any(self.is_final(child, None) for child in children):
             return True
@@ -354,7 +354,7 @@ class Outline:
                 yield from self.under_way(children[progress[0]], progress[1])
 
     def _with_gap(self, edge: Edge, gap: Gap | None) -> Edge:
-        """The edge with the mode and limit that are written before its target item."""
+        """The edge with the mode and limit of a gap prefix, or else the default mode."""
         if gap is None:
             return replace(edge, mode=self.default, within_us=None)
         return replace(edge, mode=gap.mode or self.default, within_us=gap.within_us)

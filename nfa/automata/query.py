@@ -21,10 +21,10 @@ AtomKey = tuple[int, tuple[int, ...], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """A NOT without condition: no event of ``atom`` lies between the last of some atoms and the first of others.
+    """A NOT without condition: no event of ``atom`` lies between the last of ``after`` and the first of ``before``.
 
-    ``after`` and ``before`` are the indices of these two groups of atoms. If ``after`` is empty, the absence begins
-    with the trace; if ``before`` is empty, it lasts until the trace ends.
+    ``after`` and ``before`` are indices of atoms. If ``after`` is empty, the absence begins with the trace; if
+    ``before`` is empty, the absence lasts until the trace ends.
     """
 
     atom: Atom
@@ -78,13 +78,13 @@ class PatternState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A whole pattern or one alternative of an OR, without its inner ORs, whose alternatives are further partitions.
+    """A whole pattern or an alternative of an OR, without its inner ORs, whose alternatives are further partitions.
 
     The partition's term may also have the atoms of the partitions around it; see ``build_partitions``.
 
     Attributes:
-        own: Indices, in the partition's term, of the atoms that belong to no partition around this one.
-        choices: For each OR directly within the partition, the numbers of the partitions that are its alternatives.
+        own: Indices of the partition's own atoms in its term, without atoms of the partitions around it.
+        choices: For each OR directly within the partition, the numbers of the alternative partitions.
     """
 
     own: frozenset[int]

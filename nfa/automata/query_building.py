@@ -57,7 +57,7 @@ def _count_terms(node: Node, *, coarse: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The context of a part: atom numbers by ``id``, the iterations around it, and whether the pattern is coarse."""
+    """The context of a part: atom numbers by Python ``id``, the iterations around the part, and ``coarse``."""
 
     numbers: dict[int, int]
     iterations: tuple[int, ...]
@@ -92,7 +92,7 @@ _NOTHING = _Piece(term=Term(atoms=(), before=()))
 
 
 def _whole(piece: _Piece, pattern: Pattern) -> Term:
-    """The term of a whole pattern. With a window, outer NOTs are left out, because they end with the window."""
+    """The term of a pattern, without its leading and trailing NOTs if the pattern has a window, which ends them."""
     outer: list[Absence] = []
     if not pattern.has_window and piece.first is not None:
         outer += [Absence(atom=atom, after=frozenset(), before=piece.first) for atom in piece.leading]

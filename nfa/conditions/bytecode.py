@@ -114,10 +114,11 @@ class ConditionScope:
 
     Attributes:
         own: Alias of the current event; None in WHERE.
-        atoms: For each alias its positive atoms as bits; a missing alias is unbound. For NOT and UNTIL the own alias
-            has no atoms.
-        repetitions: For each alias, the number (below 64) of the innermost repetition that contains both the alias and
-            the condition: a plain reference reads the event of the same iteration. Missing or ``NIL``: no repetition.
+        atoms: By alias, its positive atoms as bits; an absent alias is unbound. For NOT and UNTIL the own alias has
+            none.
+        repetitions: By alias, the number (below 64) of the innermost repetition around both the alias and the
+            condition: a plain reference reads the event of the same iteration. Without such a repetition: absent, or
+            ``NIL``.
     """
 
     own: str | None = None
@@ -137,8 +138,8 @@ class CompiledCondition:
 class ConditionCompiler:
     """Writes the programs of several conditions one after another.
 
-    ``columns`` numbers the columns that the conditions read, ``texts`` the texts of their literals. These texts must
-    stay in the pool; see ``literal_texts``.
+    ``columns`` numbers the columns that the conditions read. ``texts`` numbers the texts of literals, which must stay
+    in this pool; see ``literal_texts``.
     """
 
     def __init__(self, columns: ColumnTable, texts: TextPool) -> None:
@@ -271,7 +272,7 @@ class ConditionCompiler:
         return self._write_body(place, 2, argument, _EventScope(scope.own, scope.own))
 
     def _write_function(self, call: Call, scope: ConditionScope | _EventScope) -> int:
-        """Write a function of constants or of several events. A function of one event is read as a column."""
+        """Write a call with arguments that are constants or of several events; others are read as columns."""
         if event_of(call) == ():
             (value,) = evaluate(call, {}, 1).to_list()
             return self._write_constant(value)
@@ -315,7 +316,7 @@ class ConditionCompiler:
         return 1
 
     def _write_newest(self, leaf: Leaf, scope: ConditionScope | _EventScope) -> int:
-        """Load a column of the current event; in WHERE, which has no current event, of the newest event."""
+        """Load a column of the current event; in WHERE, of the newest event of the match."""
         if isinstance(scope, _EventScope) or scope.own is not None:
             self._append(kernel.OWN, self._columns.number(leaf))
         else:
@@ -345,8 +346,8 @@ class ConditionCompiler:
 def new_stack(depth: int, nodes: int) -> Stack:
     """Memory for programs that need at most ``depth`` stack entries.
 
-    ``values`` has one more entry, which counts the values that conditions read. ``nodes`` is at least the length of the
-    longest chain, for example the number of all nodes.
+    ``values`` has one more entry, which counts the values read by conditions. ``nodes`` is at least the length of the
+    longest chain of bound events, for example the number of all nodes.
     """
     values = np.zeros(depth + 1, np.int64)
     return Stack(
@@ -364,9 +365,9 @@ def event_columns(
     texts: TextPool,
     reader: BatchColumns | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The values of some events that programs read: kinds, uint8 (rows, columns), and values, int64 (rows, columns).
+    """The values of some events in the columns of programs: kinds (uint8) and values (int64), both (rows, columns).
 
-    Texts among the values are interned in ``texts``; ``reader`` reads the same batch and shares its parsed rows.
+    Texts are interned in ``texts``. ``reader`` reads the same batch, so its parsed rows are used again.
     """
     kinds = np.zeros((len(rows), len(columns)), np.uint8)
     values = np.zeros((len(rows), len(columns)), np.int64)
@@ -400,11 +401,11 @@ def _like_bytes(pattern: str) -> list[int]:
 
 
 def _links_of(tokens: Sequence[int]) -> list[int]:
-    """For each token of a LIKE and for its end, the token at which to continue if the next byte of the text differs.
+    """For each token of a LIKE and for its end, the token at which matching continues after a mismatch.
 
-    Within a segment of bytes this is the failure function of D. Knuth, J. Morris and V. Pratt (1977). ``NIL`` at the
-    beginning of a segment: advance by a byte in the text. ``AGAIN``: the segment has ``_`` and is tried again one
-    character later.
+    Within a segment (tokens between two ``%``) this is the failure function of D. Knuth, J. Morris and V. Pratt (1977).
+    ``NIL`` at the beginning of a segment advances by a byte in the text. ``AGAIN``: the segment has ``_`` and is tried
+    again one character later.
     """
     links: list[int] = []
     borders = [*(place for place, token in enumerate(tokens) if token == likeness.ANY_TEXT), len(tokens)]

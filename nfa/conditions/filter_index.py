@@ -28,7 +28,7 @@ NO_CELL = 0
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The cells of one event type and dimension: of texts and then numbers, or of bounds in ascending order."""
+    """The cells of one event type and dimension. Cells of texts precede cells of numbers; cells of bounds ascend."""
 
     dimension: Dimension
     first: int
@@ -103,7 +103,7 @@ class FilterIndex:
 
     @property
     def slots(self) -> int:
-        """The largest number of indexed dimensions of any type."""
+        """The number of rows in the result of ``place``: the largest number of dimensions of a type."""
         return max(map(len, self._cells.values()), default=0)
 
     @property
@@ -112,16 +112,16 @@ class FilterIndex:
         return len(self._starts)
 
     def slot(self, code: int, dimension: Dimension) -> int:
-        """The row of the result of ``place`` that has the cells of a type's dimension."""
+        """The row with the cells for a type's dimension, in the result of ``place``."""
         return [cells.dimension for cells in self._cells[code]].index(dimension)
 
     def cell(self, code: int, dimension: Dimension, constant: Constant) -> int:
         return self._numbers[code, dimension, constant]
 
     def ranges(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """For each cell, the range (begin, end) of table rows that an event in the cell meets.
+        """For each cell, the range (begin, end) of the table rows which concern an event in this cell.
 
-        ``cells`` are the cells of the table's rows, ascending. Rows with ``NO_CELL`` are in no range.
+        ``cells`` has the cell of each table row, ascending. Rows with ``NO_CELL`` are in no range.
         """
         numbers = np.arange(len(self._starts), dtype=np.int32)
         begin = np.searchsorted(cells, self._starts, side="left").astype(np.int32)

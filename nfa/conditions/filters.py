@@ -43,7 +43,7 @@ class Filter:
     """A conjunct that holds iff the event's value equals one of some constants, or exceeds a bound.
 
     The constants of ``=`` are texts and numbers, any of which may match; other relations have a bound as only constant.
-    ``rest`` is the step with its other unary conjuncts only, in the form of ``without_alias``.
+    ``rest`` is the step with its other unary conjuncts only, rewritten by ``without_alias``.
     """
 
     constants: frozenset[Constant]
@@ -96,7 +96,7 @@ def _sides(comparison: Comparison) -> Iterator[tuple[Leaf, ComparisonOperator, s
 
 
 def _constant(value: Scalar) -> str | float | None:
-    """A constant in the form of an index, or None if the index does not support it."""
+    """A constant as an index stores it, or None if the index does not support it."""
     if isinstance(value, str):
         return None if any("\ud800" <= character <= "\udfff" for character in value) else value
     if isinstance(value, bool) or value is None:

@@ -1,7 +1,8 @@
 """LIKE: the tokens of a pattern, and a test whose time is linear in the length of the text.
 
 ``%`` cuts a pattern into segments. The first and the last segment are compared with the ends of the text. Each segment
-between them is searched for after the one before; its first occurrence suffices, because ``%`` absorbs any difference.
+between them is searched for after the occurrence of the previous segment; the first occurrence suffices, because ``%``
+absorbs any difference.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ TypeCode = int
 class StepsOfType:
     """The steps of a pattern, at least one, that bind or forbid events of a type.
 
-    If ``is_apart``, each step may listen only to its own constants, because an event that no step takes has no effect.
+    With ``is_apart``, the steps may listen to different constants, because an event without a step has no effect.
     """
 
     pattern: int
@@ -33,7 +33,10 @@ class StepsOfType:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Steps of one type under a filter: their cells, ascending, and the steps without conjuncts that cells imply."""
+    """Steps of a type under a filter.
+
+    ``cells``: the cells of each step, ascending. ``reduced``: each step without the conjuncts implied by its cells.
+    """
 
     cells: Mapping[Atom, tuple[int, ...]]
     reduced: Mapping[Atom, Atom]
@@ -68,7 +71,7 @@ class Listening:
 
 
 def listen(groups: Iterable[StepsOfType]) -> Listening:
-    """Put steps under filters: each group under the dimension with the most constants; equality precedes bounds."""
+    """Put steps under filters: each group under an equality if possible, with as many constants as possible."""
     filters = {group: _common(group) for group in dict.fromkeys(groups)}
     constants: dict[tuple[TypeCode, Dimension], set[Constant]] = {}
     for group, dimensions in filters.items():
@@ -125,7 +128,7 @@ def _best(
 
 
 def _constants_of(group: StepsOfType, filters: Sequence[Filter]) -> list[frozenset[Constant]]:
-    """The constants under which the index has each step; for bounds, the weakest bound serves all steps."""
+    """The constants under which the index has each step; all steps share the weakest bound."""
     all_constants = frozenset[Constant]().union(*(step_filter.constants for step_filter in filters))
     bounds = [constant for constant in all_constants if isinstance(constant, tuple)]
     if group.is_apart and not bounds:

@@ -123,7 +123,7 @@ def _passed(hours: BusinessHours, begin: Values, end: Values) -> tuple[NDArray[n
 def _added(
     add: Callable[[BusinessHours, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
 ) -> Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """A function that computes deadlines with ``add``; null for amounts below 1 and deadlines beyond the calendar."""
+    """A function that computes deadlines with ``add``; null beyond the calendar and for amounts below 1."""
 
     def deadlines_of(
         hours: BusinessHours, times: Values, amounts: Values

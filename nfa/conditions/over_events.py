@@ -62,7 +62,10 @@ def _of_step(attribute: Attribute, is_group: bool) -> Expression:
 
 
 def _sure_steps(event: Node) -> list[tuple[str, bool]]:
-    """The alias of a step that every match binds, or else all aliases; each with whether it may bind several events."""
+    """The alias of a step that every match binds, or all aliases if no step is certain.
+
+    Each alias has a flag: whether it may have several events.
+    """
     steps = dict(_steps(event, is_sure=True, is_group=False))
     sure = [(alias, is_group) for alias, (is_sure, is_group) in steps.items() if is_sure]
     best = min(sure, key=lambda step: step[1], default=None)

@@ -67,9 +67,9 @@ _LEAVES: Mapping[str, OneOf["#time", "#type", "#id", "#key"]] = {
 
 @dataclass(frozen=True, slots=True)
 class PredicateTable:
-    """The distinct (types, unary condition) pairs of some steps; types ascend.
+    """The distinct pairs (types, unary condition) of some steps; types are sorted.
 
-    A condition is the first part of ``split_condition``. ``rows`` maps each pair to its row in the result of
+    The unary condition is the first result of ``split_condition``. ``rows`` maps each pair to its row in the result of
     ``evaluate``, from 1; row ``ALWAYS`` is true everywhere.
     """
 
@@ -242,7 +242,7 @@ def leaf_of(expression: Expression) -> Leaf | None:
 
 
 def reads_tables(expression: Expression) -> bool:
-    """Whether the value depends on reference tables. Such a call is a column even if its arguments are constants."""
+    """Whether the value depends on reference tables. A lookup is a column even if its arguments are constants."""
     return next(lookups_of(expression), None) is not None
 
 

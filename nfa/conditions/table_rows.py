@@ -48,7 +48,7 @@ _MOST_EQUALITIES = 3  # most equalities of one step that the index reads
 
 
 def split_names(keys: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Split the keys of row traces into three columns: keys of the events, keys of their rows, values of their rows."""
+    """Split the keys of row traces into event keys, row keys and row values, the latter two as JSON."""
     parts = pc.split_pattern(keys, SEPARATOR, max_splits=2, reverse=True)
     key, row, values = (pc.list_element(parts, place) for place in range(3))
     return key, row, values
@@ -68,7 +68,7 @@ class RowsRead(NamedTuple):
 
     @property
     def keys(self) -> tuple[Path, ...]:
-        """The keys of the lane. No ``WHERE [..]`` of a pattern contains them, because their first name is empty."""
+        """The keys of the lane: a path that begins with an empty name, so no ``WHERE [..]`` contains it."""
         return (("", *self[:2], *self.columns),)
 
     @classmethod
@@ -132,10 +132,10 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How a step finds its rows: by event attributes that equal columns; without equalities, every row if ``opens``,
-    otherwise the rows with open traces.
+    """How a step finds rows: by event attributes that equal columns of the row (``equal``).
 
-    ``test`` is a condition that an event and a row must also pass; None: no condition.
+    Without such equalities, an event concerns every row if ``opens``, otherwise the rows with open traces. ``test`` is
+    a further condition on an event and a row; None: no condition.
     """
 
     types: tuple[str, ...] | None
@@ -146,9 +146,9 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The rows that events of a type meet at a step, sorted by the combined cell of their values.
+    """The rows that events of a type meet at a step, sorted by a number for the combined cells of their values.
 
-    ``cells`` are the distinct combined cells; ``ends`` are the ends of their ranges in ``rows``.
+    ``cells`` has the distinct numbers, ``ends`` the ends of their ranges in ``rows``.
     """
 
     code: int
@@ -172,8 +172,8 @@ class RowIndex:
         rows: The rows.
         patterns: The patterns' events, as ``over_events`` writes them.
         row: Alias of the row, the same in all patterns.
-        follows: Types whose events concern all rows with open traces, besides the types of steps without equalities;
-            None: all types.
+        follows: Types whose events concern all rows with open traces; types of steps without an equality with a column
+            are added. None: all types.
     """
 
     def __init__(self, rows: TableRows, patterns: Collection[Node], row: str, follows: Collection[str] | None) -> None:
@@ -306,7 +306,7 @@ def _with_open_traces(
     open_pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
     parts: Sequence[Concerned],
 ) -> Concerned:
-    """The rows with open traces under the keys of some events, including traces that this batch may open."""
+    """For some events, the rows with an open trace under the event's key; pairs in ``parts`` count as open."""
     keys = np.concatenate([open_pairs[0], *(homes[part.events] for part in parts)])
     rows = np.concatenate([open_pairs[1], *(part.rows for part in parts)])
     order = np.lexsort((rows, keys))
@@ -325,14 +325,17 @@ def _events_of(batch: EventBatch, types: Collection[str]) -> NDArray[np.intp]:
 
 
 def _readable(probe: _Probe, rows: TableRows) -> _Probe:
-    """The probe with the equalities that the index reads: no booleans, at most three, most distinct values first."""
+    """The probe with the equalities that the index reads.
+
+    These are at most three, for the columns with the most distinct values, not for boolean columns.
+    """
     equalities = [equality for equality in probe.equal if not pa.types.is_boolean(rows.columns[equality[1]].type)]
     ranked = sorted(equalities, key=lambda equality: -len(rows.columns[equality[1]].unique()))
     return replace(probe, equal=tuple(ranked[:_MOST_EQUALITIES]))
 
 
 def _constants(column: pa.Array) -> list[Constant | None]:
-    """The values of a column in the form of an index; numbers become float64, so an event may meet more rows."""
+    """The values of a column as constants of an index; numbers become float64, so an event may meet more rows."""
     return [
         None if value is None else value if isinstance(value, str) else float(value) + 0.0
         for value in column.to_pylist()
@@ -340,9 +343,9 @@ def _constants(column: pa.Array) -> list[Constant | None]:
 
 
 def dispatched_steps(event: Node, row: str) -> Iterator[tuple[Atom, tuple[str, ...], bool]]:
-    """Each step, with the columns by which the index finds the rows of its events.
+    """Each step, the columns by which the index finds the rows of its events, and a flag for steps without columns.
 
-    For a step without columns, the last member says whether its events concern every row or only rows with open traces.
+    The flag says whether the events concern every row, or only rows with open traces.
     """
     for atom, opens in _steps(event, follows=False):
         columns = () if atom.is_any_type else tuple(column for _, column in _equalities(atom, row))
@@ -393,7 +396,7 @@ def _reads_row(expression: Expression, row: str) -> bool:
 
 
 def _steps(node: Node, *, follows: bool) -> Iterator[tuple[Atom, bool]]:
-    """The steps of a composite event, each with whether it may concern a trace without bound events."""
+    """Each step of a composite event, and whether the step may concern a trace without bound events."""
     match node:
         case Atom():
             yield node, not follows

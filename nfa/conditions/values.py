@@ -52,7 +52,7 @@ _PLAIN: Sequence[Callable[[int, float, str], Any]] = (  # by kind
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A column of values: ``kinds`` has the kind of each row's value (``NULL`` to ``TEXT``), other arrays the value.
+    """A column of values: ``kinds`` has the kind (``NULL`` to ``TEXT``) of each row's value; other arrays have values.
 
     ``integers`` has integers, and booleans as 0 and 1; ``floats`` has numbers of both kinds; ``texts`` has strings, and
     empty texts on other rows. ``arrow`` is the same column of texts in Arrow, if known.
@@ -129,7 +129,7 @@ class Values:
 
     @classmethod
     def of_lists(cls, items: Sequence[Any]) -> Values:
-        """A column of JSON values for functions of lists, with kind ``NULL`` and the values in ``texts``."""
+        """A column of JSON values for functions of lists: ``texts`` has the values; every kind is ``NULL``."""
         size = len(items)
         lists = np.fromiter(items, np.object_, size)
         return cls(np.full(size, NULL, np.uint8), np.zeros(size, np.int64), np.zeros(size), lists)

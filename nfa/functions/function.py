@@ -1,4 +1,4 @@
-"""The entry of a function: parameters, kind of the result, evaluation over columns, and documentation."""
+"""The description of a function: parameters, kind of the result, evaluation over columns, and documentation."""
 
 from __future__ import annotations
 

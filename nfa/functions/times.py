@@ -67,7 +67,7 @@ def _local(times: Times, zone: str) -> tuple[Us, Mask]:
 
 
 def _offset_us(moment_us: int, zone: tzinfo) -> int:
-    """The UTC offset of a zone at a moment; near the ends of the calendar, the offset one day further inside."""
+    """The UTC offset of a zone at a moment, kept at least one day from the ends of the calendar."""
     bounded_us = min(max(moment_us, EARLIEST_US + _DAY_US), LATEST_US - _DAY_US)
     offset = (_EPOCH + timedelta(microseconds=bounded_us)).astimezone(zone).utcoffset()
     assert offset is not None
@@ -75,7 +75,7 @@ def _offset_us(moment_us: int, zone: tzinfo) -> int:
 
 
 def _field(of_local: Callable[[Us], Us]) -> Callable[..., Result]:
-    """A function over columns that computes a field of local times in a zone."""
+    """A function over columns that computes a field, such as the hour, of local times in a zone."""
 
     def column(times: Times, zone: str = "UTC") -> Result:
         local, is_known = _local(times, zone)

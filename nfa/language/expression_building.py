@@ -40,7 +40,7 @@ _SIGNS: Mapping[str, ArithmeticOperator] = {"add": "+", "subtract": "-", "multip
 
 
 def build_expression(tree: Branch) -> Expression:
-    """The expression of a tree, with unresolved references: an attribute has the path as written, and no step.
+    """The expression of a tree, with unresolved references: an attribute keeps its written path and has no step.
 
     Numbers beyond float64, and durations that are not a positive whole number of microseconds, are refused.
     """

@@ -381,7 +381,7 @@ _READERS: Mapping[str, _MemberReader] = {
 
 
 def _read_part(kind: type[_Part], place: JsonPlace, readers: Mapping[str, _MemberReader] = _READERS) -> _Part:
-    """Read a part of a pattern from its document, in the form of ``json_form``."""
+    """Read a part of a pattern from its document, whose members are declared in ``FORMS``."""
     form = FORMS[kind]
     required = [member for field, member in form.members.items() if field not in form.defaults]
     optional = [member for field, member in form.members.items() if field in form.defaults]

@@ -70,7 +70,7 @@ def kind_of(expression: Expression) -> Kind:
 
 
 def check_kinds(expression: Expression) -> None:
-    """Refuse arguments of functions, and results of functions under an operator, that cannot have a fitting kind."""
+    """Refuse arguments of functions, and function results under an operator, whose kind cannot be the required kind."""
     match expression:
         case Call() if expression.name in FUNCTIONS:
             _check_arguments(expression, FUNCTIONS[expression.name])

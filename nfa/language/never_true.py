@@ -102,7 +102,7 @@ def _of_call(call: Call) -> Kinds:
 
 
 def _unless_null(expression: Expression, kinds: Kinds) -> Kinds:
-    """The possible kinds: only null if a side, or the operand before a list, is certainly null; otherwise ``kinds``."""
+    """``kinds``, or only null if a deciding operand is certainly null: any operand, or the first before a list."""
     operands = operands_of(expression)
     deciding = operands if isinstance(expression, Arithmetic | Negative) or len(operands) == 2 else operands[:1]
     return _NULL if any(_kinds(operand) == _NULL for operand in deciding) else kinds
@@ -117,7 +117,7 @@ def _inverted(kinds: Kinds) -> Kinds:
 
 
 def _joined(operands: list[Kinds], strong: Kind, weak: Kind) -> Kinds:
-    """The possible kinds of AND or OR; one operand of the ``strong`` kind decides: false for AND, true for OR."""
+    """The possible kinds of AND or OR. An operand of the kind ``strong`` decides: false for AND, true for OR."""
     return _filtered(
         strong if any(strong in kinds for kinds in operands) else None,
         weak if all(weak in kinds for kinds in operands) else None,

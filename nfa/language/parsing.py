@@ -79,7 +79,7 @@ def _hint_at(text: str, place: int, *, is_name: bool) -> str | None:
 
 
 def _word_at(text: str, place: int) -> tuple[str, int]:
-    """The word at index ``place``, and the index within the word: 1 at the second half of an operator like ``==``."""
+    """The word at index ``place``, and the position in the word: 1 at the second character of ``==``, else 0."""
     for start in (place - 1, place):
         if start >= 0 and (pair := text[start : start + 2]) in _PAIRS:
             return pair, place - start

@@ -41,7 +41,7 @@ def _check_unary(condition: Expression) -> None:
 
 
 def _renamed(expression: Expression, alias: str) -> Expression:
-    """The expression over the current event; attributes without path, or with ``alias`` first in it, get ``alias``."""
+    """The expression over the current event; attributes whose path is empty or begins with ``alias`` get ``alias``."""
 
     def with_alias(attribute: Attribute) -> Attribute:
         return replace(attribute, of=None if attribute.path and attribute.path[0] != alias else alias)

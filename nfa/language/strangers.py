@@ -15,7 +15,7 @@ from streams.tables import Lookup
 def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
     """Notices about steps, including negated ones, with unknown event types, in the order of the text.
 
-    ``known`` are all event types that can come; ``where`` says where they are known, as in ``of the events here``.
+    ``known`` are all event types that can come; ``where`` completes the message, for example ``of the events here``.
     """
     return [
         Notice(

@@ -51,7 +51,7 @@ def check_stream(pattern: Pattern, *, has_trace_end: bool, has_closing: bool = F
     """Refuse a pattern that waits for the end of a trace, in a stream whose traces do not end.
 
     A trace ends by end events or an idle timeout. With ``has_closing``, a guard knows an event after which no event of
-    the trace can come; such an event decides a NOT, but not GREEDY.
+    the trace can come; such an event decides a NOT, but ends no GREEDY repetition.
     """
     if has_trace_end or pattern.has_window:
         return

@@ -1,4 +1,4 @@
-"""Compilation of DEFINE: conditions on rows at fixed distances to columns, other conditions to kernel programs."""
+"""Compilation of DEFINE: conditions on rows at fixed distances become columns, others become kernel programs."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _refusal_of_kind(kind: str, condition: Expression) -> PatternRefused:
 
 
 def _with_own_label(expression: Expression, name: str) -> Expression:
-    """The condition of a label, with the label of the current row as a constant."""
+    """The condition of a label, with the constant ``name`` as the label of the current row."""
     match expression:
         case At() if expression.place.is_here and expression.place.physical == 0:
             return replace(expression, content=_replaced_label(expression.content, name))
@@ -424,7 +424,7 @@ def _in_utc(value: Any) -> Any:
 
 
 def lane_of_integers(conditions: Conditions, size: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], dict[str, int]]:
-    """The columns that kernels read as integers, masks of their known values, and the ranks of all texts."""
+    """The columns that kernels read as integers, masks of known values, and text ranks if text constants exist."""
     text_columns = [column for kind, column in conditions.integer_columns if kind == "text"]
     constants = [value for kind, value in conditions.constants if kind == "text"]
     ordered = pc.unique(

@@ -28,9 +28,10 @@ class Output:
     """The output rows of a clause, and the measures over them.
 
     Attributes:
-        rows: The row of the table that each output row shows.
-        records: By output row, the record (match or unmatched row) to which it belongs.
-        ends: By output row, the line after the current row; without a current row, the match's first line.
+        rows: The table row shown by each output row.
+        records: By output row, its record (match or unmatched row).
+        ends: By output row, the exclusive end of the lines read by running measures; the first line for a record
+            without lines.
     """
 
     clause: Clause
@@ -84,7 +85,7 @@ class Output:
         return self._moved(rows, place.physical) if place.physical else rows
 
     def _ranks(self, labels: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each line, the number of earlier lines with one of the labels; and the lines with one of the labels."""
+        """The number of lines with one of the labels before each line, and the indices of lines with these labels."""
         mask = self._label_mask(labels)
         return np.append(0, np.cumsum(mask)), np.flatnonzero(mask)
 
@@ -174,7 +175,7 @@ class Output:
         return _typed(values[last], ~is_present, operand.type)
 
     def _listed(self, aggregate: Aggregate, operands: Sequence[Any], mask: NDArray[np.bool_], ends: _Lines) -> Any:
-        """The values of an aggregate of a list of values, computed output row by output row."""
+        """The values of an aggregate that needs lists of operand values; output rows are computed separately."""
         function = _LISTED.get(("distinct " if aggregate.is_distinct else "") + aggregate.name)
         if function is None:
             reason = "DISTINCT of it" if aggregate.is_distinct else kind_of(operands[0].type)

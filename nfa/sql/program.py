@@ -17,7 +17,7 @@ from nfa.sql.syntax import Alternation, Anchor, Concatenation, Exclusion, Labell
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of instructions (operation and two operands); ``splits`` numbers its branches, ``NIL``: no branch."""
+    """A program of instructions (operation and two operands); ``splits`` numbers the ``SPLIT`` instructions."""
 
     instructions: NDArray[np.int32]
     splits: NDArray[np.int32]

@@ -1,7 +1,7 @@
 """Resolution of names: the column or row of the match that a name means, and the meaning of each call.
 
-If all operands of an operation are read at one place, the operation is evaluated there: ``lower(LAST(A.x))`` becomes
-``LAST(lower(A.x))``. The meaning stays the same, because a place without a row reads nulls.
+If all operands of an operation are read at the same row, the operation is evaluated there: ``lower(LAST(A.x))`` becomes
+``LAST(lower(A.x))``. The meaning stays the same, because all columns of a missing row are null.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _sort(sort: Sort, columns: Columns) -> Sort:
 
 @dataclass(frozen=True)
 class _Scope:
-    """The names that an expression of MEASURES, or the condition of the label ``own``, may use."""
+    """The names allowed in an expression of MEASURES, or in the DEFINE condition of the label ``own``."""
 
     columns: Columns
     unions: Mapping[str, frozenset[int]]
@@ -258,7 +258,7 @@ class _Scope:
         return self._simplified(Place(labels, is_final=is_final))
 
     def _simplified(self, place: Place) -> Place:
-        """The place, without labels if it is the current row: in a label's condition, the last row of the label."""
+        """The place without labels, if it is the current row: the last row of the condition's own label."""
         is_own = self.own is not None and place.labels is not None and self.own in place.labels
         if is_own and not place.is_first and place.offset == 0:
             return replace(place, labels=None)

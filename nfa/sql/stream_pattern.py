@@ -206,7 +206,7 @@ class _Writer:
         return [step for step in range(current_step + 1) if labels is None or self.steps[step] in labels]
 
     def _target(self, place: Place, current_step: int, position: Position) -> int | None:
-        """The step of a place; None if there is no such step. A row outside the match so far is refused."""
+        """The step at a place; None if too few steps have its labels. A row outside the match so far is refused."""
         candidates = self._places(place.labels, current_step)
         if not place.is_first:
             candidates.reverse()

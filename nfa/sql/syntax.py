@@ -39,8 +39,8 @@ class Name:
 class Call:
     """An unresolved call.
 
-    ``semantics`` is ``running`` or ``final`` if the text has this word. ``count(*)`` and ``count(A.*)`` are
-    ``of_rows``, with the variable as ``rows_of``.
+    ``semantics`` is ``running`` or ``final`` if the text has this word. ``count(*)`` and ``count(A.*)`` have
+    ``of_rows`` set; the latter has ``A`` as ``rows_of``.
     """
 
     name: str
@@ -84,10 +84,10 @@ class Place:
 
     Attributes:
         labels: The labels whose rows count; None: all labels.
-        is_first: Whether rows are counted from the first one onward; otherwise from the last one backward.
+        is_first: Whether rows are counted from the first row onward; otherwise from the last row backward.
         offset: Number of rows with these labels to skip.
-        is_final: Whether the last row is the last row of the whole match; otherwise it is the current row.
-        physical: Number of rows of the partition to move forward at the end; negative: backward.
+        is_final: Whether the last row is the last of the whole match; otherwise the current row.
+        physical: Number of rows by which to move forward in the partition after this; negative: backward.
     """
 
     labels: frozenset[int] | None = None
@@ -195,7 +195,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The row at which the search continues after a match; ``labels`` are those of ``to_first`` and ``to_last``."""
+    """The row at which the search continues after a match; ``labels`` are for ``to_first`` and ``to_last`` only."""
 
     rule: SkipRule = "past_last_row"
     labels: frozenset[int] = frozenset()
@@ -209,7 +209,7 @@ class Clause:
     Attributes:
         variables: The pattern's variables, by label.
         subsets: The labels of each union of ``SUBSET``, by name.
-        definitions: The conditions of labels that have one.
+        definitions: The conditions of ``DEFINE``, each with its label.
         within: The exclusive upper bound of a match's length, in the unit of the first column of ``ORDER BY``.
         position: Position of ``PATTERN``.
     """
