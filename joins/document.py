@@ -45,9 +45,9 @@ class JoinInput:
     """One input of a join.
 
     Attributes:
-        key: Path of the join key, in the form of a stream's keys; None: the stream's correlation key.
+        key: Path of the join key, written like the key of a stream; None: the stream's correlation key.
         types: Event types that take part; empty: all.
-        closing_types: Types whose events finish their key; events of types that do not take part only finish the key.
+        closing_types: Types whose events finish their key; if the type does not take part, this is their only effect.
         retractions: Whether retractions in a derived stream remove events, or are ordinary events.
         retractions_us: How long events can be retracted, unless the input's window is longer.
         waits: Whether the join has ``wait: auto``: keys are whole numbers in roughly ascending order, and are finished
@@ -129,7 +129,7 @@ class JoinBody:
 
     @property
     def reporting(self) -> tuple[int, ...]:
-        """In a join of two inputs, inputs whose unjoined events are reported, because the other input may be absent."""
+        """In a join of two inputs, the inputs whose unjoined events are reported, as ``outer`` has the other input."""
         if len(self.inputs) > _PAIR:
             return ()
         return tuple(

@@ -43,7 +43,7 @@ _TAKEN_BACK, _NO_KEY = "retracted", "no_key"  # further reasons
 
 
 class MemberEvents:
-    """The events of one input in some combinations or totals, by their rows in ``held``; rows may repeat."""
+    """Events of one input in some combinations or totals; ``rows`` are their rows in ``held`` and may repeat."""
 
     def __init__(self, held: HeldEvents, rows: NDArray[np.intp]) -> None:
         self._held = held
@@ -72,7 +72,7 @@ class MemberEvents:
         return [plain_values[place] for place in places.tolist()]
 
     def placed(self, column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-        """The values of a column for the distinct events (times in us), and for each event the index of its value."""
+        """The column's values for the distinct events (times in us), and the index of each event's value."""
         if column.function == "id":
             return original_ids(self._held.ids(self._distinct)).to_pylist(), self._places
         if column.function == "time":
@@ -80,7 +80,7 @@ class MemberEvents:
         return self._values_of(column), self._places
 
     def sizes(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """Bytes of the values of some columns for each event; 0 for all events if none can exceed ``_LITTLE``."""
+        """Bytes of each event's values in some columns; 0 for all events if no event can exceed ``_LITTLE``."""
         ids, data = (binary_sizes(take(self._distinct)) for take in (self._held.ids, self._held.data))
         sizes = np.full(len(self._distinct), 64 * len(columns), np.int64)
         sizes += ids * sum(column.function == "id" for column in columns)
@@ -132,7 +132,7 @@ class DerivedEventBuilder:
         return EventBatch.joined(parts).take(np.argsort(np.concatenate(rows)))
 
     def sizes(self, held: HeldEvents, results: JoinedColumns, *, is_each: bool) -> NDArray[np.int64]:
-        """Bytes of the values of each combination's event; 0 if all are small, or if no combinations are emitted."""
+        """Bytes of the values of each combination's event; 0 for small values, or if ``is_each`` is false."""
         sizes = np.zeros(len(results.members), np.int64)
         for number, alias in enumerate(self._aliases if is_each else ()):
             columns = [column for column in self._columns if column.alias == alias]
@@ -149,9 +149,8 @@ class DerivedEventBuilder:
     ) -> EventBatch:
         """One derived event for each of some keys that are over.
 
-        Keys are strings, with their hashes; ``values`` has the values of all keys for each column, as plain JSON.
-        ``replaced_id``, given for a single key only, is the id of an earlier event that the new event replaces; empty:
-        none.
+        ``keys`` are strings and their hashes; ``values`` has the values of all keys for each column, as plain JSON.
+        ``replaced_id``, given for a single key only, is the id of the event to replace; empty: none.
         """
         contents = json_contents(keys[0])
         end = f'",{json_text(replaced_id)}]' if replaced_id else '"]'
@@ -165,7 +164,7 @@ class DerivedEventBuilder:
         return self._events_of(keys, times_us, ['["', contents, end], texts)
 
     def of_retractions(self, retracted: Sequence[tuple[str, str]], cause_id: str, key: str, time_us: int) -> EventBatch:
-        """Retractions of events (id and type), all of one key and time, caused by the retraction ``cause_id`` (id)."""
+        """Retractions of events (id and type) of one key and time; ``cause_id`` is the id of the causing retraction."""
         return EventBatch.from_events(
             [
                 Event(
@@ -230,10 +229,10 @@ class DerivedEventBuilder:
         identity: Sequence[Texts],
         texts: Sequence[Texts],
     ) -> EventBatch:
-        """Derived events; each id depends only on the join's name and version, ``identity`` and the time.
+        """Derived events; each id depends only on the join's name and version, the key, ``identity`` and the time.
 
-        Keys are strings, with their hashes; ``identity`` is what identifies each event (its members or its key), as
-        parts of a JSON text; ``texts`` are the values of each member, as JSON.
+        ``keys`` are strings and their hashes; ``identity`` has the members or the key of each event, as parts of a JSON
+        text; ``texts`` has the values of each member, as JSON.
         """
         parts: list[Texts] = [f'{self._head},"', json_contents(keys[0]), '",', *identity, ","]
         ids = text_digests(joined_texts([*parts, column_of(times_us).cast(pa.string()), "]"]), _ID_LENGTH)

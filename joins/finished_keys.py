@@ -21,9 +21,8 @@ class FinishedKeys:
     """Keys that inputs of a join have finished by ranges, and the newest keys of clustered inputs.
 
     Attributes:
-        numbers: The input and the mark of each type of merged events.
-        newest: The newest key (hashed) of each input whose events of a key come together; the input's next key finishes
-            the newest one.
+        numbers: By type of merged events, the input and the mark (of ``MARKS``).
+        newest: The newest key (hashed) of each input whose events of a key come together; the next key finishes it.
     """
 
     def __init__(self, body: JoinBody) -> None:
@@ -54,7 +53,7 @@ class FinishedKeys:
             self.note(texts())
 
     def note(self, texts: Mapping[int, str]) -> None:
-        """Remember the numbers of keys that are whole numbers; ``texts`` has the keys as texts, by hash."""
+        """Remember the integers of keys that are whole numbers; ``texts`` has the keys as texts, by hash."""
         self.ranges.note(texts_of(list(texts.values())), np.array(list(texts), np.uint64))
 
     def forget(self, keys: NDArray[np.uint64]) -> None:
@@ -67,11 +66,10 @@ class FinishedKeys:
         self.newest, self.ranges = {}, FinishedRanges(len(self._body.inputs))
 
     def forget_implied(self, join: WindowJoin, keys: Callable[[], NDArray[np.uint64]]) -> None:
-        """Forget keys that ranges have finished, and the numbers of keys without state, once there are many of them.
+        """Forget keys finished by ranges, and the integers of keys without state, once there are many.
 
-        A key that only ranges have closed need not be remembered, as its state follows from the ranges. If the events
-        of each key come together, the newest key is kept, because it will be closed by its hash. ``keys`` gives all
-        hashed keys with state.
+        A key that only ranges have closed need not be remembered, as its state follows from the ranges. The newest key
+        of a clustered input is kept: the next key closes it. ``keys`` gives all hashed keys with state.
         """
         if not self.has_ranges:
             return

@@ -148,7 +148,7 @@ class JoinedColumns:
     cuts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def up_to(self, result: int) -> JoinedColumns:
-        """The results up to and including number ``result``, with the closings, violations and cuts before it."""
+        """The results up to and including ``result`` (an index), with the closings, violations and cuts before."""
         closings = int(np.searchsorted(self.closing_places, result, side="right"))
         violations = int(np.searchsorted(self.violations, self.result_items[result]))
         return replace(self._first(result + 1, closings, violations), cuts=self.cuts[self.cuts < result])
@@ -194,7 +194,7 @@ def are_events(items: ItemColumns) -> NDArray[np.bool_]:
 
 
 def are_late(items: ItemColumns) -> NDArray[np.bool_]:
-    """The mask of items that are events and contradict a range."""
+    """The mask of late events: a range of their input has finished their key."""
     is_late: NDArray[np.bool_] = (items.kinds == Item.PLACE) & (items.keys == 0)
     return is_late
 
@@ -230,7 +230,7 @@ def keys_before(
     keys: NDArray[np.uint64],
     is_event: NDArray[np.bool_],
 ) -> NDArray[np.uint64]:
-    """The key that each row finishes because its event has another key than the input's previous event; 0: none.
+    """The key that each row finishes: the key of the input's previous event, if the row has another; 0: none.
 
     ``clustered`` are the numbers of inputs whose events of a key come together; ``newest_keys`` has the newest key of
     each such input and is updated. Keys are hashed.

@@ -24,11 +24,11 @@ class ResultLimits:
     """The limits of a join. The defaults are part of the log's format: they apply to a document without limits.
 
     Attributes:
-        per_event: Results that one event of a key may lead to at once, at least 1; further results are not emitted.
-        average: Results that are free for each event of the join in a shard, at least 1.
-        ahead: Results allowed beyond the free ones, at least 1; else the join is suspended. A result of more than two
-            inputs, or with values of more than 512 bytes, counts as several. Ten combinations that the join's condition
-            drops count as one result.
+        per_event: Results of an event of a key at once, at least 1; further results are not emitted.
+        average: Free results for each event of the join in a shard, at least 1.
+        ahead: Results allowed beyond the free results, at least 1; the next result suspends the join. A result of n
+            inputs counts n / 2 times (rounded down, at least once), or once per 512 bytes of its values if this is
+            more. Ten combinations that the join's condition drops count as one result.
     """
 
     per_event: int = 10_000
@@ -43,18 +43,17 @@ class ResultAccount:
         owed: Tenths of results on the account; each event takes off ``average`` results after its results are added.
         cut: Number of events that led to more than ``per_event`` results.
         has_asked: Whether the join has ever made totals under a condition. From then on all combinations are examined,
-            because events that are in no combination under the condition may be anywhere.
+            because any event may be without a combination under the condition.
     """
 
     def __init__(self, limits: ResultLimits, owed: int = 0, cut: int = 0, *, has_asked: bool = False) -> None:
         self.limits, self.owed, self.cut, self.has_asked = limits, owed, cut, has_asked
 
     def limited(self, limits: ResultLimits, *, asks: bool, is_total: bool) -> tuple[int, bool]:
-        """Set the limits of a join; ``asks``: it has a condition, ``is_total``: it makes totals of combinations only.
+        """Set the limits of a join; ``asks``: with a condition, ``is_total``: with totals of combinations only.
 
-        Returns the most combinations of one event at once, and whether one reported combination for each event
-        suffices. If combinations are only candidates for results, the number is so high that exceeding it suspends the
-        join anyway.
+        Returns the most combinations of an event at once, and whether totals need only a combination for each event. If
+        combinations are only candidates for results, the number is so high that exceeding it suspends the join.
         """
         self.limits, self.has_asked = limits, self.has_asked or (is_total and asks)
         are_candidates = asks or (is_total and self.has_asked)
@@ -83,11 +82,11 @@ class ResultAccount:
         sizes: NDArray[np.int64],
         is_result: NDArray[np.bool_] | None = None,
     ) -> list[int]:
-        """Add results to the account; returns the index of the first one beyond the limit ``ahead``, or an empty list.
+        """Add results to the account; returns the index of the first result beyond ``ahead``, or an empty list.
 
-        Results may belong to the item that follows ``items``, as time has advanced to it; they count before that item.
-        ``sizes`` are the bytes of each result's values. ``is_result``: the combination is a result, neither dropped by
-        a condition nor an event that has joined something; None: all are.
+        Results may belong to the item after ``items``, because time has advanced to this item. ``sizes`` are the bytes
+        of each result's values. ``is_result`` is false for combinations dropped by a condition, and for events alone
+        that have joined; None: true for all.
         """
         results, inputs = joined.members.shape
         costs = _DROPPED * np.maximum(max(1, inputs // 2), sizes // _SMALL_BYTES)

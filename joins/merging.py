@@ -65,7 +65,10 @@ def merged_id(number: int, place: int, identity: str) -> str:
 
 
 def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
-    """The row by which an input finishes a range of keys, after its events of this time; None: keys begin again."""
+    """The row by which an input finishes a range of keys, after its events of this time.
+
+    ``keys`` None: the input's keys begin again (``AGAIN``).
+    """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
         texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),

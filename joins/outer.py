@@ -23,7 +23,7 @@ _WORDS = {NIL: '"window"', FINISHED: '"finished"', ENDED: '"end_of_input"', UNKE
 
 
 def decided_by_the_end(results: JoinedColumns, closed: NDArray[np.uint64]) -> JoinedColumns:
-    """Combinations decided at the end of the input, with ``ENDED`` for inputs that had not closed the key before.
+    """Replace ``FINISHED`` by ``ENDED`` where an absent input closed the key only because all input ended.
 
     ``results`` are the results of the closings of all keys by all inputs; ``closed`` has, for the key of each item, the
     inputs that had closed it before, as bits.

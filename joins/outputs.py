@@ -28,15 +28,15 @@ class JoinOutput:
     """The output of a join for some events.
 
     Attributes:
-        events: Events of the derived stream, in the order in which they arose; their key is that of the join.
+        events: Events of the derived stream, in the order in which they arose, with the keys of the join.
         passed_on: The same events, with a row that ends the trace of each finished key (``streams.ENDED``).
         broken: Events that contradict a finished key.
         is_suspended: Whether the join stops here and drops its state, at the first broken event (``late: fail``) or at
             its limits of results.
-        late_retractions: Retractions of events that the join does not know, or no longer knows.
-        lost: The reason why the join has stopped for good, such as missing rows on disk; None: it has not, or the
-            reason was reported before.
-        cut: The newest event of each combination after which results are missing, because one event led to too many
+        late_retractions: Retractions of unknown or forgotten events.
+        lost: The reason why the join has stopped for good, such as missing rows on disk; only in the first output after
+            the stop, otherwise None.
+        cut: The newest event of each combination after which results are missing, because an event led to too many
             results.
         excess: If the join stops at its limits of results, the newest event of the last result; else empty.
     """
@@ -83,7 +83,7 @@ def joined_outputs(outputs: Sequence[JoinOutput]) -> JoinOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The results of a join, up to its stop if it stops (``is_stopping``), and the reports for ``JoinOutput``."""
+    """Results of a join, and reports for ``JoinOutput``; if ``is_stopping``, the join stops after these results."""
 
     results: JoinedColumns
     is_stopping: bool
@@ -141,7 +141,7 @@ def _newest(held: HeldEvents, aliases: Sequence[str], members: NDArray[np.int64]
 def _stream_events(
     held: HeldEvents, aliases: Sequence[str], sequences: NDArray[np.int64], numbers: NDArray[np.integer]
 ) -> tuple[Broken, ...]:
-    """Held events in the form of their streams; ``numbers`` has the number of each event's input."""
+    """Held events, converted back to events of their streams; ``numbers`` has the number of each event's input."""
     events = held.batch(held.rows_of(sequences)).to_events() if len(sequences) else []
     numbered = zip(events, numbers.tolist(), strict=True)
     return tuple(Broken(event=original_of(event), alias=aliases[number]) for event, number in numbered)

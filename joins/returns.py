@@ -62,7 +62,7 @@ class Expression(Protocol):
 
 
 class Expressions(Protocol):
-    """A function that reads an expression; a text with a single column needs none."""
+    """A function that reads an expression; a text with a single column is read without this function."""
 
     def __call__(self, text: str, aliases: Sequence[str], *, takes_totals: bool) -> Expression | None:
         """The expression over inputs, or over totals; None: the language has no such expressions."""
@@ -104,7 +104,7 @@ def read_members(
 def _expression(
     text: object, aliases: Sequence[str], expressions: Expressions, *, is_on_close: bool
 ) -> Expression | None:
-    """The expression of a member; None: it is a single column, or no expression."""
+    """The expression of a member; None if ``text`` is a single column, or not an expression."""
     if not isinstance(text, str):
         return None
     column_match = _COLUMN.fullmatch(text.strip())
@@ -155,8 +155,8 @@ def value_at(data: object, path: Sequence[str]) -> Any:
 class Totals:
     """The totals of a key, in which each event counts once. A total is a list with the state of each column.
 
-    ``adding`` has, by alias, a pair for each column of the input: the column's index, and a function that returns the
-    column's new state from its state, an event's sequence number, and the event's value.
+    ``adding`` has, by alias, a pair for each column of this alias: the column's index, and a function of the column's
+    state, an event's sequence number and the event's value, which returns the new state.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -218,7 +218,7 @@ def _sum(state: Any, sequence: int, value: Any) -> Any:
 
 
 def _extreme(choose: Callable[[Any, Any], Any], state: Any, sequence: int, value: Any) -> Any:
-    """The least or greatest number or text; of equal values the oldest."""
+    """The least or greatest number or text so far; of equal values the oldest."""
     if state is _MIXED or _is_null(value):
         return state
     if type(value) not in _NUMBERS and type(value) is not str:

@@ -36,9 +36,9 @@ _NO_ITEMS = ItemColumns.of([])
 
 
 class JoinRun:
-    """A running join at one place of a shard.
+    """A running join in one shard.
 
-    ``files`` has the rows that do not fit into memory; None: a scratch folder. ``conditions`` makes the condition
+    ``files`` stores the rows that do not fit into memory; None: in a scratch folder. ``conditions`` makes the condition
     between inputs from the text in the join's document.
     """
 
@@ -77,7 +77,7 @@ class JoinRun:
         return self.is_suspended or self._lost is not None
 
     def lose(self, reason: str) -> None:
-        """Stop for good because rows on disk are missing, for a reason (a sentence) that the next output reports."""
+        """Stop for good because rows on disk are missing; ``reason`` is a sentence, which the next output reports."""
         self._lost = reason
 
     def refuse(self, reason: str) -> None:
@@ -210,7 +210,8 @@ class JoinRun:
     ) -> JoinOutput:
         """Process items part by part, so that a bounded number of results is processed at once.
 
-        ``note`` gets the results of a part, its items, the number of its first event, and the time before it.
+        ``note`` gets the results of a part, its items, the sequence of its first event, and the join's time before the
+        part.
         """
         outputs: list[JoinOutput] = []
         while True:
@@ -358,7 +359,7 @@ class JoinRun:
     def _output(
         self, results: JoinedColumns, items: ItemColumns, first: int, *, is_over: bool = False, is_last: bool = True
     ) -> JoinOutput:
-        """The output for some results; ``is_over``: the input has ended; ``is_last``: of the last part of the items."""
+        """The output for some results; ``is_over``: the input has ended; ``is_last``: no items remain after these."""
         self._finished.broken += int(np.count_nonzero(are_late(items)))
         results = with_late(results, items)
         self._arrivals.note(items, results.violations)

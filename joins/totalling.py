@@ -40,7 +40,7 @@ class KeyTotals:
     def on_close(
         self, joined: JoinedColumns, held: HeldEvents, derived: DerivedEventBuilder
     ) -> tuple[EventBatch, NDArray[np.int64]]:
-        """An event for each key that is over, with its totals until then, and the indices of the closings."""
+        """An event with the totals of each key that is over, and the index of each event's closing."""
         results, counted = self._counted(joined, held)
         ends = np.searchsorted(results, joined.closing_places)
         numbers = np.diff(ends, prepend=0).tolist()
@@ -73,7 +73,7 @@ class KeyTotals:
         self.open = {key: (text, total) for key, text, total in unpacked_totals(saved)}
 
     def _counted(self, joined: JoinedColumns, held: HeldEvents) -> tuple[NDArray[np.int64], Sequence[_CountedEvent]]:
-        """For each newly counted event, the index of the first combination with the event; and the events."""
+        """The index of the first combination of each newly counted event, and these events."""
         inputs = np.argsort(joined.members, axis=1)
         members = np.take_along_axis(joined.members, inputs, 1).ravel()
         results = np.repeat(np.arange(len(inputs)), inputs.shape[1])
@@ -95,7 +95,7 @@ class KeyTotals:
         )
 
     def values(self, held: HeldEvents, rows: NDArray[np.intp], numbers: NDArray[np.int64]) -> list[Sequence[Any]]:
-        """The values that events, given by their rows in ``held`` and their inputs, add to their totals."""
+        """The values that events add to their totals; ``rows`` are rows of ``held``, ``numbers`` the events' inputs."""
         values: list[Sequence[Any]] = [()] * len(rows)
         for number, join_input in enumerate(self._body.inputs):
             columns = [column for column in self._body.columns if column.alias == join_input.alias]

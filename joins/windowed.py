@@ -57,17 +57,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStats:
-    """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current.
+    """Counts since the join began; ``stored``, ``keys`` and ``remembered`` are current numbers.
 
     Attributes:
         remembered: Keys that are over and remembered, because some input may still bring events of them.
         absent: Events reported because they can no longer join, and combinations that lack inputs.
         dropped: Events of keys that were over.
         on_the_fly: Events that did not have to be stored.
-        purged: Stored events that a closed key made useless.
-        duplicates: Closings of keys that the input had already closed.
-        violations: Events of keys that their input had closed.
-        forgotten: Keys that are over and no longer remembered, because there were too many.
+        purged: Stored events made useless by a closed key.
+        duplicates: Closings of keys already closed by the input.
+        violations: Events of keys already closed by their input.
+        forgotten: Keys over and no longer remembered, because there were too many.
     """
 
     events: int
@@ -184,7 +184,7 @@ class WindowJoin:
         return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
 
     def push(self, items: ItemColumns) -> JoinedColumns:
-        """Process items in their order; the results do not depend on how the items are divided into calls."""
+        """Process items in order; the division of items into calls does not change the results."""
         results, _ = self._take(items, MOST_RESULTS)
         return results
 
@@ -197,10 +197,11 @@ class WindowJoin:
         return self._take(items, _PART)
 
     def limit(self, most_results: int, *, covers: bool) -> None:
-        """Limit the reported results of one event at once; if there are more, ``JoinedColumns.cuts`` notes this.
+        """Limit the reported results of an event at once; ``JoinedColumns.cuts`` notes events with more results.
 
-        ``covers``: report only the combinations that are the first, in order, to contain some event, at most one per
-        event; with ``optional`` inputs, another choice that contains the same events. To be set before the first event.
+        ``covers``: report a combination only if it is the first, in order, to contain some event, so at most one per
+        event; with ``optional`` inputs, report other combinations with the same events. Call this method before the
+        first event.
         """
         self._rules = self._rules._replace(most=np.array([most_results], np.int64), covers=np.array([covers]))
 
@@ -288,7 +289,7 @@ class WindowJoin:
         return np.sort(nodes["sequence"][nodes["flags"] & kernel.ALIVE != 0])
 
     def joined_sequences(self) -> NDArray[np.int64]:
-        """Sequence numbers of held events that were in a combination, of inputs whose unjoined events are reported."""
+        """Sequence numbers of held events that have joined, for inputs whose unjoined events are reported."""
         nodes = self._state.nodes[: int(self._state.counters[kernel.FRESH_NODES])]
         is_joined = nodes["flags"] & (kernel.ALIVE | kernel.JOINED) == kernel.ALIVE | kernel.JOINED
         return np.sort(nodes["sequence"][is_joined])
@@ -345,7 +346,10 @@ class WindowJoin:
         return key_rows, rows[: take_keys(self._state, key_rows, rows)]
 
     def put_back(self, keys: NDArray[np.void], rows: NDArray[np.void]) -> None:
-        """Put back keys (``KEY``) without new items; ``rows`` (``ROW``) are sorted by sequence, owned by key index."""
+        """Put back keys (``KEY``) without new items; ``rows`` (``ROW``) are sorted by sequence.
+
+        A row's owner is the index of its key.
+        """
         while len(self._state.keyed) <= int(self._state.counters[kernel.CLUSTERS]) + len(keys):
             self._state = _grown(self._state, is_of_clusters=True)
         while len(self._state.nodes) <= int(self._state.counters[kernel.NODES]) + len(rows):
@@ -373,7 +377,6 @@ class WindowJoin:
         return due_us, gone_us
 
     def dump(self) -> tuple[dict[str, int], dict[str, bytes]]:
-        """The state as a JSON object and arrays by name."""
         counters = self._state.counters
         has_keys = bool(counters[kernel.CLUSTERS] or counters[kernel.NODES])
         clusters, nodes = (counters[[kernel.FRESH_CLUSTERS, kernel.FRESH_NODES]] * has_keys).tolist()

@@ -1,8 +1,8 @@
-"""A condition between the inputs of a join: it must hold in every combination that the join reports.
+"""A condition between the inputs of a join, which must hold in every combination that the join reports.
 
-The join combines events by key; combinations that contradict the condition are dropped here. If unjoined events of an
-input are reported, the join passes on every event that can no longer join (``reports_all``), because only the condition
-decides whether the event has joined something.
+The join combines events by key; combinations that contradict the condition are dropped here. If the join reports
+unjoined events, its kernel passes on all events which can no longer join (``reports_all``), and the condition then
+drops the events which have joined another event.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def unconditional(body: JoinBody) -> None:
 class Conditional:
     """Applies the condition of a join to its results.
 
-    ``left_out`` has three counts of dropped results: combinations that contradict the condition, single events that
-    have joined something, and combinations beyond the limit per event.
+    ``left_out`` has three counts of dropped results: combinations that contradict the condition, reports of unjoined
+    events that have joined, and combinations beyond the limit per event.
     """
 
     body: JoinBody
@@ -77,11 +77,11 @@ class Conditional:
     def judged(
         self, results: JoinedColumns, held: HeldEvents, retractions: Retractions | None, most: int
     ) -> tuple[JoinedColumns, NDArray[np.bool_]]:
-        """Apply the condition: returns the results, with ``cuts`` set, and the mask of the results to keep.
+        """Apply the condition; returns the results with new ``cuts``, and the mask of the results to keep.
 
-        Combinations in which the condition holds are kept, and single events that are in no such combination. Events
-        that have joined something for good are marked in ``held``; ``retractions`` know events whose combinations may
-        be retracted. One event completes at most ``most`` kept combinations; further combinations are cut.
+        A combination is kept if the condition holds; an event alone is kept if it never was in such a combination.
+        Events that have joined for good are marked in ``held``; other joined events are in ``retractions``. An event
+        completes at most ``most`` kept combinations; more are dropped and noted in ``cuts``.
         """
         is_whole = np.all(results.members >= 0, axis=1)
         combinations, alone = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)

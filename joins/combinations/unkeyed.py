@@ -44,7 +44,7 @@ class UnkeyedEvents:
         return counts
 
     def reported(self, results: JoinedColumns, items: ItemColumns, first: int, now_us: int | None) -> JoinedColumns:
-        """Count the events without a usable key; returns the results with the lone events added (``with_lone``)."""
+        """Count the events without a usable key; returns the results and the reports of such events alone."""
         self._counts += np.bincount(items.inputs[are_unkeyed(items)], minlength=len(self._counts))
         return with_lone(results, items, self._is_lone, first, now_us)
 
@@ -103,5 +103,5 @@ def with_lone(
 
 
 def _order(items: Sequence[NDArray[np.generic]]) -> NDArray[np.intp]:
-    """The order that merges two columns of item numbers; for equal items, the first column comes first."""
+    """The order that sorts two columns of item numbers together; among equal numbers, the first column comes first."""
     return np.argsort(np.concatenate(items), kind="stable")

@@ -1,16 +1,17 @@
 """The windowed join of more than two inputs, some of which may be absent; reports the maximal combinations only.
 
-Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), of combinations that lack no
-required input. Events of a key join each other while both are in their windows, so the stay of each event is an
-interval. Intervals that overlap in pairs have a point in common. Hence a combination is part of a larger one if and
+Source: the full disjunction (Galindo-Legaria, "Outerjoins as disjunctions", SIGMOD 1994), restricted to combinations
+with all required inputs. Events of a key join each other while both are in their windows, so the stay of each event is
+an interval. Intervals that overlap in pairs have a point in common. Hence a combination is part of a larger one if and
 only if another input had an event of the key while all members were stored. This can be decided without storing
-combinations: a combination is part of no larger one if, when it is decided, its absent inputs have no event of the key,
-and each had its last event of the key (``seen``) before the newest member came. Callers have checked the room for
-results. Combinations to decide are found among the stored events of a key:
+combinations: a combination is maximal if, when decided, its absent inputs have no event of the key, and each had its
+last event of the key (``seen``) before the newest member came. Callers have checked the room for results. Combinations
+to decide are found among the stored events of a key:
 
-- An event leaves its window: the combinations that contain it.
-- An input closes the key: the combinations that lack the input, if all of their absent inputs have now closed the key.
-- An event comes: the combinations that contain the event, if all of their absent inputs had closed the key.
+- When an event leaves its window: the combinations with this event.
+- When an input closes the key: the combinations without this input, if all of their absent inputs have now closed the
+  key.
+- When an event comes: the combinations with this event, if all of their absent inputs had closed the key.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def is_over(lent: JoinState, rules: Rules, cluster: np.int64) -> bool:
 
 @routine
 def product_of(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64) -> np.int64:
-    """The most results that combine one event per non-empty input; the input ``number`` is skipped (NIL: none is)."""
+    """The room for the combinations of an event of each non-empty input except ``number`` (NIL: no exception)."""
     count = np.int64(1)
     for other in range(lent.lists.shape[1]):
         if other != number and lent.lists[cluster, other]["live"] > 0:
@@ -111,9 +112,10 @@ def member_of(lent: JoinState, cluster: np.int64, number: np.int64, node: np.int
 
 @routine
 def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np.int64) -> bool:
-    """Move the cursors to the next combination; the last input's cursor moves fastest, ``number``'s cursor is fixed.
+    """Move the cursors (an event of each input) to the next combination; False if none remains.
 
-    Returns False if there is no further combination; then the cursors are at the first combination again.
+    The last cursor moves fastest; ``number``'s cursor is fixed. After the last combination the cursors are at the first
+    combination again.
     """
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
@@ -128,7 +130,7 @@ def next_combination(lent: JoinState, out: Output, cluster: np.int64, number: np
 
 @routine
 def skip_older(lent: JoinState, out: Output, cluster: np.int64, number: np.int64, since: np.int64) -> bool:
-    """Move cursors, all at events before ``since``, to the next combination with an event since then; False: none."""
+    """Move the cursors from events before ``since`` to the next combination with a later event; False if none."""
     cursors, last = out.cursors, lent.lists.shape[1] - 1
     while last >= 0:
         if last != number and cursors[last] != NIL:
@@ -205,10 +207,10 @@ def write_combinations(
     member: tuple[np.int64, np.int64],
     origin: tuple[np.int64, np.int64, np.uint8],
 ) -> None:
-    """Write the combinations of one event from each input that has events, but no parts of larger combinations.
+    """Write the maximal combinations of one event from each input with events of the key.
 
-    ``member``: an input, and the sequence of its event in all combinations; NIL: any event. ``origin``: the time of the
-    combinations, the item that leads to them, and the reason.
+    ``member``: an input and the sequence of its event, which all combinations contain; NIL: any event. ``origin``: the
+    time of the combinations, the item that leads to them, and the reason.
     """
     cursors, place, (number, sequence) = out.cursors, np.int64(out.filled[0]), member
     key, end = (cluster, number, sequence), place + rules.most[0]
@@ -276,7 +278,10 @@ def leave(
 def join_event(
     lent: JoinState, rules: Rules, out: Output, key: tuple[np.int64, np.int64], is_stored: bool, item: np.int64
 ) -> bool:
-    """Write the combinations of a new event and return True, if they are decided now. ``key``: cluster and input."""
+    """Write the combinations of a new event if they are decided by now; returns whether they are.
+
+    ``key``: cluster and input.
+    """
     cluster, number = key
     absent = every_input(lent) & ~(live_inputs(lent, cluster) | bit_of(number))
     is_open = absent & ~lent.keyed[cluster]["closed"] != _NONE
@@ -292,7 +297,7 @@ def join_event(
 def take_part(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Add an event, where combinations may lack inputs. ``entry``: cluster of its key (NIL: a new key) and its slot."""
+    """Add an event, if combinations may lack inputs; ``entry``: cluster of its key (NIL: new), and hash table slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -330,7 +335,7 @@ def take_part(
 def close_input(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input, where combinations may lack inputs. ``entry``: cluster (NIL: a new key) and slot."""
+    """Close a key by an input, if combinations may lack inputs; ``entry``: cluster (NIL: new), and hash table slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us, all_inputs, why = counters[NOW], every_input(lent), np.uint8(BY_CLOSING)
     if cluster == NIL:

@@ -35,7 +35,7 @@ SEEN = 256  # the bit of the first input in ROW.flags
 def seen_with(lent: JoinState, cluster: np.int64, sequence: np.int64) -> np.int64:
     """The inputs that had an event of the key after the event ``sequence`` came, as bits of ``ROW.flags``.
 
-    Values of ``seen`` are only compared with the sequences of stored events, so these bits contain all that matters.
+    These bits suffice, because values of ``seen`` are only compared with the sequences of stored events.
     """
     bits = np.int64(0)
     for number in range(lent.lists.shape[1] if lent.seen.shape[0] > 0 else 0):

@@ -25,7 +25,7 @@ from streams.kernels.slots import find_slot
 
 @routine
 def place_in_list(lent: JoinState, entry: tuple[np.int64, np.int64], sequence: np.int64) -> tuple[np.int64, np.int64]:
-    """The node of an event of a key in one input, and the node before it; NIL: the event is not stored."""
+    """The node of an event in the list of a key and input (NIL: not stored), and the node before (NIL: none)."""
     cluster, number = entry
     before = np.int64(NIL)
     node = np.int64(lent.lists[cluster, number]["head"]) if cluster != NIL else np.int64(NIL)

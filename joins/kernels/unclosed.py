@@ -2,8 +2,8 @@
 
 Source: remark (ii) of section 3.4 of the specification of punctuation-aware joins: inputs without punctuations do not
 pay for them. This join applies to windows of time, or none, where unjoined events are not reported. Then the order in
-which events leave has no effect on the output, no list has places, and only results are written. The state afterwards
-is the same as after ``take_item``.
+which events leave has no effect on the output, lists have no placeholders, and only results are written. The state
+afterwards is the same as after ``take_item``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def room_for(lent: JoinState, rules: Rules, cluster: np.int64, number: np.int64,
 def write_result(
     lent: JoinState, out: Output, number: np.int64, time_us: np.int64, item: np.int64, place: np.int64
 ) -> None:
-    """Write the combination of the new event with the events at the cursors."""
+    """Write the combination of the new event with the event at each other input's cursor."""
     for other in range(lent.lists.shape[1]):
         if other == number:
             out.members[place, other] = lent.counters[SEQUENCE]
@@ -175,7 +175,7 @@ def write_results(
 
 @apart
 def take_unclosed(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64) -> bool:
-    """Add an event; False if there is no room for its results, with only the time and expired events changed."""
+    """Add an event and write its results; if there is no room for the results, only advance time and return False."""
     counters, number, key = lent.counters, np.int64(items.inputs[item]), items.keys[item]
     now = max(counters[NOW], items.times[item])
     counters[NOW] = now

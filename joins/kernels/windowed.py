@@ -153,7 +153,7 @@ def take_event(
 ) -> None:
     """Add an event, and write the combinations that it completes.
 
-    ``entry``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
+    ``entry``: the cluster of its key (NIL: a new key), the key's hash table slot, and the number of these combinations.
     """
     counters, number, time_us = lent.counters, np.int64(items.inputs[item]), lent.counters[NOW]
     cluster, slot, count = entry
@@ -187,7 +187,7 @@ def take_event(
 def take_closing(
     lent: JoinState, rules: Rules, out: Output, items: Items, entry: tuple[np.int64, np.uint64], item: np.int64
 ) -> None:
-    """Close a key by an input. ``entry``: the cluster of the key (NIL: the key is new) and its slot."""
+    """Close a key by an input; ``entry``: the cluster of the key (NIL: a new key) and its hash table slot."""
     counters, number, (cluster, slot) = lent.counters, np.int64(items.inputs[item]), entry
     time_us = counters[NOW]
     if cluster == NIL:
@@ -281,7 +281,7 @@ def results_of(
 
 @inlined
 def take_item(lent: JoinState, rules: Rules, out: Output, items: Items, item: np.int64, lacks: np.bool_) -> bool:
-    """Process an item; False if there is no room for its results, with nothing changed but the time."""
+    """Process an item; if there is no room for results, only advance time and return False."""
     counters, kind, number = lent.counters, items.kinds[item], np.int64(items.inputs[item])
     if not advance_time(lent, rules, out, max(counters[NOW], items.times[item]), item, lacks):
         return False
@@ -315,9 +315,9 @@ def take_known(
     item: np.int64,
     lacks: np.bool_,
 ) -> None:
-    """Process a closing, an event or a place.
+    """Process a closing, an event, or an event that only holds a place in a window.
 
-    ``entry``: the cluster of its key (NIL: the key is new), its slot, and the number of combinations that it completes.
+    ``entry``: as in ``take_event``.
     """
     kind, (cluster, slot, _) = items.kinds[item], entry
     if kind in (CLOSING, REMINDER) and lacks:

@@ -21,7 +21,7 @@ class BlockRows:
     """Stored events, each with its state in the join.
 
     Attributes:
-        rows: ``ROW``; the owners have no meaning here.
+        rows: ``ROW``, without meaningful owners.
         is_counted: Mask of the events that were already part of a result or total.
         totals: For the first event of a key, the key's totals so far, as JSON (``KeyState.pack``); else null.
     """

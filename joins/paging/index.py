@@ -90,8 +90,8 @@ class KeysOnDisk:
     def due_places(self, keys: NDArray[np.uint64], until_us: int) -> NDArray[np.intp]:
         """Indices of the keys to bring back: some distinct ``keys``, and keys that lead to a result by ``until_us``.
 
-        All keys of a block come back if one of them is due, or if the block has to be read and few of its keys would be
-        left.
+        All keys of a block come back if time leads to a result of one of them, or if the block must be read and would
+        keep few keys.
         """
         places, is_on_disk = self._places(keys)
         if self._next_due_us > until_us and not is_on_disk.any():
@@ -135,7 +135,7 @@ class KeysOnDisk:
         return keys, block_rows
 
     def add(self, keys: NDArray[np.void], block_rows: BlockRows) -> None:
-        """Write the rows of keys that are not on disk (``AWAY``, in the order of their rows) as one block."""
+        """Write the rows of keys (``AWAY``, in the order of their rows) as one block; no key is on disk yet."""
         content = block_rows.to_bytes(self._label)
         name, number = self._files.write(content), self._next_block
         due_us, gone_us = int(keys["due"].min()), int(keys["gone"].max())

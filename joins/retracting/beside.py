@@ -1,4 +1,4 @@
-"""The state of keys besides their rows, on its way to disk and back: totals, and results that may be retracted."""
+"""Totals of keys, and results that may be retracted, as they move to disk and back together with the keys' rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class KeyState:
     def unpack(
         self, keys: Sequence[int], packed: Sequence[bytes | None], rows: NDArray[np.void], held: HeldEvents
     ) -> None:
-        """Restore the state that ``pack`` returned; ``rows`` are restored before, owned by the index of their key."""
+        """Restore the state that ``pack`` returned; ``rows`` are restored before.
+
+        The owner of a row is the index of its key in ``keys``.
+        """
         retractions, plain = self._retractions, np.ones(len(keys), np.bool_)
         for place, (key, content) in enumerate(zip(keys, packed, strict=True)):
             if content is None:
@@ -76,7 +79,7 @@ class KeyState:
 
     @staticmethod
     def _part(retractions: Retractions, key: int, written: NDArray[np.int64], held: HeldEvents) -> Any:
-        """Remove and return a key's part of the ledger, with the needed events that are not among the written rows."""
+        """Remove and return a key's part of the ledger, with the needed events that are in no written row."""
         ledger = retractions.ledger
         part = ledger.part_of(key)
         if part is None:

@@ -42,7 +42,7 @@ class Life:
 
 @dataclass(slots=True)
 class Revocable:
-    """An event that may be retracted: the number of the input, the hashed key, and the event's id in its stream.
+    """An event that may be retracted: the number of its input, its hashed key, and its id in its stream.
 
     ``came_us`` is the time of the join when the event came; ``reported`` has the numbers of the combinations that
     contain the event.
@@ -99,7 +99,7 @@ class Ledger:
         return {sequence for key in self.keys for sequence in self.sequences_of(key)}
 
     def sequences_of(self, key: int) -> set[int]:
-        """Sequence numbers of a hashed key's events whose data may still be needed."""
+        """Sequence numbers of a hashed key's events that may still be needed in memory."""
         return {*self._of_key.get(key, ()), *(sequence for sequence in self.others(key) if sequence >= 0)}
 
     def until_us(self, key: int) -> int:
@@ -139,7 +139,7 @@ class Ledger:
         return lives[-1] if lives and not lives[-1].is_over else None
 
     def finish(self, key: int) -> list[ReportedCombination]:
-        """Finish a hashed key: its events can no longer be retracted, unless their input declares a time for this.
+        """Finish a hashed key: its events can no longer be retracted, unless their input sets a time for retractions.
 
         Returns the removed combinations, which can no longer be retracted.
         """
@@ -236,7 +236,7 @@ class Ledger:
         }
 
     def add_part(self, key: int, saved: Mapping[str, Any]) -> None:
-        """Restore the part of a hashed key (``part_of``) that is not in the ledger; ``JoinStateError`` if damaged."""
+        """Restore the part (``part_of``) of a hashed key, which the ledger lacks; ``JoinStateError`` if damaged."""
         try:
             for sequence, number, identity, came_us, numbers in saved["events"]:
                 self.add_event(sequence, Revocable(number, key, identity, came_us, set(numbers)))

@@ -58,7 +58,7 @@ class Retractions:
     ) -> None:
         """Add to the ledger the events of some items that may be retracted and contradict no finished key.
 
-        ``source`` is a batch with these events, and the row of each event in the batch, perhaps followed by more rows.
+        ``source`` is a batch with the events, and the row of each event in the batch; further rows are ignored.
         ``first`` is the sequence number of the first event, ``came_us`` the time of the join before these items.
         """
         batch, is_event = source[0], are_events(items)
@@ -180,7 +180,7 @@ class Retractions:
 
     @property
     def _notes_absences(self) -> bool:
-        """Whether a mark in ``held`` means that an event joined for good; with totals it means a counted event."""
+        """Whether marks in ``held`` record events joined for good; with totals, marks record counted events."""
         return self._body.emit == "each" and bool(self._body.reporting)
 
     def _fix(self, combinations: Sequence[ReportedCombination], held: HeldEvents) -> None:
@@ -191,7 +191,7 @@ class Retractions:
     def _reported_alone(
         self, key: int, alone: Sequence[tuple[Life, int, int]], now_us: int, held: HeldEvents
     ) -> Iterator[EventBatch]:
-        """Report events without a remaining combination; if totals are emitted, only add the events to the ledger."""
+        """Report events without any remaining combination; with totals, only add the events to the ledger."""
         if not alone:
             return
         results = absences(alone, len(self._body.inputs), now_us)
@@ -279,8 +279,7 @@ def total_of(
 ) -> list[Any]:
     """The totals of a key over the events of its combinations; each event counts once, in the order of arrival.
 
-    ``base`` is the total of the events that were counted before combinations were noted, and are marked in ``held``;
-    None: there are no such events.
+    ``base`` is the total of the events, marked in ``held``, that were counted before the ledger began; None: no events.
     """
     total = totals.columns.empty() if base is None else base
     combinations = () if life is None else life.reported.values()

@@ -45,7 +45,7 @@ class KeyChunk:
 
 
 def chunks_of(times_us: NDArray[np.int64], keys: NDArray[np.int64], most: int = MOST_CHUNKS) -> list[KeyChunk]:
-    """Chunks of 16 events in ascending time, or of more where there would be over ``most`` chunks."""
+    """Chunks of 16 events in ascending time; larger chunks if there would be over ``most`` chunks."""
     size = _CHUNK_EVENTS
     while len(keys) > size * most:
         size *= 2
@@ -90,8 +90,9 @@ def fewer(chunks: Sequence[KeyChunk], most: int) -> list[KeyChunk]:
 def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
     """An upper bound of the distance of events of some chunks from earlier events of other chunks.
 
-    An event may precede another if its chunk begins before the other's chunk ends. So the result is at least the true
-    distance, and equal to it if the chunks do not overlap. A chunk in both arguments is not compared with itself.
+    An event may precede another if its chunk begins before the chunk of the other event ends. So the result is at least
+    the true distance, and equal to it if the chunks do not overlap. A chunk in both arguments is not compared with
+    itself.
     """
     ordered = sorted(before, key=attrgetter("first_us"))
     firsts = [chunk.first_us for chunk in ordered]
@@ -117,7 +118,7 @@ def farthest(before: Iterable[KeyChunk], after: Iterable[KeyChunk]) -> int:
 
 
 class KeyMonitor:
-    """Summarises the events of an input in one shard; of bounded size, and not part of the saved state."""
+    """Summarises the events of an input in one shard. The summary has a bounded size and is not saved."""
 
     def __init__(self) -> None:
         self._newest_us: int | None = None

@@ -54,7 +54,7 @@ class InputKeys:
         self._reached_us: int | None = None
 
     def measured_anew(self) -> InputKeys:
-        """A new instance without observations; the last closing key may still be in force."""
+        """A new instance without observations, but with the last closing key, which may still apply."""
         input_keys = InputKeys()
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
@@ -179,7 +179,7 @@ class WaitDecider:
         self._is_admitted = False
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Add the observations of shards in one step, in any order, in the form of ``keys_summary``."""
+        """Add the observations of shards in one step, as ``keys_summary`` or ``held_summary``, in any order."""
         latest = max((summary["version"] for summary in summaries), default=0)
         if latest > self._version:
             before = self._inputs

@@ -35,7 +35,7 @@ class KeyFigures:
 
 
 def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The highest key of each input at a common time, the latest that all have reached; None if too little is known."""
+    """Estimates of each input's highest key at the latest time reached by all; None if too little is known."""
     reached = [figures.reached_us for figures in inputs.values() if figures.reached_us is not None]
     highest_keys = {}
     for name, figures in inputs.items():
@@ -47,7 +47,10 @@ def heads(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
 
 
 def predicted_rows(inputs: Mapping[str, KeyFigures]) -> dict[str, int] | None:
-    """The expected number of held events by input: keys above the others' lowest closing key; None if unknown."""
+    """The expected number of held events by input; None if unknown.
+
+    Held events have keys above the lowest closing key of the other inputs.
+    """
     highest = heads(inputs)
     closings = {name: figures.closing for name, figures in inputs.items() if figures.closing is not None}
     if highest is None or len(closings) < max(len(inputs), 2) or any(figures.rise <= 0 for figures in inputs.values()):
