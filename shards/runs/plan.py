@@ -291,10 +291,6 @@ class RoundPlan:
         for (stream, _, kind, name), feed in feeds:
             if self._waits(stream, feed) and self._numbers[feed.stream] == number:
                 operators.setdefault(stream, set()).add((kind, name))
-        for (stream, _, kind, name), feed in feeds:  # so that the merged events wait for those from other shards
-            if stream in operators and feed.is_rekeyed and feed.is_merged and self._numbers[feed.stream] == number:
-                operators[stream].add((kind, name))
-                silent.setdefault(stream, set()).add(name)
         waiting = list(operators)
         while waiting:
             target = waiting.pop()
@@ -303,15 +299,14 @@ class RoundPlan:
                 is_new = (kind, name) not in operators.get(stream, ())
                 if is_direct and self._numbers[stream] == self._numbers[target] and is_new:
                     waiting.append(stream)
-                    heard_names = {
-                        definition.name
-                        for at, definition in variant.operators
-                        if (at, definition.kind) == (stream, _heard(kind))
-                    }
-                    operators.setdefault(stream, set()).update(
-                        {(kind, name)}, ((_heard(kind), heard_name) for heard_name in heard_names)
-                    )
-                    silent.setdefault(stream, set()).update({name}, heard_names)
+                    again = _with_heard(variant, stream, kind, name)
+                    operators.setdefault(stream, set()).update(again)
+                    silent.setdefault(stream, set()).update(again_name for _, again_name in again)
+        for (stream, _, kind, name), feed in feeds:  # so that time passes in streams with other keys, as in one round
+            if stream in operators and feed.is_rekeyed and self._numbers[feed.stream] == number:
+                again = _with_heard(variant, stream, kind, name) - operators[stream]
+                operators[stream] |= again
+                silent.setdefault(stream, set()).update(again_name for _, again_name in again)
         for (stream, _, kind, name), feed in feeds:  # streams fed by these operators are derived again, for no operator
             if (kind, name) in operators.get(stream, ()) and self._numbers[feed.stream] == self._numbers[stream]:
                 operators.setdefault(feed.stream, set())
@@ -325,9 +320,12 @@ class RoundPlan:
         return feed.is_merged and not feed.is_rekeyed and self._numbers[stream] < self._numbers[feed.stream]
 
 
-def _heard(kind: str) -> str:
-    """The kind whose results the operators of a kind read; empty: none."""
-    return KINDS_BY_NAME[kind].hears
+def _with_heard(variant: Variant, stream: str, kind: str, name: str) -> set[tuple[str, str]]:
+    """Kind and name of an operator, and of the operators of its stream whose results it reads."""
+    heard = KINDS_BY_NAME[kind].hears  # empty: the kind reads no results
+    return {(kind, name)} | {
+        (heard, definition.name) for at, definition in variant.operators if (at, definition.kind) == (stream, heard)
+    }
 
 
 def likeness(first: Variant, other: Variant) -> Likeness:

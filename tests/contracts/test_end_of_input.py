@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from pipeline import BacktestOptions, InProcess, run_backtest
+from service.projects import LocalProject, read_project
 from streams import Event, EventBatch
 from tests.contracts.test_ways_of_running import (
     STREAMS,
@@ -21,6 +22,31 @@ from tests.contracts.test_ways_of_running import (
 )
 
 LATE = STREAMS.replace("keys:", "lateness: 10 s, keys:")
+READ_WITH_SOURCE = {
+    "joined with its source": """
+{kind: stream, name: orders, keys: {customer: data.customer}}
+---
+{kind: pattern, name: p1, stream: orders,
+ text: 'PATTERN p1 EVENT SEQ(A a, A b) WITHIN 9 s RETURN a.v AS v INTO d2 KEY v TYPE p1'}
+---
+{kind: join, name: j3, inputs: [{stream: d2, as: x, window: 90 s}, {stream: orders, as: y, window: 20 s}],
+ outer: [x, y], return: {v: x.v, x: id(x), y: id(y)}}
+---
+{kind: aggregate, name: g8, of: d2, by: [key], values: {n: count()}, window: transaction}
+""",
+    "joined with its aggregate": """
+{kind: stream, name: orders}
+---
+{kind: pattern, name: p2, stream: orders, text: 'PATTERN p2 EVENT B a RETURN a.v AS v INTO d3 TYPE p2'}
+---
+{kind: aggregate, name: g6, of: d3, by: [key], values: {n: count()}, window: {tumbling: 60 s}}
+---
+{kind: join, name: j7, inputs: [{stream: d3, as: x, key: v, window: 30 s}, {stream: g6, as: y, window: 20 s}],
+ outer: [x], return: {x: id(x), y: id(y)}}
+---
+{kind: aggregate, name: g8, of: d3, by: [v], values: {n: count()}, window: 15 s, having: n >= 1, clear: true}
+""",
+}
 IDLE = f"""{STREAMS}
 {{kind: stream, name: kept, derived: true, idle_timeout: 12 s}}
 ---
@@ -46,6 +72,25 @@ def test_a_source_without_events_changes_nothing(tmp_path, name):
 def test_at_the_end_of_random_events_shards_change_nothing(tmp_path, draws):
     for seed in draws(30):
         require_one_answer(tmp_path, "ended", Random(seed).choice([STREAMS, LATE, IDLE]), random_events(Random(seed)))
+
+
+@pytest.mark.parametrize("name", READ_WITH_SOURCE)
+def test_time_passes_in_a_stream_with_other_keys_that_is_read_with_its_source(tmp_path, name):
+    (tmp_path / "rules.yaml").write_text(READ_WITH_SOURCE[name])
+    project = LocalProject.of(read_project(tmp_path), tmp_path)
+    given = [("A", 208, "k4", "k1"), ("A", 216, "k4", "k1"), ("B", 228, "k3", "k3"), ("C", 353, "k0", "k3")]
+    orders = EventBatch.from_events(
+        [
+            Event(id=f"e{n}", type=kind, time_us=s * 1_000_000, key=key, data={"v": v, "customer": v})
+            for n, (kind, s, key, v) in enumerate(given)
+        ]
+    )
+    expected = inline(project, {"orders": orders}, 1)
+    assert inline(project, {"orders": orders}, 8) == expected
+    for shards in (1, 8):
+        options = BacktestOptions(shards=shards, limit=1000)
+        histories = histories_of(project, {"orders": orders}, tmp_path)
+        assert rows_of_backtest(run_backtest(InProcess(), histories, plan_of(project), options)) == expected
 
 
 def test_a_round_that_runs_again_leaves_only_its_last_rows(tmp_path):
