@@ -138,27 +138,32 @@ class _Ends:
     """The times of the newest events of derived streams in all shards, as far as the rounds have found them."""
 
     def __init__(self, variants: int) -> None:
-        self.newest_us: tuple[dict[str, int], ...] = tuple({} for _ in range(variants))
+        self._newest_us: tuple[dict[str, int], ...] = tuple({} for _ in range(variants))
+
+    @property
+    def newest_us(self) -> tuple[Mapping[str, int], ...]:
+        """The times as they are known now, by variant and stream."""
+        return tuple(map(dict, self._newest_us))
 
     def note(self, ends: Sequence[Sequence[Mapping[str, tuple[int, int]]]]) -> bool:
         """Note the ends of streams in each shard, by variant; returns whether each shard has reached the newest time.
 
         An end is the time of the newest event in the shard, and the time that the shard has reached.
         """
-        for variant, known_us in enumerate(self.newest_us):
+        for variant, known_us in enumerate(self._newest_us):
             found_us = _newest((stream, end[0]) for shard_ends in ends for stream, end in shard_ends[variant].items())
             known_us.update(found_us)
         return all(
             reached_us == known_us[stream]
             for shard_ends in ends
-            for known_us, variant_ends in zip(self.newest_us, shard_ends, strict=True)
+            for known_us, variant_ends in zip(self._newest_us, shard_ends, strict=True)
             for stream, (_, reached_us) in variant_ends.items()
         )
 
     def add_handed_on(self, batches: Iterable[tuple[int, str, int]]) -> None:
         """Add batches of events for later rounds: variant, stream, and the time of the newest event."""
         for variant, stream, time_us in batches:
-            known_us = self.newest_us[variant]
+            known_us = self._newest_us[variant]
             known_us[stream] = max(time_us, known_us.get(stream, time_us))
 
 

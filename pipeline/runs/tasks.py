@@ -114,14 +114,12 @@ class RoundTask:
         with ExitStack() as files:
             names = [variant.name for variant in plan.variants]
             rows = ShardRows(names, self.options, self.number * shards + shard, files)
-            if any(self.ends_us):
-                rows.discard()
             round_rows = chain(
                 _fed_rows(shard_round, chain([first], sources), self.ordered),
                 shard_round.finish(self.newest_us or facts.newest_us, self.ends_us),
             )
             yield from ((block.label, block.variant, block.bodies.to_pylist()) for block in rows.of(round_rows))
-            rows.publish()
+            rows.publish(is_repeated=any(self.ends_us))
         handed_on_events = list(shard_round.handed_on)
         summary = {
             "variants": [counts.to_document() for counts in shard_round.counts],
@@ -158,22 +156,27 @@ class ShardRows:
 
     def _file(self, folder: Path, place: str) -> IO[bytes]:
         if place not in self._open:
-            final = folder / f"{place}-{self.shard:05d}.jsonl"
-            partial = folder / f".{final.name}.{os.getpid()}"
+            partial = folder / f".{self._final(place).name}.{os.getpid()}"
             file = self.files.enter_context(partial.open("wb"))
             self._open[place] = file
         return self._open[place]
 
-    def discard(self) -> None:
-        """Remove the files that an earlier run of the round has written for this shard."""
-        for file in () if self.options.output is None else self.options.output.glob(f"*-{self.shard:05d}.jsonl"):
-            file.unlink(missing_ok=True)
-
-    def publish(self) -> None:
-        """Rename the finished files to their final names."""
+    def publish(self, *, is_repeated: bool) -> None:
+        """Rename the finished files to their final names; in a repeated round, remove those of the earlier run."""
         for place, file in self._open.items():
             file.close()
-            Path(file.name).replace(Path(file.name).parent / f"{place}-{self.shard:05d}.jsonl")
+            Path(file.name).replace(self._final(place))
+        if is_repeated and self.options.output is not None:
+            finals = set(map(self._final, self._open))
+            for earlier in self.options.output.glob(f"*-{self.shard:05d}.jsonl"):
+                if earlier not in finals:
+                    earlier.unlink(missing_ok=True)
+
+    def _final(self, place: str) -> Path:
+        """The final path of a file."""
+        folder = self.options.output
+        assert folder is not None  # a file is open
+        return folder / f"{place}-{self.shard:05d}.jsonl"
 
 
 def _fed_rows(
