@@ -95,7 +95,7 @@ class EventBatch:
     def from_columns(
         cls, ids: list[str], types: list[str], times_us: NDArray[np.int64], keys: list[str], data: list[bytes]
     ) -> EventBatch:
-        """A batch from columns of checked values; ``data`` are JSON objects."""
+        """A batch from columns whose values the caller has checked; ``data`` has one JSON object per row."""
         hashes = {key: key_hash(key) for key in set(keys)}
         arrays = [
             texts_of(ids),
@@ -132,7 +132,7 @@ class EventBatch:
 
     @classmethod
     def of_ended(cls, key_hashes: NDArray[np.uint64], times_us: NDArray[np.int64], *, kind: str = ENDED) -> EventBatch:
-        """Rows of type ``kind``, in the given order; each ends the trace of its key."""
+        """A batch of rows of type ``kind``, in the given order; each row ends the trace of its key."""
         size = len(key_hashes)
         empty = pa.array([""] * size, pa.string())
         types = pa.DictionaryArray.from_arrays(column_of(np.zeros(size, np.int32)), pa.array([kind]))
@@ -253,7 +253,7 @@ class EventBatch:
         return replace(self, columns=self.columns.set_column(2, SCHEMA.field("time"), time_column(times_us)))
 
     def split_by_shard(self, shards: int) -> dict[int, EventBatch]:
-        """The rows by shard, without shards that get none; rows keep their order, decoded attributes are dropped."""
+        """The rows of each shard that has rows; rows keep their order, decoded attributes are dropped."""
         homes = shard_of(self.key_hashes, shards)
         bare = replace(self, attributes={})
         return {int(shard): bare.take(np.flatnonzero(homes == shard)) for shard in np.unique(homes)}
@@ -356,7 +356,7 @@ def _check_schema(schema: pa.Schema) -> None:
 
 
 def _key_at(attributes: object, path: Path) -> str | None:
-    """The text or integer at a path, as text; None if the path has neither."""
+    """The non-empty text or whole number at a path, as text; None for any other value, or if the path is missing."""
     value = attributes
     for name in path:
         if not isinstance(value, Mapping) or name not in value:

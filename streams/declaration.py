@@ -54,14 +54,14 @@ def name_fault(what: str, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """Where the members of an event are in a plain JSON object or a file's row, and how they are written.
+    """Where the members of an event are in a plain JSON object or in a row of a file, and their format.
 
     Attributes:
         id: Path of the event's id, such as ``order.id``; several paths make one id, joined by colons.
         data: Path of the attributes object; None: the whole object.
-        delimiter: CSV: the separator of columns; None: detected.
-        encoding: Files: their encoding; None: UTF-8, or UTF-16 with a byte order mark.
-        columns: CSV: types of the columns named here; the types of others follow from their values.
+        delimiter: Separator of the columns of CSV; None: detected.
+        encoding: Encoding of files; None: UTF-8, or UTF-16 with a byte order mark.
+        columns: Types of CSV columns by column name; the types of other columns follow from their values.
     """
 
     id: str | tuple[str, ...] = "id"
@@ -135,7 +135,7 @@ class StreamDeclaration(TimedStream):
         event_types: The allowed types; empty: any. Events of other types are dead-lettered.
         ties: How events with equal timestamps are ordered: as in the log, or not at all.
         lateness: Bound of out-of-orderness: the seconds that an event may be older than the newest event before it, or
-            a measured bound; events are sorted by time within it. None: events are taken in the order of the log.
+            a measured bound; events are sorted by time within the bound. None: they are taken in the order of the log.
         idle_timeout: Session gap: seconds of event time after which a trace without an event ends. None: never.
         quiet_after: Source idleness: seconds of wall clock without any event after which event time advances with the
             wall clock. None: it advances with events only.
@@ -191,7 +191,7 @@ class StreamDeclaration(TimedStream):
     def key_paths(self) -> tuple[Path, ...]:
         """Names of the correlation key in ``WHERE [..]``, besides ``key``: its paths, with and without ``data``.
 
-        If the key depends on the event type, a path that another key also has is not a name of the key.
+        If the key depends on the event type, paths that another key also has are left out.
         """
         return _names_among(self.key, self.keys.values())
 
@@ -292,7 +292,7 @@ class StreamDeclaration(TimedStream):
 
 
 def _names_among(key: KeyForm, others: Iterable[KeyForm]) -> tuple[Path, ...]:
-    """The names that identify a key: all names of a single path, or the names of paths that no other key has."""
+    """The names of a key's paths; if the key depends on the event type, without names that another key also has."""
     if not isinstance(key, Mapping):
         return key_names(key)
     other_names = {name for other in others for name in key_names(other)}

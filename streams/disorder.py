@@ -1,8 +1,8 @@
 """Measures how far events are out of order over all shards, and derives the bound of out-of-orderness.
 
-The lag of an event is the newest time that its place knew just before the event, less its own time; 0 if it is the
-newest. The bound of out-of-orderness (``lateness``) is compared with lags. Lags are counted in bins whose width is at
-most an eighth of the lag, as in HdrHistogram.
+The lag of an event is the newest time that the event's place in the shard had seen just before, less the time of the
+event; 0 if the event is the newest. The bound of out-of-orderness (``lateness``) is compared with lags. Lags are
+counted in bins whose width is at most an eighth of the lag, as in HdrHistogram.
 
 Source: data-driven memory management for stream joins, section 3.1 of the specification, where disorder is counted in
 arrivals; here it is event time.
@@ -125,10 +125,10 @@ class LatenessDecider:
         self._since = 0  # blocks since the last change
 
     def observe(self, summaries: Sequence[Mapping[str, Any]]) -> None:
-        """Add the observations of shards in one step, in any order, in the form of ``lateness_summary``.
+        """Add the observations of all shards in one step; each is a result of ``lateness_summary``.
 
-        The current bound is the bound of the shards that know the last decision; other shards report older bounds. If
-        decisions were made and no shard knows any, the stream was declared again.
+        The current bound is the bound of the shards that have read the last decision; other shards report older
+        bounds. If no shard has read any decision although decisions were made, the stream was declared again.
         """
         if not summaries:
             return
@@ -196,7 +196,7 @@ class LatenessDecider:
 def lateness_summary(rules: AutoLateness, bound_us: int, number: int, lags: Lags) -> dict[str, Any]:
     """A shard's report to the decider about the events since its last report.
 
-    ``rules`` and ``bound_us`` hold at this place of the log. ``number`` is the number of the last change that the shard
-    knows; 0: no change yet.
+    ``rules`` and ``bound_us`` are in force when the shard reports. ``number`` is the number of the last change
+    that the shard knows; 0: no change yet.
     """
     return {"rules": rules.to_json(), "bound_us": bound_us, "number": number, "lags": lags.to_json()}

@@ -70,7 +70,7 @@ class WrittenDocument:
 
     @cached_property
     def root(self) -> yaml.Node:
-        """The document as YAML nodes; they have no marks if the text is JSON that YAML rejects, as for a long key."""
+        """The document as YAML nodes; the nodes have no line marks if YAML rejects the JSON text, as for a long key."""
         if self._known_root is not None:
             return self._known_root
         try:

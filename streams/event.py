@@ -13,7 +13,7 @@ from streams.errors import EventRejected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened in one transaction.
+    """Something that happened in one transaction; the events of a transaction have the same ``key``.
 
     Attributes:
         id: Unique within its stream.

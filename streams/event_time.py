@@ -272,7 +272,7 @@ def _by_mode(value: Mapping[str, Any]) -> Lateness:
 
 
 def _unit_named(member: str) -> str:
-    """The name of a member of a measured lateness in the API, where durations end with their unit."""
+    """The API's name of a member of ``AutoLateness``: names of durations end with their unit, ``_s``."""
     return member if member == "late_share" else f"{member}_s"
 
 

@@ -1,7 +1,7 @@
 """Ranges of keys that are whole numbers.
 
-Keys are texts. A key is a whole number if it is written as JSON writes a number of 64 bits: ``7``, ``-12`` and ``0``
-are; ``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number has one key, and the order is numeric.
+Keys are texts. A key is a whole number if it is written as JSON writes a number of 64 bits, such as ``7``, ``-12`` or
+``0``; ``007``, ``+7``, ``7.0`` and ``a7`` are in no range. So each number has one key, and the order is numeric.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def key_json(key: KeyForm) -> str | dict[str, str]:
 
 
 def key_form(value: object, what: str, field: str) -> KeyForm:
-    """Read a key, a path or an object of paths, from a JSON value; ``what`` is its name in the message."""
+    """Read a key, a path or an object of paths, from a JSON value; ``what`` names the key in error messages."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and all(isinstance(part, str) for pair in value.items() for part in pair):

@@ -100,7 +100,7 @@ class ReorderBuffer:
         return self.advance(self._newest_us)
 
     def dump(self) -> tuple[dict[str, int], bytes]:
-        """The state: two times as a JSON object, and the waiting events as a batch in wire form."""
+        """The state: newest time and watermark as a JSON object, and the waiting events as a batch in wire form."""
         return {"newest_us": self._newest_us, "watermark_us": self._watermark_us}, self._waiting.to_bytes()
 
     def load(self, head: dict[str, int], waiting: bytes) -> None:

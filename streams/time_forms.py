@@ -94,8 +94,8 @@ class TimeForm:
     def read(self, value: object, notes: Counter[str] | None = None) -> int:
         """Microseconds since 1970-01-01 UTC of ISO 8601 text, RFC 3339 included, another usual date, or a number.
 
-        A number may also be written as a text. ``notes`` counts local times that exist ``twice`` or are ``skipped``.
-        ``EventRejected`` if the value is not a time, has no zone and none is assumed, or is ambiguous.
+        A number may also be written as a text. ``notes`` counts local times that clocks show ``twice`` or that are
+        ``skipped``. ``EventRejected`` if the value is not a time, is ambiguous, or lacks a zone while ``zone`` is None.
         """
         if isinstance(value, str):
             text = value.strip()
@@ -164,7 +164,7 @@ class TimeForm:
 
 
 def unit_scale(number: int) -> int:
-    """The factor from a whole number to microseconds; 0 for nanoseconds."""
+    """The factor that converts a number to microseconds, by its magnitude; 0 if the number is in nanoseconds."""
     size = abs(number)
     if size < LEAST_SECONDS or LEAST_MICROSECONDS <= size <= LATEST_US:
         return 1
@@ -204,7 +204,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def date_order(first: int, second: int) -> str | None:
-    """The order that the first two numbers of a date show; None if both orders are possible, or neither."""
+    """The order of day and month in a date's first two numbers; None if both orders are possible or impossible."""
     if (first > 12) == (second > 12):
         return None
     return DATE_ORDERS[0] if first > 12 else DATE_ORDERS[1]

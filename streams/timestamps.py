@@ -30,7 +30,7 @@ def parse_time(value: object) -> int:
     """Microseconds since 1970-01-01 UTC of an RFC 3339 text or of whole microseconds.
 
     Digits beyond the microsecond are cut off. A leap second (``23:59:60`` UTC) counts as the second after it. A time
-    without a zone, that does not exist, or outside the years 1 to 9999 is rejected.
+    is rejected if it has no zone, does not exist, or is outside the years 1 to 9999.
     """
     if isinstance(value, str):
         return parse_rfc3339(value)
@@ -69,7 +69,7 @@ def format_time(time_us: int) -> str:
 
 
 def shown_time(time_us: int) -> str:
-    """A time as ``format_time`` writes it; outside the years 1 to 9999, the first or last moment of them."""
+    """A time as ``format_time`` writes it; a time outside the years 1 to 9999 is limited to them."""
     return format_time(min(max(time_us, EARLIEST_US), LATEST_US))
 
 

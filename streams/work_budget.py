@@ -23,13 +23,13 @@ class WorkBudget:
 
     Attributes:
         per_event: Work that each event of a trace may cost without being counted, at least 0.
-        per_trace: Work that the events of a trace may cost beyond that, at least 1; with more the pattern is given up
-            in the trace.
-        traces: Number of traces in which the pattern may be given up, at least 0; with one more it is suspended.
+        per_trace: Work that the events of a trace may cost beyond ``per_event``, at least 1; if they cost more, the
+            pattern is given up in the trace.
+        traces: Number of traces in which the pattern may be given up, at least 0; beyond, the pattern is suspended.
         forgiven_after: Number of events of the pattern's stream in the shard after which a trace in which the pattern
             was given up no longer counts, at least 1.
         in_all: Work that the pattern may cost in all traces of a shard, beyond ``per_event`` for each event of its
-            stream, at least 1; with more it is suspended. Older records lack this member and have the default.
+            stream, at least 1; beyond, the pattern is suspended. Older records lack this member and have the default.
     """
 
     per_event: int = 1_000

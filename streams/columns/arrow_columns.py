@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """An Arrow column of one-dimensional numbers, whose memory is shared, or of booleans, which are copied.
+    """An Arrow column of a one-dimensional array; the column shares the memory of numbers and copies booleans.
 
     NaN is a value, not a null. The column has the type of the numbers, or a given type of the same width.
     """
@@ -31,7 +31,7 @@ def time_column(times_us: NDArray[np.int64]) -> pa.Array:
 
 
 def numbers_of(column: pa.Array) -> NDArray[Any]:
-    """The numbers of a column without nulls, or its times as int64; a read-only view."""
+    """The numbers of a column without nulls, as a read-only view; times are read as int64."""
     kind = _kind_of(column.type)
     if not len(column):
         return np.zeros(0, kind)

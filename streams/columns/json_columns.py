@@ -61,7 +61,7 @@ def _plain_value(value: object) -> object:
 
 
 def typed_values(values: pa.Array) -> pa.Array | None:
-    """A column converted to a type that conditions read as columns; None if its values must be read from JSON.
+    """A column as bool, int64, float64 or string, for reading by columns; None: its values must be read from JSON.
 
     Decimals become float64; times become texts, as in JSON.
     """

@@ -70,17 +70,17 @@ def ascending_words(words: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArra
 
 
 def _tied(is_open: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Indices of rows that still equal the row before or after them."""
+    """Indices of rows that equal a neighbour so far; ``is_open``: whether each row equals the row before it so far."""
     either = is_open.copy()
     either[:-1] |= is_open[1:]
     return np.flatnonzero(either)
 
 
 def _stable_order(groups: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The stable order by group and word; groups ascend from 1.
+    """The stable order by group, then by word; ``groups`` are ascending numbers from 1.
 
-    If group, word and index fit into one number, these numbers are sorted, which is several times faster than sorting
-    indices.
+    If group, word and index fit into one integer, the rows are sorted as such integers, which is several times faster
+    than sorting indices.
     """
     width, bits = int(words.max()) + 1, len(words).bit_length()
     if (int(groups[-1]) + 1) * width << bits > _MOST:

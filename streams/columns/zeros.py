@@ -14,7 +14,7 @@ Shape: TypeAlias = int | tuple[int, ...] | NDArray[Any]
 
 
 def zeros_of(table: type[Table], length: int, **others: Shape) -> Table:
-    """A table whose arrays have ``length`` zeros; ``others`` gives other shapes, or the arrays, by array name."""
+    """A table whose arrays have ``length`` zeros; ``others`` gives other shapes or finished arrays, by array name."""
     kind: Any = table
     arrays = {}
     for name, element in _types_of(kind).items():

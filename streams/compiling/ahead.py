@@ -3,8 +3,8 @@
 An *exercise* is a function that does a small piece of the work and so calls the kernels that the work needs. Its name,
 ``module:function`` or ``module:function:argument``, lets other processes find it. The list of its kernels is recorded
 once and kept beside the compiled kernels; if all of them exist, no process is started. The processes
-(``streams.compiling.work``) divide the kernels among themselves by locks, so a process that dies, or one too many, does
-no harm.
+(``streams.compiling.work``) divide the kernels among themselves by locks, so a process that dies or is not needed
+does no harm.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def compile_here(exercises: Sequence[str], is_wanted: Callable[[], bool] = lambd
 
     Each process takes the largest kernel that is neither cached nor being compiled. Then it waits for the kernels
     that other processes are compiling, and compiles any that such a process has left undone. ``is_wanted`` is called
-    before each kernel; False stops.
+    before each kernel, which is compiled only if the result is True.
     """
     needed: dict[str, list[NeededKernel]] = {name: recorded(exercise_of(name)) for name in exercises}
     for name, kernels in needed.items():

@@ -1,1 +1,1 @@
-"""The external forms of events: CloudEvents, plain JSON, columns of either; and limits of depth and integer size."""
+"""The external forms of events: CloudEvents and plain JSON, one by one or by columns; limits of depth and integers."""

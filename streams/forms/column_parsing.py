@@ -96,7 +96,7 @@ def _batch(
     *,
     is_known: bool,
 ) -> EventBatch:
-    """The batch of ids, types, times, keys and attributes; ``is_known``: other members are only texts or null."""
+    """The batch of ids, types, times, keys and attributes; ``is_known``: the result of ``_is_known``."""
     ids, types, times, keys, data = columns
     distinct = set(types)
     if declaration.event_types and not distinct.issubset(declaration.event_types):
@@ -114,7 +114,7 @@ def _batch(
 
 
 def _is_known(objects: _Objects, used: Set[str]) -> bool:
-    """Whether all members have usual names, and all members that are not read (not ``used``) are texts."""
+    """Whether all names of members are in ``_KNOWN``, and members that are not in ``used`` are texts or null."""
     members = set(chain.from_iterable(objects))
     return _KNOWN.issuperset(members) and all(
         _NO_NUMBERS.issuperset(type(value.get(name)) for value in objects) for name in members - used
@@ -179,7 +179,7 @@ def _attributes(value: object) -> Mapping[str, Any]:
 
 
 def _times_us(values: list[Any]) -> NDArray[np.int64]:
-    """Microseconds of RFC 3339 texts or of integers since 1970; rare forms such as leap seconds are unusual."""
+    """Microseconds of RFC 3339 texts or of integers since 1970; raises ``_Unusual`` for forms such as leap seconds."""
     kinds = set(map(type, values))
     if kinds == {int}:
         times_us = microseconds_of(np.array(values, np.int64))

@@ -1,4 +1,7 @@
-"""A digest that names compiled kernels; numba does not notice when a kernel's callee in another file has changed."""
+"""The digest of kernel sources under which compiled kernels are kept.
+
+Numba's own cache does not notice changes of functions that a kernel calls in other files.
+"""
 
 from __future__ import annotations
 

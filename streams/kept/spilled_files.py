@@ -1,9 +1,9 @@
 """Files of spilled rows: each is written once, and its name is the checksum of its content.
 
 So a saved state that names a file finds the original content in it, even after later writes, and processes that write
-the same rows write the same file. This module does not know which files are needed. A given folder belongs to the owner
-of the saved states, which removes the files that no state names (``keep_only``). In a scratch folder a file is removed
-after its last use (``let_go``), unless a saved state names it.
+the same rows write the same file. This module does not know which files are needed. In a folder that the caller
+gives, the owner of the saved states removes the files that no state names (``keep_only``). In a scratch folder a file
+is removed after its last use (``let_go``), unless a saved state names it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SpilledFiles:
         self._synced: set[str] = set()
 
     def __reduce__(self) -> tuple[type[SpilledFiles], tuple[Path | None]]:
-        """Pickle only the given folder, so that another process makes its own scratch folder."""
+        """Pickle only a folder that the caller gave, so that another process makes its own scratch folder."""
         return SpilledFiles, (self._given,)
 
     @property

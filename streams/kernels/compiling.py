@@ -114,7 +114,7 @@ class _NothingToSet:
 
 @_machinery.register_pass(mutates_CFG=False, analysis_only=False)
 class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
-    """Compiler pass that makes the code about to be generated a draft."""
+    """Compiler pass that makes a ``_Draft`` the library of the code that is generated next."""
 
     _name = "forestall_draft"
 
@@ -129,7 +129,7 @@ class _DraftOnly(_machinery.FunctionPass):  # type: ignore[misc]
 class _Options(_compiler.Flags):  # type: ignore[misc]
     """Compiler options with a fast comparison, because numba compares options whenever it types a call.
 
-    Equal options usually have the same members set.
+    The members that were set are compared first; all members only if the set ones differ.
     """
 
     def __eq__(self, other: Any) -> bool:

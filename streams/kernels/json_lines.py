@@ -183,7 +183,7 @@ def member_name(text: NDArray[np.uint8], at: Int) -> tuple[Int, Int, np.uint64]:
 def first_inside(text: NDArray[np.uint8], at: Int) -> tuple[Int, bool]:
     """Index of the first value in a container that begins at ``at``, and whether the container is empty.
 
-    If the container is empty, the index is the one after it; -1 if the container is unusual.
+    If the container is empty, the index after the container; -1 if the container is unusual.
     """
     is_object = text[at] == OPEN
     at = skip_space(text, at + 1)

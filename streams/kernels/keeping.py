@@ -51,7 +51,7 @@ class KeptKernel(FunctionCache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder of the compiled code; None before code was first requested, or where nothing can be kept."""
+        """The folder of the compiled code; None before code was first requested, or if code cannot be kept on disk."""
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -180,7 +180,7 @@ def _folder(sources: str) -> Path:
 
 
 def _made_folder(sources: str) -> Path:
-    """The folder, created if missing; its siblings that were not used for long are removed."""
+    """The folder of compiled kernels, created if missing; siblings that were not used for 30 days are removed."""
     folder = _folder(sources)
     make_kept_folder(folder)
     note_use(folder)
@@ -212,7 +212,7 @@ def _source_digest(file: str) -> str:
 
 @cache
 def _say_not_kept(reason: str) -> None:
-    """Log a warning, once per process and reason."""
+    """Log that compiled kernels cannot be kept, once per process and reason."""
     logging.getLogger(__name__).warning(
         "compiled kernels cannot be kept, so each process compiles its own: %s; name a folder with NUMBA_CACHE_DIR",
         reason,

@@ -19,7 +19,7 @@ _BYTE, _HALF, _WORD = np.uint64(8), np.uint64(32), 8
 
 @inlined
 def hashed(data: NDArray[np.uint8], first: np.int32, end: np.int32) -> np.uint64:
-    """Hash of a range of bytes, eight at a time; equal hashes of different ranges only cost time."""
+    """Hash of a range of bytes, eight at a time; different ranges may have the same hash."""
     digest = _SEED ^ np.uint64(end - first)
     while first < end:
         word = np.uint64(0)
@@ -99,7 +99,7 @@ def verified(
     selected: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> np.uint64:
-    """Compare the keys of some found rows with the sought ones, and search again where they differ (``find_keys``)."""
+    """Check the found rows of ``selected`` sought keys; search again for each key that its row does not have."""
     touched = np.uint64(0)  # brings the keys into the cache
     for at in range(selected.shape[0]):
         room[at] = np.uint64(borders[rows[selected[at]]])

@@ -118,7 +118,7 @@ class PatternOn(ControlRecord):
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        is_guarded: Whether the stream's constraints terminate its partial matches early.
+        is_guarded: Whether constraints of the stream terminate partial matches of the pattern early.
         route: Name of the further key whose traces the pattern sees; empty: the correlation key.
     """
 
@@ -167,7 +167,7 @@ class PatternPause(_NamedRecord):
 class OperatorOn(ControlRecord):
     """A version of an operator begins; another version stops.
 
-    ``PatternOn`` does the same for patterns, in the form that the log has always had for them.
+    Patterns have a record of their own with the same effect: ``PatternOn``.
 
     Attributes:
         start: What happens to the state of another version: ``fresh``: dropped; ``migrate``: finished by that version;
@@ -228,7 +228,7 @@ class ConstraintsOn(ControlRecord):
 
     Attributes:
         version: Counts from 1 within the stream and never repeats.
-        document: The set in the canonical form of ``constraints.to_document``, the stream's end events included.
+        document: The constraints and end events of the stream, in the canonical form of ``constraints.to_document``.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.CONSTRAINTS_ON
@@ -313,11 +313,11 @@ class TraceEnd(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Punctuation(ControlRecord):
-    """A promise about the events after this place; at least one of the first four members is set.
+    """A promise about the events after this place; ``before_us``, ``key``, ``keys`` or ``range`` is set.
 
     Attributes:
-        range: No later event with a time after ``time_us`` has a key in this range. The range finishes keys of
-            operators and ends no traces, because only the hash of a trace's key is known.
+        range: No later event with a time after ``time_us`` has a key in this range. Inputs of joins
+            finish these keys; no trace ends, because only the hash of a trace's key is known.
         by: The key of the range: name or path of a further key, or the path of another attribute; empty: the
             correlation key.
         time_us: When the range is finished, in event time; None: at the newest time that the shard knows.
@@ -350,7 +350,7 @@ class Ask(ControlRecord):
     """A question about the state at this place of each shard; it changes nothing.
 
     Attributes:
-        route: Name of the further key by which the questioned operators run; empty for the correlation key.
+        route: The question is for operators that read the stream by this further key; empty: by the correlation key.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.ASK
@@ -380,10 +380,10 @@ class LatenessChange(ControlRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedKeys(Body):
-    """The keys that an input finishes.
+    """The keys that an input of a join has finished: later events are not expected to have them.
 
     Attributes:
-        to: The input's closing key: no event with a key up to this one and a time after ``time_us`` is expected. None:
+        to: The last finished key: no event with a key up to this key and a time after ``time_us`` is expected. None:
             the input's keys have begun again, so finished keys may come again.
         seen: The basis of the decision, for people.
     """
@@ -410,7 +410,7 @@ class KeysClosed(ControlRecord):
     """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
 
     The record belongs to the stream of the operator. ``refused``: the reason in words if the operator must stop,
-    because it would hold more than is allowed; None: the operator continues.
+    because it would exceed its memory limit; None: the operator continues.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED

@@ -84,7 +84,7 @@ class Members:
         return value
 
     def error(self, name: str, what: str) -> ControlRecordError:
-        """An error that names the record."""
+        """An error about the member ``name``; its message is the kind of record and the fault ``what``."""
         return ControlRecordError(f"{self.kind.value} record: {what}", field=name)
 
 
@@ -138,7 +138,7 @@ class Body:
 
 @cache
 def _members_of(body: Any) -> Sequence[tuple[Any, str, Member]]:
-    """The fields of a body, the names of their members, and the members."""
+    """Each field of a body with the name of its JSON member and its ``Member``."""
     hints = get_type_hints(body, include_extras=True)
     members = ((field, hints[field.name].__metadata__[0]) for field in fields(body))
     return [(field, member.name or field.name, member) for field, member in members]

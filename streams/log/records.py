@@ -97,7 +97,7 @@ def answers_key(question: str) -> str:
 
 
 def stops_key(shard: int) -> str:
-    """The Redis key of a shard's stops: operators that stop before their pause is reached.
+    """The Redis key of a shard's stops: operators whose pause takes effect before the backlog is read.
 
     The key holds a hash. A field is the position of the last control record of a pause; its value is a JSON list with
     the stream, the kind and the body (as text) of each record of the pause. The script that appends the records
@@ -119,7 +119,7 @@ def is_older(position: str, since: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A stream as the input of an operator, with the further key by which it is read; empty: the correlation key."""
+    """A stream that an operator reads; ``key`` is the name of a further key, or empty for the correlation key."""
 
     stream: str
     key: str = ""
@@ -127,7 +127,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One version of an operator. Versions count from 1 for each name and never repeat; the kind reads ``body``."""
+    """One version of an operator. Versions count from 1 and never repeat under a name; ``body`` depends on ``kind``."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""Event files: JSON lines, CSV and XES, each also gzipped; row by row also Parquet.
+"""Event files: JSON lines, CSV and XES, each also gzipped; Parquet and Arrow.
 
 Purpose: turn a file into events in order of time. Promises: events with equal times keep the order of the file, an
 event with a repeated id is dropped, a damaged file is rejected with its name and the place, and nothing is read beyond

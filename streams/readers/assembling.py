@@ -23,7 +23,7 @@ _KEPT_PROBLEMS = 100
 
 
 class Assembly:
-    """Collects the events of one file; ``has_numbered``: an event had no id.
+    """Collects the events of one file; ``has_numbered``: whether ``next_id`` has made an id.
 
     Problems do not stop the reading: ``finish`` reports their number and the first of them.
     """
@@ -50,7 +50,7 @@ class Assembly:
         return f"{name}:{number}"
 
     def next_time_us(self, value: object, advice: str) -> int:
-        """The time of the next event: from the file, or its position; ``advice``: how to correct a missing time."""
+        """The time of the next event: ``value``, or the event's number; ``advice``: how to correct a missing time."""
         self._position += 1
         if self.options.times == "line":
             return self._position
@@ -126,5 +126,5 @@ def _describe(place: Place) -> str:
 
 
 def attribute_name(key: str, names: Mapping[str, Any]) -> str:
-    """The attribute that a key option means among ``names``: the option itself, or without a leading ``data.``."""
+    """The attribute that a key option names: the option itself if in ``names``, else without a leading ``data.``."""
     return key if key in names else key.removeprefix("data.")

@@ -2,8 +2,8 @@
 
 Columns ``type``, ``time`` and ``key``, or those that the options name instead, are required (``time`` not when lines
 are numbered). Without a column ``id``, an event gets the id ``<key>:<n>``, the n-th of its key in the file. Every other
-column is an attribute: of numbers or booleans if all its cells are written as such in one way (``csv_form``), otherwise
-of text; an empty cell is null. A column that the key option names is an attribute too.
+column is an attribute, of numbers or booleans if all its cells have one form of numbers or booleans (``csv_form``),
+otherwise of text; an empty cell is null. A column that the key option names is an attribute too.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _key_columns(key: KeyForm, index: Mapping[str, int]) -> KeyForm:
 
 
 def _key_options(key: KeyForm) -> dict[str, str]:
-    """The columns of the key by the options that name them."""
+    """The columns of the key, each by its command-line option, such as ``--key``."""
     return {f"--key {name}=": place for name, place in key.items()} if isinstance(key, Mapping) else {"--key": key}
 
 

@@ -159,7 +159,7 @@ class _Column:
 
 
 def _forms(text: str, digits: int | None) -> set[str]:
-    """The forms that a cell's text has; within each form, different texts have different values."""
+    """The forms of numbers or booleans that a text has; within a form, different texts have different values."""
     if _WHOLE.fullmatch(text):
         return {"whole", "shortest"} if -(2**63) <= int(text) < 2**63 else set()
     if point := _POINT.fullmatch(text):

@@ -59,8 +59,8 @@ def chunks_by_columns(
 ) -> Iterator[EventBatch | None]:
     """The events of a JSON lines file in file order, in chunks of about ``size`` bytes; ids may repeat.
 
-    A longer line is read as a whole. A chunk that contains the bytes ``without`` is not read by columns. Yields a final
-    None if lines should be read one by one.
+    A longer line is read as a whole. A chunk is not read by columns if ``without``, a piece of text, occurs in the
+    chunk. Yields a final None if lines should be read one by one.
     """
     forms = {path: _line_form(path, options) for path in places_of(options.key or "key")}
     readable = {path: form for path, form in forms.items() if form is not None}

@@ -33,7 +33,7 @@ class RawRow:
     """A row of a file.
 
     Attributes:
-        place: Number of its line (JSON lines, CSV) or row (Parquet), from 1, or words (XES).
+        place: Number of the line (JSON lines, CSV) or row (Parquet), from 1; a description in words for XES.
         body: A JSON object as written, not checked; of a faulty row, its first bytes.
     """
 
@@ -53,9 +53,9 @@ class RowLayout:
         id: Column of the event's id, which is generated if missing; or several columns that the stream joins to one id.
         time: Column of the event's time; whole microseconds stay numbers.
         max_row_bytes: Larger rows are faulty.
-        data: Path of the attributes, if ``top`` is set.
+        data: Path of the attributes in the JSON object, if ``top`` is not None.
         mapping: For files in foreign forms: options by which every row becomes a CloudEvent. None: columns by name.
-        written: Options for the form of files, if there is no mapping.
+        written: Options that describe the form of the file, if ``mapping`` is None.
         key: Path of the correlation key in the CloudEvent, if there is a mapping; possibly by event type.
     """
 

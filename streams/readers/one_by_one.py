@@ -40,12 +40,11 @@ def iterate_events(
 ) -> Iterator[Event]:
     """The events of a file; events of equal time are in the order of the file.
 
-    The name is as for ``read_events``, or ends in ``.parquet``. ``declaration`` is the stream that rows of JSON lines
-    and Parquet belong to: CloudEvents, or plain objects under its mapping. None: plain objects as ``read_events`` takes
-    them, with the key that the options name.
+    ``declaration`` is the stream of the rows of JSON lines and Parquet, which are CloudEvents or plain objects under
+    the stream's mapping. None: the rows are plain objects as in ``read_events``, with the key that the options name.
 
     Raises:
-        EventFileError: As ``read_events``; earlier events may have been yielded.
+        EventFileError: The file cannot be read or has invalid events; earlier events may have been yielded.
     """
     settings = options if options is not None else ReaderOptions()
     kind = kind_of(path)

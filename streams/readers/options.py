@@ -18,11 +18,11 @@ _USUAL_KEYS = ("subject", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The places of an event's members in a file, if not the usual ones: columns of CSV, paths in JSON lines.
+    """Where the members of an event are in a file: columns of CSV, paths in JSON lines; None: the usual place.
 
     Attributes:
         id: Place of the event's id, or several places whose values make one id, joined by colons; None: ``id``, and
-            events without it are numbered.
+            events without an id are numbered.
         attributes: The columns that are attributes; None: all columns that are not used as id, type, time or ``key``.
         data: JSON lines: the path of the object of attributes; None: the members of the line that ``attributes`` names.
     """
@@ -45,7 +45,7 @@ class ReaderOptions:
 
     Attributes:
         key: Place of the correlation key, if not the usual one. JSONL: a path of the line, such as ``data.customer``.
-            CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or one of these by event type.
+            CSV: a column; XES: an event attribute; both also with a leading ``data.``. Or a place per event type.
         times: ``event``: every event has its time, and events are sorted by time. ``file``: the same, but events stay
             in the order of the file. ``line``: times are ignored, and the n-th event gets time n - 1 microseconds
             (1970-01-01T00:00:00Z, then .000001, ...).

@@ -21,9 +21,9 @@ LEAST_BYTES = 4 * 1024**2
 def line_spans(path: Path, options: ReaderOptions, parts: int) -> list[tuple[int, int]]:
     """Begin and end, in bytes, of about equal parts of a file; every part has whole lines.
 
-    There are at most ``parts``; fewer if they would have less than ``LEAST_BYTES``. Returns consecutive spans of the
-    whole file; empty if it has to be read as a whole: it is not a JSON lines file, it is compressed, its events get
-    their ids or times from their order, or it is larger than allowed.
+    Returns at most ``parts`` consecutive spans of the whole file, fewer if a span would have less than ``LEAST_BYTES``.
+    Empty if the file has to be read as a whole: because it is not JSON lines, is compressed, is larger than allowed,
+    or has events that get their ids or times from their order.
     """
     if kind_of(path) != "jsonl" or path.suffix.lower() == ".gz" or options.times == "line" or options.encoding:
         return []

@@ -126,7 +126,7 @@ class _TableReader:
         return self.options.columns.time or "time"
 
     def _column(self, name: str, what: str) -> pa.Array:
-        """The column with a name, or the values at a path inside structs; ``what``: the option that names it."""
+        """The column with a name, or the values at a path inside structs; ``what``: the event's member, for errors."""
         names = self.table.schema.names
         if name in names:
             return _whole(self.table.column(name))

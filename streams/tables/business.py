@@ -40,7 +40,7 @@ class BusinessHours:
 
     @classmethod
     def of_intervals(cls, zone: str, opens: Us, closes: Us, begins: Us, ends: Us) -> BusinessHours:
-        """The hours of at least one interval; ``begins`` and ``ends`` have the day of each interval, so days repeat."""
+        """The hours of at least one interval; ``begins`` and ``ends`` limit the business day of each interval."""
         is_first = np.append([True], begins[1:] != begins[:-1])
         return cls(zone, opens, closes, begins[is_first], ends[is_first])
 
@@ -50,7 +50,7 @@ class BusinessHours:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.closes - self.opens)])
 
     def covers(self, times: Us) -> NDArray[np.bool_]:
-        """Mask of the times from the first business day of the calendar to the end of its last."""
+        """Mask of the times from the begin of the calendar's first business day to the end of its last business day."""
         covered: NDArray[np.bool_] = (times >= self.begins[0]) & (times <= self.ends[-1])
         return covered
 
@@ -71,7 +71,10 @@ class BusinessHours:
         )
 
     def after_days(self, times: Us, days: Us) -> Us:
-        """End of the n-th business day (n: ``days``) after each time, or ``NEVER``; the own day of a time is day 0."""
+        """End of the n-th business day (n: ``days``) after each time, or ``NEVER``.
+
+        Day 0 is the last business day that has begun at the time.
+        """
         place = np.searchsorted(self.begins, times, side="right") + np.minimum(days, len(self.begins)) - 1
         is_known = place < len(self.ends)
         return self._covered_deadlines(times, self.ends[np.where(is_known, place, 0)], is_known)
@@ -87,5 +90,5 @@ def hours_of(columns: Sequence[pa.Array]) -> BusinessHours:
 
 
 def title_of(name: str) -> str:
-    """The name of a table, or of the calendar that is stored as one, for messages."""
+    """A table in messages: ``table 'x'``, or ``calendar 'x'`` if the table stores a calendar."""
     return f"calendar {name.removeprefix(PREFIX)!r}" if name.startswith(PREFIX) else f"table {name!r}"

@@ -1,7 +1,7 @@
 """Calendars: business hours that are declared by weekday, holidays and exceptions, and stored as a table of intervals.
 
-A row is an interval of business time. Clocks of the zone are read once, when the calendar is declared, so daylight
-saving is in the rows.
+A row is an interval of business time, in UTC. Local times are converted once, when the calendar is declared, so later
+changes of a zone's daylight saving have no effect.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Calendar:
 def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) -> Calendar:
     """Read the declaration of a calendar; ``CalendarRefused`` names the faulty member.
 
-    ``public_holidays`` returns the days that the member ``holidays`` means, from a first year to a last one.
+    ``public_holidays`` takes the member ``holidays``, a first year and a last year, and returns the holidays.
     """
     if unknown := [name for name in document if name not in _MEMBERS]:
         raise _refused(str(unknown[0]), f"there is no such member; members are {', '.join(_MEMBERS)}")
@@ -101,7 +101,7 @@ def read_calendar(document: Mapping[str, Any], public_holidays: PublicHolidays) 
 
 
 def keep_calendar(name: str, calendar: Calendar) -> TableVersion:
-    """Keep a calendar as the first version of a table in the cache folder; refused with no or too many intervals."""
+    """Keep a calendar as version 1 of a table in the cache folder; refused if it has no intervals or too many."""
     if (number := sum(len(minutes) for _, minutes in calendar.days())) > _MOST_ROWS:
         raise _refused("years", f"they have {number:,} intervals of business time; at most {_MOST_ROWS:,} are taken")
     zone = zone_of(calendar.zone)
@@ -169,7 +169,7 @@ def _members(document: Any, name: str) -> Mapping[str, Any]:
 
 
 def _weekly(members: Mapping[str, Any]) -> list[Minutes]:
-    """The hours of the weekdays; a member is a weekday, or the first and the last of several."""
+    """The hours of the weekdays; a member is named by a weekday, or by a range such as ``mon-fri``."""
     hours: list[Minutes | None] = [None] * 7
     for name, written in members.items():
         first, sign, last = name.strip().lower().partition("-")

@@ -1,4 +1,4 @@
-"""The tables at a place of the log: one version of each, or several by event time in runs over past events."""
+"""The tables at a place of the log; in a run over past events, a table may have several versions by event time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row: TypeAlias = Sequence[Any] | None
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A version of a table with its rows; ``changes`` has the rows that were changed since, by key."""
+    """A version of a table with its rows; ``changes`` has, by key, the rows changed since then (None: removed)."""
 
     version: TableVersion
     table: MappedTable
@@ -48,7 +48,7 @@ class OpenTable:
         return hours_of(self.table.columns)
 
     def values_for(self, column: str | None, keys: pa.Array) -> pa.Array:
-        """The value of a column for each key, or whether the key has a row; see ``Tables.looked_up``."""
+        """The value of a column for each key; without ``column``, whether the key has a row (``Tables.looked_up``)."""
         if column is not None and column not in self.version.form.columns:
             return pa.nulls(len(keys))
         rows = self.table.find(keys)
@@ -129,7 +129,7 @@ class Tables:
             name: The table.
             column: The column; None: the result is whether the key has a row, null for a null key.
             keys: The columns of the key, of texts or whole numbers.
-            times_us: The time of each row, which chooses among versions that hold from a time on; None: the last one.
+            times_us: The event time of each lookup, which selects a version of the table; None: the last version.
         """
         versions, texts = self.versions.get(name, ()), key_texts(keys)
         if not versions:
@@ -144,9 +144,10 @@ class Tables:
     def hours(
         self, calendar: str, times_us: NDArray[np.int64] | None, size: int
     ) -> Iterator[tuple[NDArray[np.intp], BusinessHours]]:
-        """The hours of each version of a calendar, with the rows (of ``size``) that read it; nothing if it is unknown.
+        """The hours of each version of a calendar, with the indices of the rows that read this version.
 
-        ``times_us`` choose the versions as in ``looked_up``.
+        Yields nothing for an unknown calendar. ``times_us`` selects versions as in ``looked_up``; ``size`` is the
+        number of rows.
         """
         versions = self.versions.get(PREFIX + calendar, ())
         if times_us is None or len(versions) == 1:
@@ -163,7 +164,7 @@ class Tables:
 
     @classmethod
     def from_json(cls, entries: Iterable[Mapping[str, Any]], files: TableFiles) -> Self:
-        """Read the JSON form of ``to_json``; the content of the tables is opened."""
+        """Read the JSON form of ``to_json``, and open the files of the tables."""
         tables = cls(files)
         for entry in entries:
             tables = tables.with_version(TableVersion.from_json(entry), entry.get("changes"))
@@ -186,7 +187,7 @@ def require_table(tables: Mapping[str, Any], name: str) -> None:
 
 
 def require_lookup(forms: Mapping[str, TableForm], name: str, column: str | None, keys: int | None) -> None:
-    """Check that a table has a column and this number of keys; ``Lookup`` documents None."""
+    """Check that a table exists and has the column and number of keys of a lookup; see ``Lookup`` for None."""
     require_table(forms, name)
     forms[name].require(name, column, keys)
 
@@ -198,7 +199,7 @@ def _version_numbers(versions: Sequence[OpenTable], times_us: NDArray[np.int64])
 
 
 def _values(table: MappedTable, rows: NDArray[np.int64], column: str | None, keys: pa.Array) -> pa.Array:
-    """The values of rows, null for -1; column None: whether the row exists, null for a null key."""
+    """The values of rows, null for row -1; without ``column``, whether each row exists, null for a null key."""
     if column is None:
         return pc.if_else(keys.is_null(), pa.scalar(None, pa.bool_()), column_of(rows >= 0))
     return table.column(column).take(pa.array(rows, mask=rows < 0))

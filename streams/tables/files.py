@@ -38,7 +38,7 @@ _CODEC = "zstd"
 
 
 def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
-    """A ``Fetch`` from a store; ``read`` returns the element of a stored list by key and index."""
+    """A ``Fetch`` function for a store; ``read`` returns an item of a list in the store, by list key and index."""
 
     def fetch(digest: str, file: BinaryIO) -> bool:
         place = 0
@@ -52,14 +52,14 @@ def fetching(read: Callable[[str, int], bytes | None]) -> Fetch:
 
 
 def pieces_of_file(path: Path) -> Iterator[bytes]:
-    """The content of a file as a store keeps it."""
+    """The content of a file as compressed pieces, which a store keeps as a list."""
     with path.open("rb") as file:
         while part := file.read(_PIECE_BYTES):
             yield len(part).to_bytes(_SIZE_BYTES, "little") + pa.compress(part, codec=_CODEC, asbytes=True)
 
 
 class TableFiles:
-    """Opens tables by digest.
+    """Opens tables by the digest of their content.
 
     ``fetch``: writes the content of a missing file; None: all files must exist.
     """

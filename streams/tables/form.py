@@ -37,9 +37,9 @@ def names_fault(names: Sequence[str]) -> str | None:
 
 
 class Lookup(NamedTuple):
-    """A lookup in a table; ``keys`` is the number of keys given, None: every row is read.
+    """A lookup in a table; ``keys`` is the number of its keys, or None if every row is read.
 
-    ``column`` None: the lookup asks only whether the row exists.
+    If ``column`` is None, the lookup asks only whether the row exists.
     """
 
     table: str
@@ -51,7 +51,7 @@ class Lookup(NamedTuple):
 class TableWish:
     """The declaration of a table: its key, and types of some columns; other types are inferred from the rows.
 
-    ``key`` None: the first column is the key.
+    If ``key`` is None, the first column is the key.
     """
 
     key: tuple[str, ...] | None
@@ -121,7 +121,7 @@ class TableForm:
             )
 
     def retyped(self, later: TableForm, column: str | None) -> str | None:
-        """The fault, in words, if a column that is looked up has values of another kind in a later form; else None."""
+        """The fault, in words, if a looked-up column has another kind of values in ``later``, a later form; or None."""
         before, after = self.columns.get(column or ""), later.columns.get(column or "")
         if before is None or after is None or _KIND.get(before, before) == _KIND.get(after, after):
             return None
@@ -144,8 +144,8 @@ class TableVersion:
 
     Attributes:
         version: Counts from 1 for each name and never repeats.
-        since_us: In a run over past events, the event time from which the version is read; None: from its place of the
-            log on.
+        since_us: In a run over past events, the event time from which the version is read; None: the version
+            is for events after its record in the log.
     """
 
     name: str

@@ -26,7 +26,7 @@ class MappedTable:
 
     Attributes:
         keys: The keys of the rows, as ``key_texts`` makes them.
-        slots: See ``streams.kernels.key_index``.
+        slots: The index of the keys, described in ``streams.kernels.key_index``.
     """
 
     form: TableForm
@@ -36,7 +36,7 @@ class MappedTable:
 
     @classmethod
     def of_rows(cls, form: TableForm, rows: pa.RecordBatch, slots: NDArray[np.uint32]) -> Self:
-        """The table of a file's mapped rows and index."""
+        """A table of rows and an index (``slots``) that are mapped from files."""
         return cls(form, rows.columns[: len(form.columns)], keys_in(form, rows), slots)
 
     @classmethod
@@ -75,7 +75,7 @@ def schema_of(form: TableForm) -> pa.Schema:
 
 
 def form_in(schema: pa.Schema) -> TableForm:
-    """The form in the metadata of ``schema_of``."""
+    """The form of a table, from the metadata of a schema that ``schema_of`` made."""
     return TableForm.from_json(orjson.loads(schema.metadata[_FORM]))
 
 
@@ -93,7 +93,7 @@ def keys_in(form: TableForm, rows: pa.RecordBatch) -> pa.Array:
 
 
 def key_texts(parts: Sequence[pa.Array]) -> pa.Array:
-    """Keys as texts, of columns of texts or whole numbers; null where a part is null or an empty text.
+    """Keys as texts; ``parts`` are columns of texts or whole numbers. Null where a part is null or an empty text.
 
     JSON has one kind of number, and identifiers are written as numbers or texts, so the number 17 is the key ``17``. In
     a key of several parts, each part but the last is preceded by its length.

@@ -31,7 +31,8 @@ class Portion:
     """Some rows of a file.
 
     Attributes:
-        first: Number of the first row in the file, counted in ``unit``: lines, or rows of Parquet.
+        first: Number of the first row in the file.
+        unit: What ``first`` counts: lines, or rows of Parquet.
     """
 
     form: TableForm
@@ -161,7 +162,7 @@ def _lines(unit: str, first: int) -> Iterator[None]:
 
 
 def _placed(name: str, convert: Any, values: Any, kind: ValueType) -> pa.Array:
-    """A converted column; raises ``_Unplaced`` with its name."""
+    """Convert a column; raises ``_Unplaced`` with the name of the column if a value does not fit."""
     try:
         return convert(values, kind)
     except Unfit as fault:
@@ -234,7 +235,7 @@ def _slow_columns(objects: Sequence[dict[str, Any]], form: TableForm) -> list[pa
 
 
 def _fast_columns(block: bytes, lines: int, form: TableForm) -> list[pa.Array] | None:
-    """The columns of plain lines; None: some line has to be read by itself, and is perhaps refused."""
+    """The columns of a block of plain lines; None: the lines must be read one by one, because some may be faulty."""
     from pyarrow import json as arrow_json  # noqa: PLC0415 - needed for tables only
 
     kinds = {name: pa.string() if kind == "time" else VALUE_TYPES[kind] for name, kind in form.columns.items()}

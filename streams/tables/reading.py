@@ -65,7 +65,7 @@ def media_type_of(kind: TableFormat) -> str:
 def keep_table(
     path: Path, kind: TableFormat, declaration: TableWish, limits: TableLimits = USUAL_LIMITS
 ) -> TableVersion:
-    """Read the rows of a table and keep them in the cache folder; returns version 0 of a table without a name."""
+    """Read the rows of a table and keep them in the cache folder; the returned version is 0, its name empty."""
     with draft_file() as parts, draft_file() as draft:
         form = _write_parts(path, kind, declaration, limits, parts)
         rows = _write_whole(parts, draft, form)
@@ -97,7 +97,7 @@ def keep_rows(form: TableForm, rows: pa.RecordBatch) -> TableVersion:
 def read_row(
     form: TableForm, parts: Sequence[str], row: Mapping[str, Any] | None
 ) -> tuple[str, tuple[Any, ...] | None]:
-    """The key of a row as ``key_texts`` returns it, and its values in the order of the columns; None: row removed.
+    """The key of a row as ``key_texts`` returns it, and the row's values by column order; None if ``row`` is None.
 
     ``parts`` are the values of the key's columns, in their order. Refused if parts are missing, or a value does not
     have the type of its column.
@@ -121,7 +121,7 @@ def read_row(
 
 
 def _value(name: str, value: Any, form: TableForm) -> pa.Array:
-    """One value as a column; the integers of a key may be texts, as in a path."""
+    """One value as a column; a text in a column of the key is converted to the column's type."""
     kind, is_key = form.columns[name], name in form.key
     try:
         if is_key and isinstance(value, str):
@@ -153,7 +153,7 @@ def _write_parts(path: Path, kind: TableFormat, declaration: TableWish, limits: 
 
 
 def _write_whole(parts: Path, draft: Path, form: TableForm) -> int:
-    """Write the rows as a single batch: columns of mapped files are contiguous; returns the number of rows."""
+    """Write the rows as a single batch, so that each column is contiguous; returns the number of rows."""
     with pa.memory_map(str(parts)) as source, pa.ipc.open_stream(source) as reader:
         (batch,) = reader.read_all().combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], schema=schema_of(form))

@@ -78,7 +78,7 @@ def type_in_arrow(kind: pa.DataType) -> ValueType | None:
 
 
 def of_texts(texts: pa.Array, kind: ValueType) -> pa.Array:
-    """A column of texts in its type; raises ``Unfit``."""
+    """A column of texts converted to the type ``kind``; raises ``Unfit``."""
     if kind == "text":
         return texts
     with suppress(pa.ArrowInvalid):
