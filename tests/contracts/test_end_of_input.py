@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import pairwise
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from pipeline import BacktestOptions, InProcess, run_backtest
+from pipeline.runs.tasks import ShardRows
 from service.projects import LocalProject, read_project
+from shards import RoundRows
 from streams import Event, EventBatch
 from tests.contracts.test_ways_of_running import (
     STREAMS,
@@ -133,3 +137,14 @@ def random_events(rng: Random) -> dict[str, EventBatch]:
             some.append(Event(id=f"{stream}{number}", type=rng.choice(types), time_us=time_us, key=key, data=data))
         events[stream] = EventBatch.from_events(some)
     return events
+
+
+def test_files_that_only_the_earlier_run_of_a_round_wrote_are_removed(tmp_path):
+    """Files of other shards stay."""
+    options = BacktestOptions(shards=2, limit=9, output=tmp_path)
+    for shard, label, is_repeated in ((0, "alert", False), (1, "alert", False), (1, "derived", True)):
+        with ExitStack() as files:
+            rows = ShardRows(["tested"], options, shard, files)
+            assert len(list(rows.of([RoundRows(label=label, variant=0, bodies=pa.array([b"{}"]))]))) == 1
+            rows.publish(is_repeated=is_repeated)
+    assert {file.name for file in tmp_path.iterdir()} == {"alert-00000.jsonl", "derived-00001.jsonl"}
