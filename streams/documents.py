@@ -108,25 +108,25 @@ def decoded_text(content: bytes | str, max_bytes: int) -> str:
     return text
 
 
-def read_document(text: str) -> WrittenDocument:
-    """Read a JSON or YAML text that has exactly one document.
+def read_document(text: str, most: int | None = None) -> WrittenDocument:
+    """Read a JSON or YAML text that has exactly one document, with at most ``most`` keys and values.
 
     Raises:
         UnreadableText: The text is not one document; the error lists all problems that one reading finds.
     """
     if text.lstrip()[:1] in ("[", "{"):
         with suppress(RecursionError, ValueError):  # may be YAML, whose reader also names the line of a depth error
-            return _json_document(text)
-    roots = list(composed(text))
+            return _json_document(text, most)
+    roots = list(composed(text, most))
     if len(roots) != 1:
         raise UnreadableText((None, f"the text has {len(roots)} documents; one is read"))
     return WrittenDocument(text, plain_value(roots[0], _as_written), roots[0])
 
 
-def composed(text: str) -> Iterator[yaml.Node]:
+def composed(text: str, most: int | None = None) -> Iterator[yaml.Node]:
     """The nodes of each document of a YAML text; ``UnreadableText`` lists the refused parts."""
     try:
-        _check_events(text)
+        _check_events(text, most)
         for root in yaml.compose_all(text, Loader=_LOADER):
             problems = list(_key_problems(root))
             if problems:
@@ -172,7 +172,7 @@ def _as_written(node: yaml.ScalarNode) -> object:
     return node.value if node.tag == TEXT_TAG else Bare(node.value)
 
 
-def _json_document(text: str) -> WrittenDocument:
+def _json_document(text: str, most: int | None) -> WrittenDocument:
     repeated: list[tuple[int | None, str]] = []
 
     def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -183,14 +183,18 @@ def _json_document(text: str) -> WrittenDocument:
         return value
 
     value = json.loads(text, object_pairs_hook=members, parse_int=Bare, parse_float=Bare, parse_constant=Bare)
-    level = [value]
+    level, values = [value], 1
     for _ in range(MAX_DEPTH + 1):
+        values += sum(len(container) for container in level if isinstance(container, dict))  # keys
         lists = [
             container.values() if isinstance(container, dict) else container
             for container in level
             if isinstance(container, dict | list)
         ]
         level = [child for children in lists for child in children]
+        values += len(level)
+        if most is not None and values > most:
+            raise UnreadableText((None, _too_many(most)))
     if level or repeated:
         list(composed(_like_yaml(text)))  # raises with the lines, where YAML finds the faults
         raise UnreadableText(*repeated, *([(None, _TOO_DEEP)] if level else []))
@@ -226,13 +230,16 @@ def _like_yaml(text: str) -> str:
     return re.sub(r"\\u[dD][89a-fA-F]", r"\\u00", text.replace("\t", " "))
 
 
-def _check_events(text: str) -> None:
-    """Check depth, anchors, aliases and tags before nodes are composed, because composing recurses."""
-    depth, problems = 0, list[tuple[int | None, str]]()
+def _check_events(text: str, most: int | None) -> None:
+    """Check depth, number, anchors, aliases and tags of nodes before they are composed, because composing recurses."""
+    depth, values, problems = 0, 0, list[tuple[int | None, str]]()
     event: Any
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        values += isinstance(event, yaml.NodeEvent)
         line = event.start_mark.line + 1
+        if most is not None and values > most:
+            raise UnreadableText(*problems, (line, _too_many(most)))
         if depth > MAX_DEPTH:
             raise UnreadableText(*problems, (line, _TOO_DEEP))
         if getattr(event, "anchor", None) is not None:
@@ -255,6 +262,10 @@ def _key_problems(node: yaml.Node) -> Iterator[tuple[int | None, str]]:
         elif key is not None:
             names.add(key.value)
         yield from _key_problems(child)
+
+
+def _too_many(most: int) -> str:
+    return f"the text has more than {most:,} keys and values"
 
 
 def _given_twice(key: str) -> str:

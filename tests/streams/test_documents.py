@@ -110,3 +110,10 @@ def test_a_large_mapping_takes_time_in_proportion_to_its_size():
     found = read_document(text.rpartition(",")[0] + "}")
     assert [found.line((json.loads(name),)) for name in names] == list(range(1, 50_001))
     assert time.process_time() - begun < 10  # about 1.5 s; each key against each other took half a minute
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, {"b": 2}]}', "a: [1, b: 2]", "a:\n- 1\n- b: 2\n"])
+def test_keys_and_values_are_counted(text: str) -> None:
+    assert read_document(text, 7).value == {"a": [Bare("1"), {"b": Bare("2")}]}
+    with pytest.raises(UnreadableText, match="the text has more than 6 keys and values"):
+        read_document(text, 6)

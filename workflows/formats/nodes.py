@@ -10,12 +10,13 @@ from streams import UnreadableText, decoded_text, line_of, read_document
 from workflows.errors import ModelRefused
 
 MAX_BYTES = 1_000_000
+MAX_VALUES = 250_000  # keys and values; a tree of the most nodes, 10,000, has some 50,000
 
 
 def read_node(content: bytes | str) -> yaml.Node:
     """The root of a YAML or JSON text."""
     try:
-        return read_document(decoded_text(content, MAX_BYTES)).root
+        return read_document(decoded_text(content, MAX_BYTES), MAX_VALUES).root
     except UnreadableText as error:
         raise ModelRefused([(f"line {line}" if line else "", message) for line, message in error.problems]) from error
 

@@ -454,3 +454,8 @@ def test_bombs_are_refused_in_bounded_time(name: str) -> None:
     assert time.process_time() - start < 10.0
     assert all(message for _, message in problems)
     assert len(problems) <= 101
+
+
+@pytest.mark.parametrize("name", ["a long list", "a long JSON list"])
+def test_long_lists_are_refused_before_they_are_composed(name: str) -> None:
+    assert [message for _, message in problems_of(BOMBS[name])] == ["the text has more than 250,000 keys and values"]
