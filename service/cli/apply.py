@@ -48,7 +48,7 @@ def apply(
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]FILE",
-            help="With --plan: event file in which to compare the results of new and changed patterns. Repeatable.",
+            help="With --plan: run new and changed patterns over this event file, and compare results. Repeatable.",
         ),
     ] = None,
     prune: Annotated[

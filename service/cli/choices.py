@@ -41,15 +41,16 @@ Incident = Annotated[
     str | None,
     typer.Option(
         metavar="'DURATION by NAME, ...'",
-        help="Collect the alerts of each group in an incident, which closes after this event time without an alert: "
-        "'2 h by customer'. Without 'by', the groups are those of --suppress.",
+        help="Collect the alerts of each group in an incident, which closes after this event time without an alert. "
+        "'2 h by customer': a group for each customer. Without 'by', the groups are those of --suppress.",
     ),
 ]
 Resolves = Annotated[
     str | None,
     typer.Option(
         metavar="'PATTERN by NAME, ...'",
-        help="Alerts close the open incident of another pattern with the same values: 'declined by customer'.",
+        help="Each alert closes the open incident of another pattern whose alerts have equal values. "
+        "'declined by customer': of the pattern 'declined', with an equal customer.",
     ),
 ]
 

@@ -20,21 +20,29 @@ DocumentForm: TypeAlias = Literal["yaml", "json", "text"]
 """Form of the discovered constraints."""
 
 
+MinimumSupport: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Minimum number of transactions that activate a constraint; below 1: share of all transactions. "
+        "Default: 1 % of all, but at least 5.",
+    ),
+]
+
+
 def discover(
     log: Annotated[Path, typer.Argument(help="Past events: .jsonl, .csv or .xes, each also .gz.")],
-    min_support: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Minimum number of activating transactions; below 1: their share (default: 1 %, at least 5).",
-        ),
-    ] = None,
+    min_support: MinimumSupport = None,
     min_confidence: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Minimum share of activating transactions that keep the constraint."),
+        typer.Option(metavar="SHARE", help="Minimum share of these transactions that keep the constraint."),
     ] = 1.0,
     min_expected: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Minimum significance of exclusions and requirements; 0: none.")
+        float,
+        typer.Option(
+            metavar="NUMBER",
+            help="List exclusions and requirements only if chance would violate them at least this often; 0: all.",
+        ),
     ] = 5.0,
     rules: Annotated[bool, typer.Option("--rules", help="Also discover DECLARE rules, such as response.")] = False,
     is_complete: Annotated[
@@ -59,12 +67,12 @@ def discover(
         discovery = mine(past.traces, settings, past.summary)
     for mined in discovery.withdrawn:
         standard_error.notice(f"{mined.part} is left out: no trace can keep it and the rest")
-    if output == "text" and not is_json:
+    document = discovery.to_document(is_complete=is_complete)
+    if is_json or output == "json":
+        echo_json(document)
+    elif output == "text":
         _print(discovery, is_complete=is_complete)
-    elif is_json or output == "json":
-        echo_json(discovery.to_document(is_complete=is_complete))
     else:
-        document = discovery.to_document(is_complete=is_complete)
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
         typer.echo(text, nl=False)
 

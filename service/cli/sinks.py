@@ -11,7 +11,7 @@ import typer
 from service.cli.calling import Caller, Commands, without_none
 from service.cli.resources import Resource, Table, add_delete, add_list_of_stream, add_show
 from service.cli.signatures import Command, in_place_of
-from service.cli.webhooks import RECEIVER_OPTIONS, add_deliveries, add_switches, id_of, members_of
+from service.cli.webhooks import RECEIVER_OPTIONS, add_deliveries, add_switches, id_of, members_of, secret_option
 
 sinks = Commands(help="Sinks of the running service other than webhooks.")
 
@@ -27,10 +27,14 @@ add_list_of_stream(sinks, _SINKS)
 add_show(sinks, _SINKS, "a sink, and the state of its deliveries")
 
 
-def _with_shared(*further: str) -> Callable[[Command], Command]:
-    """Decorator: replace the parameter ``shared`` by the options of all kinds of sinks and the options ``further``."""
+def _with_shared(*further: str, login_help: str = "") -> Callable[[Command], Command]:
+    """Decorator: replace the parameter ``shared`` by the options of all kinds of sinks and the options ``further``.
+
+    ``login_help``: help text of the option for the file with the password; empty: no such option.
+    """
     names = ("stream", "pattern", "key", "min_severity", "kind", "name", *further)
-    return in_place_of("shared", {name: RECEIVER_OPTIONS[name] for name in names}, members_of)
+    options = {name: RECEIVER_OPTIONS[name] for name in names}
+    return in_place_of("shared", {**options, **(secret_option(login_help) if login_help else {})}, members_of)
 
 
 @sinks.command("add-parquet")
@@ -45,7 +49,7 @@ def add_parquet(
 
 
 @sinks.command("add-email")
-@_with_shared("template", "digest", "secret_file")
+@_with_shared("template", "digest", login_help="File with the password for the login.")
 def add_email(
     client: Caller,
     to: Annotated[list[str], typer.Argument(help="Addresses of the recipients.")],
@@ -62,7 +66,7 @@ def add_email(
 
 
 @sinks.command("add-kafka")
-@_with_shared("template", "secret_file")
+@_with_shared("template", login_help="File with the password of SASL.")
 def add_kafka(
     client: Caller,
     topic: Annotated[str, typer.Argument(help="The topic.")],

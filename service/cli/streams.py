@@ -217,11 +217,13 @@ def remove_stream(
     name: Name,
     cascade: Annotated[
         bool,
-        typer.Option("--cascade", help="Also delete everything that belongs to it; needs a key with the scope admin."),
+        typer.Option(
+            "--cascade", help="Also delete what uses the stream, as it is listed; needs a key with the scope admin."
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete a stream, after showing what is deleted with it; alerts and other results stay."""
+    """Delete a stream. Lists what uses it, and asks before. Alerts and other results stay."""
     preview = client.streams.delete(name, dry_run=True)
     if not yes:
         if preview["items"]:

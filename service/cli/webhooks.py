@@ -77,17 +77,13 @@ RECEIVER_OPTIONS: Options = {
     "template": (_Template, None),
     "digest": (_Digest, None),
     "at_once": (_AtOnce, None),
-    "secret_file": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                metavar="FILE", help="File with the secret that signs deliveries or, for a mail server, the password."
-            ),
-        ],
-        None,
-    ),
 }
 """Options of new receivers; each kind of receiver has some of them."""
+
+
+def secret_option(help_text: str) -> Options:
+    """The option for the file with the secret of a receiver, which each kind of receiver uses in its own way."""
+    return {"secret_file": (Annotated[Path | None, typer.Option(metavar="FILE", help=help_text)], None)}
 
 
 def members_of(
@@ -113,7 +109,9 @@ add_show(webhooks, _WEBHOOKS, "a webhook, and the state of its deliveries")
 
 
 @webhooks.command("add")
-@in_place_of("shared", RECEIVER_OPTIONS, members_of)
+@in_place_of(
+    "shared", {**RECEIVER_OPTIONS, **secret_option("File with the signing secret (default: a new one).")}, members_of
+)
 def add_webhook(
     client: Caller,
     target: Annotated[str, typer.Argument(help="URL to send to, http or https.")],
