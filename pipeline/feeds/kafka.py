@@ -5,6 +5,10 @@ plain consumer that is assigned its partition: it joins no group and commits not
 records the progress. Records of aborted transactions are left out. A record's place in its micro-batch follows from its
 offset, so records that a compaction removes between two readings do not shift the others.
 
+A partition that the checkpoint does not know, as of a topic that has grown, is first recorded with the offset of its
+first record, and read from the next micro-batch on: a repeated micro-batch must not depend on what the brokers removed
+meanwhile.
+
 ``confluent-kafka`` is imported only when a client is created, because it is an optional extra.
 """
 
@@ -122,15 +126,15 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next micro-batch; new partitions begin at their first record.
+        """The end of the next micro-batch; for a new partition, the offset of its first record.
 
         ``KafkaUnreachable`` if the brokers do not answer, ``KafkaGap`` if records that must be read are gone.
         """
         ends = self._ends()
-        start = {**dict.fromkeys(ends, 0), **start}
         for name, begin in start.items():
             _check_range(name, begin, ends.get(name))
-        highs = {name: high for name, (_, high) in ends.items()}
+        highs = {name: high if name in start else low for name, (low, high) in ends.items()}
+        start = {**highs, **start}
         if self._target is not None:
             highs = {name: max(start[name], min(high, self._target.get(name, 0))) for name, high in highs.items()}
         return _shared_out(start, highs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
@@ -143,7 +147,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts = []
         place = 0
         for name in sorted(end, key=_order):
-            begin, until = start.get(name, 0), end[name]
+            begin, until = start.get(name, end[name]), end[name]
             if begin < until:
                 topic, partition = _order(name)
                 parts.append(KafkaPart(topic, partition, begin, until, place))

@@ -88,9 +88,34 @@ def test_a_bounded_run_takes_what_was_there_at_its_start(reader, brokers):
 
 
 def test_partitions_that_the_checkpoint_does_not_know_begin_at_their_first_record(reader):
-    end = all_now(reader, {"t:0": 5})
+    known = all_now(reader, {"t:0": 5})
+    assert known == {"t:0": 5, "t:1": 0, "t:2": 0, "t:3": 0}
+    assert reader.partitions({"t:0": 5}, known) == []
+    end = all_now(reader, known)
     assert (end["t:0"], end["t:3"]) == (5, 2)
-    assert len(read(reader, {"t:0": 5}, end)) == 2
+    assert len(read(reader, known, end)) == 2
+
+
+def test_a_new_partition_begins_at_the_first_record_that_the_brokers_still_have(brokers):
+    brokers.produce("t", [b"old" * 300_000] * 7 + [b"new"], partition=2)  # the mock brokers keep 5 MB of a partition
+    reader = KafkaReader(options_of(brokers))
+    low = reader.initialOffset()["t:2"]
+    assert 0 < low < 8
+    start = {"t:0": 0, "t:1": 0, "t:3": 0}
+    known = reader.latestOffset(start, ReadMaxRows(100))
+    assert known == {**start, "t:2": low}
+    assert reader.partitions(start, known) == []
+    rows = read(reader, known, reader.latestOffset(known, ReadMaxRows(100)))
+    assert [row.origin["offset"] for row in rows] == list(range(low, 8))
+    assert (rows[0].place, rows[-1].body) == (0, b"new")
+    reader.stop()
+
+
+def test_a_bounded_run_reads_no_new_partition_beyond_what_was_there_at_its_start(reader, brokers):
+    reader.prepareForTriggerAvailableNow()
+    brokers.produce("t", values(3), partition=3)
+    known = all_now(reader, {"t:0": 5})
+    assert all_now(reader, known) == {"t:0": 5, "t:1": 0, "t:2": 0, "t:3": 2}
 
 
 def test_what_cannot_be_an_event_has_a_fault(reader, brokers):

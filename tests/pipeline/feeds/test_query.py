@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -107,3 +108,14 @@ def test_records_of_a_topic_reach_the_sink_once_over_two_runs(spark, brokers, tm
     brokers.produce("t", lines(70, 5), partition=1)
     start_feed(spark, options(source, tmp_path), sink).wait()
     assert sink.bodies[70:] == lines(70, 5)
+
+
+def test_a_topic_that_is_added_is_read_from_its_first_remaining_record(spark, brokers, tmp_path):
+    brokers.produce("t", lines(0, 5), partition=0)
+    source = KafkaOptions(servers=brokers.address, topics=("t",), settings={"log_level": "0"})
+    sink = ListSink()
+    start_feed(spark, options(source, tmp_path), sink).wait()
+    brokers.produce("u", [b"old" * 300_000] * 7 + [b"new"], partition=1)  # mock brokers keep 5 MB of a partition
+    start_feed(spark, options(replace(source, topics=("t", "u")), tmp_path), sink).wait()
+    assert sink.bodies[:5] == lines(0, 5)
+    assert (sink.bodies[-1], len(sink.bodies[5:]) < 8) == (b"new", True)
