@@ -20,6 +20,12 @@ INCIDENTS_KEY = PREFIX + "incidents"
 ORDER_KEY = PREFIX + "incidents:order"
 NUMBER_KEY = PREFIX + "incidents:number"
 
+_KEYS = {
+    "incidents": INCIDENTS_KEY,
+    "order": ORDER_KEY,
+    "number": NUMBER_KEY,
+    "examined": PREFIX + "incidents:examined",
+}
 _PAGE = 500
 _CHUNK = 200
 
@@ -30,7 +36,7 @@ class IncidentStore:
     def __init__(self, client: Client, *, kept: int) -> None:
         self._client = client
         self._kept = kept
-        self._note = register(client, "results/note_incidents")
+        self._note = register(client, "results/note_incidents", **_KEYS)
 
     def note(self, changes: Sequence[bytes]) -> None:
         """Apply changes of incidents, JSON objects, in any order; a change older than the stored one has no effect."""
@@ -42,7 +48,7 @@ class IncidentStore:
                 for incident in chunk
                 for part in (incident["incident"], incident["revision"], encode(incident=incident))
             ]
-            self._note(incidents=INCIDENTS_KEY, order=ORDER_KEY, number=NUMBER_KEY, kept=self._kept, rest=arguments)
+            self._note(kept=self._kept, rest=arguments)
 
     def get(self, incident_id: str) -> dict[str, Any]:
         """An incident after its newest change; raises ``UnknownIncident``."""

@@ -1,7 +1,8 @@
---! keys: incidents, order, number
+--! keys: incidents, order, number, examined
 --! args: kept, rest*
 -- Stores changes of incidents. ``rest``: for each change the incident, its revision and its record; a change that is
--- not newer than the stored one has no effect. Beyond ``kept`` incidents, the oldest closed ones are removed.
+-- not newer than the stored one has no effect. Beyond ``kept`` incidents, the oldest closed ones are removed. A call
+-- examines 1,000 incidents; if too few of them are closed, the next call continues after the number in ``examined``.
 local most_examined = 1000
 local function stored(id)
   local record = redis.call('HGET', incidents, id)
@@ -15,13 +16,21 @@ for at = 1, #rest, 3 do
 end
 local beyond = redis.call('ZCARD', order) - tonumber(kept)
 if beyond > 0 then
-  for _, id in ipairs(redis.call('ZRANGE', order, 0, most_examined - 1)) do
+  local after = redis.call('GET', examined) or '0'
+  local page = redis.call('ZRANGEBYSCORE', order, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, most_examined)
+  for at = 1, #page, 2 do
+    local id = page[at]
     local one = stored(id)
     if beyond > 0 and (not one or one.state == 'closed') then
       redis.call('ZREM', order, id)
       redis.call('HDEL', incidents, id)
       beyond = beyond - 1
     end
+  end
+  if beyond > 0 and #page == 2 * most_examined then
+    redis.call('SET', examined, page[#page])
+  else
+    redis.call('DEL', examined)  -- the next call begins with the oldest
   end
 end
 return 1
