@@ -26,7 +26,14 @@ from aggregates import (
 )
 from shards.blob import sections_below
 from shards.hosts.keyed_host import Operator
-from shards.kinds.aggregates.reading import EventReader, are_revocable, condition_and_bounds, moved_columns
+from shards.kinds.aggregates.reading import (
+    EventReader,
+    are_revocable,
+    condition_and_bounds,
+    events_of_reading,
+    moved_columns,
+    reading_of,
+)
 from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.row_groups import RowGroups
 from shards.kinds.derived_rows import DerivedOutput
@@ -84,6 +91,8 @@ class RunningAggregate(Operator):
         self._body: AggregateBody = read_aggregate(definition.body)
         self._reader = EventReader.of(self._body)
         self._is_moved = declaration.name == moved_stream(definition.name)
+        self._reading = reading_of(self._body)
+        self._other_version = 0  # re-keyed events that another version read otherwise
         is_simultaneous = declaration.ties == "simultaneous"
         self._tables = Tables()
         holds, bounds = condition_and_bounds(self._body, lambda: self._tables)
@@ -105,10 +114,18 @@ class RunningAggregate(Operator):
         self._rows_of.read(tables)
 
     def process(self, batch: EventBatch) -> AggregateResults:
-        """Process a batch: add its events to windows, and retract the events that its retractions name."""
+        """Process a batch: add its events to windows, and retract the events that its retractions name.
+
+        Re-keyed events of a version that reads other groups or values only advance time; they are counted.
+        """
         was_suspended = self._run.is_suspended
         if self._is_moved:
-            events = moved_columns(self._body, batch)
+            size, newest_us = len(batch), int(batch.time_us.max())
+            batch = events_of_reading(self._body, self._reading, batch)
+            self._other_version += size - len(batch)
+            if not len(batch):
+                return self.advance_time(newest_us)
+            events = moved_columns(self._body, batch, newest_us)
             if are_revocable(batch) and not self._run.is_revocable:  # at the first batch; all are revocable, or none
                 self._run = self._begin(is_revocable=True)
         else:
@@ -139,16 +156,20 @@ class RunningAggregate(Operator):
         self._run.drop(np.logical_not(is_kept(keys)), keys)
         if not has_counts:
             self._run.clear_counts()
+            self._other_version = 0
         if self._index is not None:
             self._index.keep(KEY, lambda known: is_kept(np.array([key_hash(str(key)) for key in known], np.uint64)))
 
     def measures(self) -> Mapping[str, int]:
-        """The numbers of groups and of events in windows, and of events that came too late."""
-        return self._run.measures()
+        """The numbers of groups and of events in windows, and of events that came too late or from another version."""
+        others = {"other_version": self._other_version} if self._other_version else {}
+        return {**self._run.measures(), **others}
 
     def dump(self) -> SavedHost:
         head, sections = self._run.dump()
         saved: dict[str, Any] = {"run": head, "seen_us": self._now_us}
+        if self._other_version:
+            saved["other_version"] = self._other_version
         if self._index is not None:
             saved["index"], held = self._index.dump()
             sections = {**sections, **{f"index/{name}": body for name, body in held.items()}}
@@ -159,6 +180,7 @@ class RunningAggregate(Operator):
         self._run = self._begin(is_revocable=head.get("revocable", False))
         self._run.load(head, saved.sections)
         self._now_us = saved.head["seen_us"]
+        self._other_version = saved.head.get("other_version", 0)
         if self._index is not None:
             self._index.load(saved.head["index"], sections_below(saved.sections, "index"))
 

@@ -43,6 +43,7 @@ from streams import (
     format_time,
     hex_texts,
     joined_texts,
+    key_hash,
     key_of,
     pieces_of,
     texts_of,
@@ -51,7 +52,8 @@ from streams.tables import Lookup, Tables
 
 _ALL = "all"
 _OF_TEXTS = ("distinct", "first", "last", "min", "max")
-_MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events
+_MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events, before the reading
+_OF_READING = ":"  # between the type of a re-keyed event and its reading; earlier releases wrote neither
 _MOST_HASHES = 1_000_000
 _PLACED = 16  # characters before the id in a re-keyed event: its place
 
@@ -179,6 +181,16 @@ def is_moved(body: AggregateBody, declaration: StreamDeclaration) -> bool:
     return body.is_global or body.rows_of is not None or of_key.isdisjoint(body.by)
 
 
+def reading_of(body: AggregateBody) -> str:
+    """A hash of the members that decide the content and the shard of a re-keyed event.
+
+    Saved events contain the hash, so the hash of a body must stay the same in later releases.
+    """
+    values = [[value.argument, value.function in _OF_TEXTS] for value in body.values]
+    read = [body.of, body.where, body.by, body.rows_of, body.ask, values, body.is_global, bool(body.events)]
+    return f"{key_hash(orjson.dumps(read).decode()):016x}"
+
+
 def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body: AggregateBody) -> EventBatch:
     """Events re-keyed for the shards of their groups; each id begins with a number that orders events of equal time.
 
@@ -191,7 +203,8 @@ def moved_events(events: EventColumns, groups: Sequence[Sequence[Scalar]], body:
     if body.rows_of is not None:  # an event in several groups is several events
         keys = [_key_text(group[:1]) for group in groups]
         ids = [f"{identity}/{key}" for identity, key in zip(ids, keys, strict=True)]
-    types = [_REVOCABLE if events.retracted and not is_retraction else _MOVED for is_retraction in is_gone.tolist()]
+    moved, revocable = (f"{name}{_OF_READING}{reading_of(body)}" for name in (_MOVED, _REVOCABLE))
+    types = [revocable if events.retracted and not is_retraction else moved for is_retraction in is_gone.tolist()]
     return EventBatch.of_columns(
         joined_texts([hex_texts(places.astype(np.uint64)), texts_of(ids)]),
         texts_of(types).dictionary_encode(),
@@ -219,8 +232,30 @@ def _forms(
             yield {"group": group, "arguments": some, **more}
 
 
-def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
-    """The columns of the re-keyed events that ``moved_events`` made."""
+def events_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> EventBatch:
+    """The re-keyed events of a batch with the reading of ``body``; versions that read otherwise made the other events.
+
+    Events of earlier releases have no reading. They belong to ``body`` if they have the number of its columns.
+    """
+    readings = [name.partition(_OF_READING)[2] for name in batch.type_names]
+    if all(name == reading for name in readings):
+        return batch
+    is_own = np.array([name == reading for name in readings])[batch.type_codes]
+    for row in np.flatnonzero(np.array([not name for name in readings])[batch.type_codes]).tolist():
+        is_own[row] = _fits(body, orjson.loads(batch.columns.column("data")[row].as_py()))
+    return batch.take(np.flatnonzero(is_own))
+
+
+def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
+    """Whether a re-keyed event without a reading has the columns of an aggregate."""
+    if len(form["group"]) != len(body.by) or "retracts" in form:
+        return len(form["group"]) == len(body.by)
+    sizes = len(form["arguments"]), len(form.get("asked", ())), "event" in form
+    return sizes == (len(body.values), len(body.ask), bool(body.events))
+
+
+def moved_columns(body: AggregateBody, batch: EventBatch, newest_us: int) -> EventColumns:
+    """The columns of re-keyed events with the reading of ``body``; ``newest_us``: as in ``EventColumns``."""
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
     groups = [form["group"] for form in forms]
@@ -238,7 +273,7 @@ def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
         arguments=[
             ScalarColumn.of([some[places[argument_name]] for some in arguments]) for argument_name in body.arguments
         ],
-        newest_us=int(batch.time_us.max()),
+        newest_us=newest_us,
         ops=np.array([RETRACTS if retracted_id else COUNTS for retracted_id in retracted], np.uint8)
         if any(retracted)
         else None,
@@ -250,7 +285,7 @@ def moved_columns(body: AggregateBody, batch: EventBatch) -> EventColumns:
 
 def are_revocable(batch: EventBatch) -> bool:
     """Whether re-keyed events may be retracted."""
-    return _REVOCABLE in batch.type_names
+    return any(batch.type_names[code].startswith(_REVOCABLE) for code in np.unique(batch.type_codes).tolist())
 
 
 def _key_text(group: Sequence[Scalar]) -> str:
