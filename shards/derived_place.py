@@ -104,10 +104,13 @@ class DerivedPlace(Place):
         yield from self._processed(entry, self._let_go(watermark_us if self._is_ordered else self._released_us))
         yield from self._passed(entry, watermark_us)
 
-    def _passed(self, entry: Entry, time_us: int) -> Iterator[Step]:
-        """Let time pass for the hosts to which it matters."""
+    def _passed(self, entry: Entry, time_us: int, *, is_repeated: bool = False) -> Iterator[Step]:
+        """Let time pass for the hosts to which it matters.
+
+        ``is_repeated``: also for hosts that have reached the time, because late events may have come since.
+        """
         for host in self._hosts.values():
-            is_behind = host.newest_us is None or host.newest_us < time_us
+            is_behind = is_repeated or host.newest_us is None or host.newest_us < time_us
             if is_behind and (host.waits_for_time or self.declaration.idle_timeout is not None):
                 yield from self._step(entry, self.metering.advance_time(host, time_us))
 
@@ -137,8 +140,7 @@ class DerivedPlace(Place):
                 host.is_decided_by_end for host in self._hosts.values()
             ):
                 self.end = EndTime(newest_us, reached_us)
-            if self.watermark_us is None or reached_us > self.watermark_us:
-                yield from self._passed(entry, reached_us)
+            yield from self._passed(entry, reached_us, is_repeated=True)
         yield from super().finish(entry)
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:

@@ -59,6 +59,15 @@ IDLE = f"""{STREAMS}
 """
 
 
+ENDED_BY_THE_INPUT = """
+{kind: stream, name: orders}
+---
+{kind: pattern, name: p1, stream: orders, text: 'PATTERN p1 EVENT SEQ(P a, NOT Q b) RETURN a.v AS v INTO d2 TYPE p1'}
+---
+{kind: aggregate, name: g, of: d2, by: [v], values: {n: count()}, window: {session: 20 s}}
+"""
+
+
 @pytest.mark.parametrize("name", ["aggregates", "re-keyed", "ended"])
 def test_with_lateness_the_end_is_the_newest_event_of_any_shard(tmp_path, name):
     require_one_answer(tmp_path, name, LATE)
@@ -80,9 +89,19 @@ def test_at_the_end_of_random_events_shards_change_nothing(tmp_path, draws):
 
 @pytest.mark.parametrize("name", READ_WITH_SOURCE)
 def test_time_passes_in_a_stream_with_other_keys_that_is_read_with_its_source(tmp_path, name):
-    (tmp_path / "rules.yaml").write_text(READ_WITH_SOURCE[name])
-    project = LocalProject.of(read_project(tmp_path), tmp_path)
     given = [("A", 208, "k4", "k1"), ("A", 216, "k4", "k1"), ("B", 228, "k3", "k3"), ("C", 353, "k0", "k3")]
+    require_one_answer_to(tmp_path, READ_WITH_SOURCE[name], given)
+
+
+def test_windows_end_for_events_that_only_the_end_decides(tmp_path):
+    """They are older than the time that has passed in their stream."""
+    given = [("P", 266, "k5", "k3"), ("P", 300, "k3", "k1"), ("Q", 330, "k4", "k2")]
+    require_one_answer_to(tmp_path, ENDED_BY_THE_INPUT, given)
+
+
+def require_one_answer_to(tmp_path, rules: str, given: list[tuple[str, int, str, str]]) -> None:
+    (tmp_path / "rules.yaml").write_text(rules)
+    project = LocalProject.of(read_project(tmp_path), tmp_path)
     orders = EventBatch.from_events(
         [
             Event(id=f"e{n}", type=kind, time_us=s * 1_000_000, key=key, data={"v": v, "customer": v})
@@ -90,7 +109,9 @@ def test_time_passes_in_a_stream_with_other_keys_that_is_read_with_its_source(tm
         ]
     )
     expected = inline(project, {"orders": orders}, 1)
-    assert inline(project, {"orders": orders}, 8) == expected
+    assert expected
+    for shards in (3, 8):
+        assert inline(project, {"orders": orders}, shards) == expected
     for shards in (1, 8):
         options = BacktestOptions(shards=shards, limit=1000)
         histories = histories_of(project, {"orders": orders}, tmp_path)
