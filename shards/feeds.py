@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from streams import ControlRecordError
 
 MOST_HOPS = 16
+_MARKS = ("is_merged", "is_inner", "is_ended")
 
 HostKey: TypeAlias = tuple[str, str, str]
 """Stream, further key (empty for the correlation key) and kind of a host."""
@@ -27,49 +28,94 @@ class Feed:
         is_merged: Whether the stream must order the events of several operators, even if these run at one place.
         is_inner: Whether only a part of the operator reads the stream. Such a feed stays until the stream is removed,
             so that events on their way are not lost when the operator pauses or has another version.
+        is_ended: Whether the operator has stopped. Such a feed makes no more events, but passes time on, so that events
+            on their way are processed in order. It stays until an operator feeds the stream again, or the stream is
+            removed.
     """
 
     stream: str
     is_rekeyed: bool = False
     is_merged: bool = False
     is_inner: bool = False
+    is_ended: bool = False
 
 
 @dataclass(frozen=True)
 class Feeds:
-    """The feeds of all operators of a shard; immutable.
+    """The feeds of all operators of a shard; immutable, and without cycles.
 
     Attributes:
-        of: Feeds by operator; while an older version is draining, the feeds of both versions.
+        of: Feeds by operator, also ended ones; while an older version is draining, the feeds of both versions.
     """
 
     of: Mapping[Operator, tuple[Feed, ...]]
 
     def with_operator(self, operator: Operator, feeds: Sequence[Feed]) -> Feeds:
-        """A copy in which one operator has these feeds instead of its former ones."""
-        other_feeds = {feeder: operator_feeds for feeder, operator_feeds in self.of.items() if feeder != operator}
-        return Feeds({**other_feeds, operator: tuple(dict.fromkeys(feeds))} if feeds else other_feeds)
+        """A copy in which one operator has these feeds instead of its former ones.
 
-    def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
-        """A copy without the feeds of an operator on any key, except its feeds of inner streams."""
-        feeds = dict(self.of)
-        for operator in [operator for operator in feeds if (operator[0], *operator[2:]) == (stream, kind, name)]:
-            feeds[operator] = tuple(feed for feed in feeds[operator] if feed.is_inner)
-        return Feeds({operator: operator_feeds for operator, operator_feeds in feeds.items() if operator_feeds})
+        Ended feeds of the same streams are dropped, and ended feeds that would be in a cycle with the new ones.
+        """
+        targets = {feed.stream for feed in feeds if not feed.is_ended}
 
-    def without_stream(self, stream: str) -> Feeds:
-        """A copy without the operators on a stream and without the feeds into it."""
-        feeds = {
-            operator: tuple(feed for feed in operator_feeds if feed.stream != stream)
-            for operator, operator_feeds in self.of.items()
-        }
-        return Feeds(
+        def stays(source: str, feed: Feed) -> bool:
+            if not targets or not feed.is_ended:
+                return True
+            is_in_cycle = feed.stream in self._upstream(operator[0]) and targets & self._upstream(source)
+            return feed.stream not in targets and not is_in_cycle
+
+        return _compact(
             {
-                operator: operator_feeds
-                for operator, operator_feeds in feeds.items()
-                if operator_feeds and operator[0] != stream
+                feeder: [feed for feed in operator_feeds if stays(feeder[0], feed)]
+                for feeder, operator_feeds in {**self.of, operator: feeds}.items()
             }
         )
+
+    def without_operator(self, stream: str, kind: str, name: str) -> Feeds:
+        """A copy in which an operator has stopped on any key.
+
+        The last feeds of a stream end, and those of a merged stream, whose parts stop together. Other feeds are
+        dropped, except feeds of inner streams, which stay as they are.
+        """
+        stopped = {operator for operator in self.of if (operator[0], *operator[2:]) == (stream, kind, name)}
+        fed = {feed.stream for operator, feed in self._each if operator not in stopped and not feed.is_ended}
+        return _compact(
+            {
+                operator: [
+                    feed if feed.is_inner or operator not in stopped else replace(feed, is_ended=True)
+                    for feed in operator_feeds
+                    if operator not in stopped or feed.is_inner or feed.is_merged or feed.stream not in fed
+                ]
+                for operator, operator_feeds in self.of.items()
+            }
+        )
+
+    def without_stream(self, stream: str) -> Feeds:
+        """A copy without the operators on a stream and without the feeds into it.
+
+        If only the removed stream fed another one, the time of the other one comes from the sources of the removed.
+        """
+        others = [(operator, feed) for operator, feed in self._each if stream not in (operator[0], feed.stream)]
+        fed = {feed.stream for _, feed in others}
+        last_feeds = [feed for operator, feed in self._each if operator[0] == stream and feed.stream not in fed]
+        feeds: dict[Operator, list[Feed]] = {}
+        for operator, feed in self._each:
+            if feed.stream == stream:
+                feeds.setdefault(operator, []).extend(replace(last_feed, is_ended=True) for last_feed in last_feeds)
+        for operator, feed in others:
+            feeds.setdefault(operator, []).append(feed)
+        return _compact(feeds)
+
+    @property
+    def _each(self) -> Iterator[tuple[Operator, Feed]]:
+        return ((operator, feed) for operator, operator_feeds in self.of.items() for feed in operator_feeds)
+
+    def _upstream(self, stream: str) -> frozenset[str]:
+        """A stream, and all streams from which it is derived."""
+        reached = {stream}
+        for target in reversed(self.order):
+            if target in reached:
+                reached |= self.sources[target]
+        return frozenset(reached)
 
     @cached_property
     def sources(self) -> Mapping[str, frozenset[str]]:
@@ -153,18 +199,32 @@ class Feeds:
         }
 
     def check(self, stream: str, feed: Feed) -> None:
-        """Refuse a feed that would close a cycle or make a chain of streams too long; the message names the streams."""
-        if path := self._path(feed.stream, stream):
+        """Refuse a feed that would close a cycle or make a chain of streams too long; the message names the streams.
+
+        Ended feeds do not count.
+        """
+        running = self._running
+        if path := running._path(feed.stream, stream):
             circle = " → ".join([*path, path[0]])
             raise ControlRecordError(
                 f"stream {stream!r} cannot feed {feed.stream!r}, which it is derived from: {circle}"
             )
-        hops = self._hops_before.get(stream, 0) + 1 + self._hops_after.get(feed.stream, 0)
+        hops = running._hops_before.get(stream, 0) + 1 + running._hops_after.get(feed.stream, 0)
         if hops > MOST_HOPS:
             raise ControlRecordError(
                 f"stream {stream!r} cannot feed {feed.stream!r}: {hops} streams would be derived from each other, and "
                 f"at most {MOST_HOPS} may be"
             )
+
+    @cached_property
+    def _running(self) -> Feeds:
+        """The feeds that have not ended."""
+        return _compact(
+            {
+                operator: [feed for feed in operator_feeds if not feed.is_ended]
+                for operator, operator_feeds in self.of.items()
+            }
+        )
 
     def to_json(self) -> list[Any]:
         return [
@@ -177,7 +237,7 @@ class Feeds:
         return cls(
             {
                 (stream, route, kind, name): tuple(
-                    Feed(stream=into, is_rekeyed=rekeyed, is_merged=any(marks[:1]), is_inner=any(marks[1:]))
+                    Feed(stream=into, is_rekeyed=rekeyed, **dict(zip(_MARKS, marks, strict=False)))
                     for into, rekeyed, *marks in operator_feeds
                 )
                 for stream, route, kind, name, operator_feeds in value
@@ -224,6 +284,14 @@ class Feeds:
         return lengths
 
 
+def _compact(feeds: Mapping[Operator, Sequence[Feed]]) -> Feeds:
+    """These feeds, each once, without operators that feed nothing."""
+    return Feeds({operator: tuple(dict.fromkeys(feeding)) for operator, feeding in feeds.items() if feeding})
+
+
 def _marks(feed: Feed) -> list[bool]:
-    """The members ``is_merged`` and ``is_inner`` of a feed, as saved: trailing false values are left out."""
-    return [feed.is_merged, True] if feed.is_inner else [True] * feed.is_merged
+    """The members ``_MARKS`` of a feed, as saved: trailing false values are left out."""
+    marks = [getattr(feed, name) for name in _MARKS]
+    while marks and not marks[-1]:
+        marks.pop()
+    return marks

@@ -29,7 +29,7 @@ def stream_usage(stores: Stores, declaration: StreamDeclaration) -> StreamUsage:
     uses = uses_of(stores.registry, declaration.name)
     if not declaration.derived:
         return StreamUsage(uses=uses, lateness=measured_lateness(stores, declaration))
-    producers = [feeder for feeder in stores.registry.feeders() if feeder.into == declaration.name]
+    producers = [feeder for feeder in stores.registry.timing_feeders() if feeder.into == declaration.name]
     return StreamUsage(
         uses=uses, waits_for=waiting_reason(declaration.name, producers, stores.pipeline_status.shards())
     )

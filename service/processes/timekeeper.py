@@ -11,7 +11,8 @@ clock does. The time of a derived stream follows from the streams that feed it, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -19,7 +20,6 @@ import structlog
 from service.errors import LogResharding, RecordFormatError, StoreUnavailable
 from service.runtime import Stores
 from service.stores import StreamTimes
-from shards import Feed, Feeds
 from streams import LATEST_US, StreamDeclaration, Tick
 
 PERIOD_S = 1.0
@@ -77,17 +77,23 @@ class Timekeeper:
         return {name: record for name, record in due.items() if tick(name, record, layout, since=sinces.get(name, ""))}
 
     def _roots(self, streams: Sequence[StreamDeclaration]) -> Mapping[str, frozenset[str]]:
-        """For each derived stream that operators feed, the posted streams from which its events ultimately come."""
-        if not any(stream.derived for stream in streams):
-            return {}
-        feeders = self._stores.registry.feeders()
-        feeds = Feeds(
-            {(feeder.stream, feeder.key, feeder.kind, feeder.name): (Feed(stream=feeder.into),) for feeder in feeders}
-        )
-        roots: dict[str, frozenset[str]] = {}
-        for target in feeds.order:
-            roots[target] = frozenset().union(*(roots.get(source, {source}) for source in feeds.sources[target]))
-        return roots
+        """For each derived stream that operators feed or fed, the posted streams from which its events come."""
+        derived = [stream.name for stream in streams if stream.derived]
+        sources: defaultdict[str, set[str]] = defaultdict(set)
+        for feeder in self._stores.registry.timing_feeders() if derived else ():
+            sources[feeder.into].add(feeder.stream)
+        return {name: _roots_of(name, sources) for name in derived if name in sources}
+
+
+def _roots_of(target: str, sources: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """The streams that feed a stream, directly or not, and are not fed; former feeders may have made a cycle."""
+    reached = {target}
+    waiting = [target]
+    while waiting:
+        new = {source for source in sources.get(waiting.pop(), ()) if source not in reached}
+        reached |= new
+        waiting.extend(new)
+    return frozenset(stream for stream in reached if stream not in sources)
 
 
 def needs_ticks(stream: StreamDeclaration, *, is_shared: bool = False) -> bool:

@@ -126,7 +126,7 @@ class Service:
     def streams(self) -> Sequence[StreamDeclaration]:
         return self._streams
 
-    def feeders(self) -> Sequence[OperatorPart]:
+    def timing_feeders(self) -> Sequence[OperatorPart]:
         return self._feeders
 
     def read(self) -> tuple[int, Mapping[str, StreamTimes]]:

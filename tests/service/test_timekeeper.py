@@ -6,6 +6,7 @@ import pytest
 
 from service.processes.timekeeper import Timekeeper, due_tick, needs_ticks
 from service.stores import StreamTimes, Submission, pattern_draft
+from service.stores.conditions import ANY
 from streams import Event, EventBatch, RecordKind, StreamDeclaration, Tick, decode_control
 
 SECOND = 1_000_000
@@ -128,6 +129,36 @@ def test_a_stream_without_events_has_no_time(stores):
     assert keeper.look() == {}
     submit(stores, "returns", 8 * SECOND)
     assert keeper.look() == {"returns": Tick(time_us=8 * SECOND, cause="events")}
+
+
+def test_a_stream_is_ticked_while_events_derived_from_it_may_wait(stores):
+    for name in ("orders", "returns"):
+        stores.registry.declare_stream(StreamDeclaration(name=name))
+    for name in ("all", "some"):
+        stores.registry.declare_stream(StreamDeclaration(name=name, derived=True))
+    for stream, name, into in (("orders", "p", "all"), ("all", "q", "some"), ("returns", "r", "some")):
+        draft = pattern_draft(name=name, text=f"PATTERN {name} EVENT A a INTO {into}", into=into)
+        stores.registry.put_pattern(stream, draft, 0)
+    keeper, patterns = Timekeeper(stores), stores.registry.pattern_operators
+
+    def ticked(second: int) -> set[str]:
+        for stream in ("orders", "returns"):
+            submit(stores, stream, second * SECOND)
+        return set(keeper.look())
+
+    assert ticked(1) == {"orders", "returns"}
+    patterns.move("q", "retire")
+    patterns.move("r", "retire")
+    assert ticked(2) == {"orders", "returns"}  # events in the stream some may wait for both
+    patterns.remove("p")
+    assert ticked(3) == {"orders", "returns"}
+    draft = pattern_draft(name="back", text="PATTERN back EVENT A a INTO all", into="all")
+    stores.registry.put_pattern("some", draft, 0)  # a cycle with the retired pattern q
+    assert ticked(4) == {"returns"}
+    stores.registry.removal.remove("some", ANY, is_cascading=True)
+    assert ticked(5) == {"orders", "returns"}  # events of the stream all may come from both
+    stores.registry.removal.remove("all", ANY, is_cascading=True)
+    assert ticked(6) == set()
 
 
 def test_only_streams_with_event_time_are_told():

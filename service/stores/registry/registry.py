@@ -191,6 +191,20 @@ class Registry:
         """The operators and parts that feed derived streams, including paused and suspended operators."""
         return [feeder for operator in self.every_operator() if operator.is_running for feeder in operator.feeders]
 
+    def timing_feeders(self) -> list[OperatorPart]:
+        """The feeders whose streams determine the time of derived streams.
+
+        These are the result of ``feeders``, and retired or deleted feeders of streams that no active operator feeds,
+        because events that they made may still wait for time to pass.
+        """
+        every_record = (*self.pattern_operators.ever(), *self.operators("").ever())
+        records = [record for record in every_record if record.stage != "draft"]
+        active = [record for record in records if record.is_running and record.state == "active"]
+        fed = {feeder.into for record in active for feeder in record.feeders}
+        return [
+            feeder for record in records for feeder in record.feeders if record.is_running or feeder.into not in fed
+        ]
+
     def severities(self, names: Collection[str]) -> dict[str, Severity]:
         """The severities of operators by name (at least one), also of deleted operators with alerts still to come."""
         identities = [(kind, name) for kind in KINDS_BY_NAME for name in names]
