@@ -22,7 +22,7 @@ import orjson
 
 from pipeline.runs.deciding import observing_variants
 from pipeline.runs.history import History
-from pipeline.runs.tasks import FACTS, SUMMARY, BacktestOptions, Progress, Reported, RoundTask
+from pipeline.runs.tasks import FACTS, SUMMARY, UNLIMITED, BacktestOptions, Progress, Reported, RoundTask
 from shards import ComparisonCounts, DeciderState, Decision, RoundPlan, VariantCounts
 from streams import EventFileError
 
@@ -42,7 +42,8 @@ class BacktestResult:
         variants: Counts by name of the variant, the first variant first.
         comparisons: Counts by name of the variant that the first one was compared with.
         rows: Rows of the first variant by kind, up to the limit, each as plain JSON; and the ``added`` and ``lost``
-            results by ``<label>.<variant>``. Ordered only by round, by shard, and as they were found.
+            results and the suspensions of the other variants by ``<label>.<variant>``. Ordered only by round, by
+            shard, and as they were found. Suspensions are listed beyond the limit.
         decisions: The decisions about the streams.
         deciders: The states of the deciders after the events.
         read_s: Wall-clock seconds for reading and distributing.
@@ -229,7 +230,8 @@ class _Collected:
                 self._add(document)
         else:
             collected_rows = self.rows.setdefault(self._place(label, variant), [])
-            collected_rows += islice(documents, max(self._limit - len(collected_rows), 0))
+            most = None if label in UNLIMITED else max(self._limit - len(collected_rows), 0)
+            collected_rows += islice(documents, most)
 
     def _place(self, label: str, variant: int) -> str:
         return f"{label}.{self._plan.variants[variant].name}" if variant else label

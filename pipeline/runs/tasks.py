@@ -20,13 +20,15 @@ import orjson
 
 from pipeline.runs.history import POSTED, Dealt, History, Part, Source, handed_on, reading, received
 from pipeline.runs.merging import Portion, in_order
-from shards import FedPlace, RoundPlan, RoundRows, ShardRound, run_exercises
+from shards import RESULT_KINDS, FedPlace, RoundPlan, RoundRows, ShardRound, run_exercises
 from streams import lines_of
 from streams.compiling import run_exercise
 
 FACTS = "facts"
 SUMMARY = "summary"
 HANDED_ON = "handed on"
+UNLIMITED = frozenset(kind.name for kind in RESULT_KINDS.values() if kind.stops)
+"""Kinds of rows that are returned beyond the limit: without a suspension, missing results are not noticed."""
 
 _FED_ROWS = 16_384  # state size is measured after each chunk of this many events
 
@@ -49,7 +51,7 @@ class BacktestOptions:
 
     Attributes:
         shards: Parts into which keys are divided; more give finer progress, fewer give larger batches.
-        limit: The most rows of each kind that are returned.
+        limit: The most rows of each kind that are returned, except the kinds of ``UNLIMITED``.
         output: A folder for all rows, JSON lines by kind and shard; every task must reach it.
     """
 
@@ -149,7 +151,7 @@ class ShardRows:
             place = f"{rows.label}.{self.names[rows.variant]}" if rows.variant else rows.label
             if self.options.output is not None:
                 self._file(self.options.output, place).write(lines_of(rows.bodies))
-            free = self.options.limit - self._sent[place]
+            free = len(rows) if rows.label in UNLIMITED else self.options.limit - self._sent[place]
             self._sent[place] += len(rows)
             if free > 0:
                 yield rows if free >= len(rows) else replace(rows, bodies=rows.bodies[:free])

@@ -62,8 +62,9 @@ def differences_of(result: BacktestResult, variant: str, limit: int) -> tuple[li
     rows_by_change: dict[str, list[Mapping[str, Any]]] = {"added": [], "lost": []}
     for place, rows in result.rows.items():
         label, _, name = place.partition(".")
-        if name == variant:
-            rows_by_change[label.partition("-")[0]] += rows
+        change = label.partition("-")[0]
+        if name == variant and change in rows_by_change:  # otherwise suspensions of the variant
+            rows_by_change[change] += rows
     added, lost = (sorted(changed_rows, key=_order)[:limit] for changed_rows in rows_by_change.values())
     return added, lost
 

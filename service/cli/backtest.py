@@ -41,16 +41,16 @@ from service.cli.match import (
 )
 from service.cli.model_choice import ModelChoice, with_model
 from service.cli.output import echo_json, standard_error
-from service.cli.run import files_of, measured_stats, print_results
+from service.cli.run import files_of, measured_stats, print_results, suspended
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
-from service.projects import LocalProject, read_project
+from service.projects import SUSPENSIONS, LocalProject, Results, read_project
 from service.registering.reports import joined_with
 from service.runs import RunPlan, measured_of, numbers_of, results_of, row_text, waiting_of
 from service.runs.run_rules import constraint_notices, pattern_notices
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
-from shards import RESULT_KINDS, RoundPlan, likeness, read_suppression, routed
+from shards import RESULT_KINDS, OperatorSuspended, RoundPlan, likeness, read_suppression, routed
 from streams import KeyForm, LatenessChange, StreamDeclaration
 from streams.readers import reading_of as reading_of_stream
 
@@ -164,8 +164,7 @@ def _run_project(options: Mapping[str, Any]) -> None:
     files = files_of(options["events"], project)
     histories = {name: _file_of(path, project.stream(name), plan) for name, path in files.items()}
     result = _result(histories, plan, options["cores"], limit, options["output"])
-    rows = ((kind, body) for kind, bodies in result.rows.items() if kind in RESULT_KINDS for body in bodies)
-    results = results_of(project.plan, rows)
+    results = _results_of(result, TESTED, project.plan)
     numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(results["dead_letters"])}
     stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan)}
     compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
@@ -174,6 +173,25 @@ def _run_project(options: Mapping[str, Any]) -> None:
     if result.comparisons and not options["is_json"]:
         _print_changes(_console(), result, limit)
         _console().print(_compared_table(compared["comparisons"]))
+    _require_unsuspended(result, list(zip(folders, projects, strict=True)))
+
+
+def _results_of(result: BacktestResult, variant: str, plan: RunPlan) -> Results:
+    """The listed results of the tested variant; of another variant, only its suspensions are listed."""
+    places = {kind: kind if variant == TESTED else f"{kind}.{variant}" for kind in RESULT_KINDS}
+    return results_of(plan, ((kind, body) for kind, place in places.items() for body in result.rows.get(place, ())))
+
+
+def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, LocalProject]]) -> None:
+    """Raise an error if operators were suspended, as in ``forestall run``; of two projects, it names the folder."""
+    errors: list[OperatorSuspended] = []
+    for variant, (folder, project) in zip((TESTED, AGAINST), projects, strict=False):
+        suspensions = _results_of(result, variant, project.plan)[SUSPENSIONS]
+        suspensions.sort(key=lambda suspension: suspension.get("time", ""))
+        if suspensions:
+            errors.append(suspended(suspensions, project, prefix=f"{folder}: " if len(projects) > 1 else ""))
+    if errors:
+        raise type(errors[0])("\n".join(error.message for error in errors))
 
 
 def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:

@@ -81,13 +81,21 @@ def run(
     print_results(results, printed, numbers, stats, is_json=output == "json")
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
     if results[SUSPENSIONS]:
-        raise _suspended(results[SUSPENSIONS], project)
+        raise suspended(results[SUSPENSIONS], project)
 
 
-def _suspended(suspensions: Sequence[Mapping[str, Any]], project: LocalProject) -> OperatorSuspended:
-    """Make the error about suspended operators, of the class for the first operator's kind."""
+def suspended(
+    suspensions: Sequence[Mapping[str, Any]], project: LocalProject, *, prefix: str = ""
+) -> OperatorSuspended:
+    """Make the error about suspended operators, of the class for the first operator's kind.
+
+    If several shards suspend the same operator, the error has its first reason only. ``prefix`` begins every reason.
+    """
     kinds = {operator.name: KINDS_BY_NAME[operator.kind] for _, operator in project.plan.variant("").operators}
-    return kinds[suspensions[0]["pattern"]].suspended("\n".join(suspension["reason"] for suspension in suspensions))
+    reasons: dict[str, str] = {}
+    for suspension in suspensions:
+        reasons.setdefault(suspension["pattern"], prefix + suspension["reason"])
+    return kinds[next(iter(reasons))].suspended("\n".join(reasons.values()))
 
 
 def _measured(ran: InlineRun) -> dict[str, Any]:

@@ -68,8 +68,8 @@ class RoundRows:
     """Results of one kind that a shard found in a round.
 
     Attributes:
-        label: Name of the kind of result for rows of the first variant; for results in which it differs from another
-            variant, a label of ``Comparison.differences``.
+        label: Name of the kind of result for rows of the first variant, and for suspensions of every variant; for
+            results in which the first differs from another variant, a label of ``Comparison.differences``.
         variant: Index of the variant in the comparison; 0 for rows of the first.
         bodies: Bytes: JSON objects in UTF-8.
     """
@@ -204,9 +204,9 @@ class ShardRound:
         for variant, blocks in by_variant:
             for comparison in self._comparisons if not variant else [self._comparisons[variant - 1]]:
                 comparison.take(blocks, is_first=not variant)
-            if not variant:
-                for block in blocks:
-                    yield RoundRows(label=block.found.kind.name, variant=0, bodies=block.found.bodies)
+            for block in blocks:
+                if not variant or block.found.kind.stops:
+                    yield RoundRows(label=block.found.kind.name, variant=variant, bodies=block.found.bodies)
 
 
 class _VariantShard:

@@ -1,7 +1,78 @@
-"""``forestall run`` of a join whose events share a key."""
+"""Runs, backtests and tests of a project in which an operator is suspended."""
 
 import orjson
 import pytest
+
+LATE = """
+{kind: stream, name: o}
+---
+{kind: stream, name: p}
+---
+kind: join
+name: j
+inputs: [{stream: o, as: o, closed_by: unique}, {stream: p, as: p, closed_by: unique}]
+late: LATE
+outer: [p]
+return: {o: id(o), p: id(p)}
+"""
+MANY = """
+{kind: stream, name: o}
+---
+{kind: stream, name: p}
+---
+kind: join
+name: j
+inputs: [{stream: o, as: o}, {stream: p, as: p}]
+window: 24 h
+results: {per_event: 4, ahead: 2, average: 1}
+return: {o: id(o), p: id(p)}
+"""
+LARGE = """
+{kind: stream, name: o}
+---
+{kind: stream, name: p}
+---
+{kind: aggregate, name: a, of: o, by: [key], values: {n: count()}, window: 1 h, memory: {rows: 1}}
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Projects with operators that are suspended and a project with none, and events with many pairs of one key."""
+    projects = {
+        "late": LATE.replace("LATE", "fail"),
+        "many": MANY,
+        "large": LARGE,
+        "fine": LATE.replace("LATE", "drop"),
+    }
+    for name, text in projects.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rules.yaml").write_text(text)
+    for name, minute in (("o", 0), ("p", 1)):
+        lines = [
+            orjson.dumps({"id": f"{name}{n}", "type": "T", "time": f"2026-03-02T09:0{minute}:{n:02}Z", "key": "k"})
+            for n in range(6)
+        ]
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(lines))
+    return ["--events", "o=o.jsonl", "--events", "p=p.jsonl"]
+
+
+@pytest.mark.parametrize("more", [(), ("--limit", "0"), ("--cores", "1")])
+@pytest.mark.parametrize("project", ["late", "many", "large"])
+def test_a_backtest_ends_with_the_error_of_a_run(files, call, project, more):
+    expected, _, reason = call("run", project, *files)
+    assert (expected, "suspended" in reason) == (2, True), reason
+    status, _, err = call("backtest", "--project", project, *files, *more)
+    assert (status, err.splitlines()[-1]) == (expected, reason.splitlines()[-1])
+
+
+@pytest.mark.parametrize(("tested", "against"), [("late", "fine"), ("fine", "late"), ("late", "late")])
+def test_a_comparison_says_whose_operator_was_suspended(files, call, tested, against):
+    status, out, err = call("backtest", "--project", tested, "--against", against, *files, "--limit", "0")
+    reasons = [line for line in err.splitlines() if "suspended by late: fail: event 'o1'" in line]
+    assert (status, len(reasons)) == (2, [tested, against].count("late")), err
+    assert all("late: the join 'j'" in line for line in reasons)
+    assert "compared with" in out, "the results until then are printed"
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
