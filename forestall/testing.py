@@ -68,7 +68,7 @@ class _CaseItem(pytest.Item):
         """Run the project's rules over the test's events, and compare the results."""
         begin_s = time.perf_counter()
         case_run = run_case(self._case, self._rules)
-        outcome = outcome_of(self._case, case_run.lines, time.perf_counter() - begin_s)
+        outcome = outcome_of(self._case, case_run, time.perf_counter() - begin_s)
         if not outcome.is_right:
             losses = [f"{name}: {sentence}" for name, sentence in case_run.losses.items()]
             raise _Differs("\n".join([f"at {self._case.document.place()}", *outcome.side_by_side(), *losses]))

@@ -51,15 +51,16 @@ def test(
     for case in cases:
         begun = time.perf_counter()
         case_run = run_case(case, project)
-        lines = case_run.lines
-        outcome = outcome_of(case, lines, time.perf_counter() - begun)
+        outcome = outcome_of(case, case_run, time.perf_counter() - begun)
         outcomes.append(outcome)
         _tell(outcome)
         unkeyed = {**case_run.unkeyed, **unkeyed}
         if not outcome.is_right:
             tell_notices({name: [sentence] for name, sentence in case_run.losses.items()})
-        if not outcome.is_right and update and typer.confirm("Write these results into the test?", err=True):
-            case.document.file.write_text(with_expectation(case.document, expectation(lines, case)), encoding="utf-8")
+        is_updatable = not outcome.is_right and not outcome.suspensions  # a suspension stays, whatever is expected
+        if update and is_updatable and typer.confirm("Write these results into the test?", err=True):
+            expected = expectation(case_run.lines, case)
+            case.document.file.write_text(with_expectation(case.document, expected), encoding="utf-8")
             standard_error.say(f"{case.document.file} is updated")
     tell_notices(unkeyed)
     tell_notices(project.incomparable(_events_of(cases)))

@@ -18,7 +18,7 @@ from service.projects.documents import Document
 from service.projects.local import LocalProject
 from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
-from service.runs import EVENTS, LISTS, OLD_LISTS, row_text
+from service.runs import EVENTS, LISTS, OLD_LISTS, SUSPENSIONS, row_text
 from shards import DOCUMENT_KINDS
 from streams import (
     Event,
@@ -58,16 +58,21 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The actual results of a test, as lines of each list that the test names; ``is_right``: all are as expected."""
+    """The actual results of a test, as lines of each list that the test names.
+
+    ``suspensions`` are the reasons of suspended operators, whose results are incomplete. ``is_right``: all results are
+    as expected, and no operator was suspended.
+    """
 
     case: Case
     found: Mapping[str, Sequence[str]]
+    suspensions: Sequence[str]
     is_right: bool
     seconds: float
 
     def side_by_side(self) -> list[str]:
-        """Lines that show expected beside actual results, with a mark where they differ."""
-        lines: list[str] = []
+        """Lines with the reasons of suspensions, and with expected beside actual results; faults have a mark."""
+        lines = [f"! {reason}" for reason in self.suspensions]
         for name in self.case.expected:
             pairs = list(_paired(self.case.expected[name], self.found[name]))
             width = max((len(left) for left, _ in pairs), default=0)
@@ -84,11 +89,13 @@ class Outcome:
 class CaseRun:
     """The results of running a test's events; ``lines`` has, for each list of results, one line per result.
 
+    ``suspensions`` has the reason of each suspended operator that the test is of, or that derives events for one;
     ``losses`` has a sentence per stream about late events and dead letters; ``unkeyed`` has, by operator, a sentence
     per input with events that lack a usable key.
     """
 
     lines: dict[str, list[str]]
+    suspensions: Sequence[str]
     losses: Mapping[str, str]
     unkeyed: Mapping[str, Sequence[str]]
 
@@ -111,7 +118,9 @@ def run_case(case: Case, project: LocalProject) -> CaseRun:
         name: sorted(_tidy(line_of(body, short, has_keys=len(keys) > 1)) for body in compared[name]) for name in LISTS
     }
     lines[EVENTS] = sorted(event_lines(compared[EVENTS]))
-    return CaseRun(lines=lines, losses=inline_run.losses, unkeyed=inline_run.unkeyed)
+    tested = project.with_sources(case.patterns)
+    suspensions = [body["reason"] for body in results[SUSPENSIONS] if not case.patterns or body["pattern"] in tested]
+    return CaseRun(lines=lines, suspensions=suspensions, losses=inline_run.losses, unkeyed=inline_run.unkeyed)
 
 
 def _is_compared(name: str, result: Mapping[str, Any], case: Case, project: LocalProject) -> bool:
@@ -144,13 +153,14 @@ def words_of(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def outcome_of(case: Case, lines: Mapping[str, list[str]], seconds: float) -> Outcome:
+def outcome_of(case: Case, case_run: CaseRun, seconds: float) -> Outcome:
     """Compare the actual results of a test with the expected ones; ``seconds`` is the time that the test took."""
-    compared = {name: lines[name] for name in case.expected}
-    is_right = all(
+    compared = {name: case_run.lines[name] for name in case.expected}
+    suspensions = case_run.suspensions
+    is_right = not suspensions and all(
         all(_is_met(left, right) for left, right in _paired(case.expected[name], compared[name])) for name in compared
     )
-    return Outcome(case=case, found=compared, is_right=is_right, seconds=seconds)
+    return Outcome(case=case, found=compared, suspensions=suspensions, is_right=is_right, seconds=seconds)
 
 
 def expectation(lines: Mapping[str, Sequence[str]], case: Case) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -77,6 +77,20 @@ class LocalProject:
                 feed = kind.feed(operator)
                 fed[operator.name] = "" if feed is None else feed.stream
         return fed
+
+    def with_sources(self, operators: Iterable[str]) -> set[str]:
+        """The names of some operators, and of all operators that derive events for them."""
+        variant = self.plan.variant("")
+        waiting, reached = list(operators), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                definitions = [operator for _, operator in variant.operators if operator.name == name]
+                inputs = {source.stream for operator in definitions for source in operator.inputs}
+                fed_by = [(fed.stream, feeder) for (*_, feeder), feeds in variant.feeds.of.items() for fed in feeds]
+                waiting += [feeder for stream, feeder in fed_by if stream in inputs]
+        return reached
 
     def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
         """Notices by pattern about comparisons of text with a number or boolean, which give null for some events."""

@@ -1,5 +1,7 @@
 """Runs, backtests and tests of a project in which an operator is suspended."""
 
+from io import StringIO
+
 import orjson
 import pytest
 
@@ -109,3 +111,38 @@ def test_a_join_with_too_many_results_ends_with_a_reason(tmp_path, call, form):
         found = orjson.loads(out)
         assert len(found["streams"]["both"]) < 120
         assert any("more than 4 results of the join 'both' at once" in one["reason"] for one in found["dead_letters"])
+
+
+OTHERS = """
+---
+{kind: pattern, name: reader, stream: j, text: 'PATTERN reader EVENT SEQ(j a, j b)'}
+---
+{kind: pattern, name: other, stream: o, text: 'PATTERN other EVENT SEQ(A a, A b)'}
+"""
+CASE = """---
+kind: test
+name: two
+streams: {o: {a: A1 A2}, p: {a: B3}}
+MORE
+expect:
+  LIST
+"""
+
+
+@pytest.mark.parametrize("more", ["", "patterns: [j]", "patterns: [reader]"])
+def test_a_test_in_which_an_operator_is_suspended_fails_with_the_reason(files, tmp_path, call, monkeypatch, more):
+    case = tmp_path / "late" / "case.yaml"
+    case.write_text(OTHERS + CASE.replace("MORE", more).replace("LIST", "events: []"))
+    before = case.read_text()
+    monkeypatch.setattr("sys.stdin", StringIO("y\n"))
+    status, out, err = call("test", "late", "--update", "--junit", "junit.xml")
+    assert (status, err.splitlines()[-1]) == (1, "0 passed, 1 failed")
+    assert "! the join 'j' (version 1) is suspended by late: fail: event 'A2'" in out
+    assert "is suspended by late: fail" in (tmp_path / "junit.xml").read_text()
+    assert case.read_text() == before, "an update would not help"
+
+
+def test_a_test_of_other_operators_passes(files, tmp_path, call):
+    text = CASE.replace("MORE", "patterns: [other]").replace("LIST", "alerts: [other a=A1 b=A2]")
+    (tmp_path / "late" / "case.yaml").write_text(OTHERS + text)
+    assert call("test", "late")[0] == 0
