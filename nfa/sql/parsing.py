@@ -133,7 +133,7 @@ def _default_name(expression: Expression, place: int) -> str:
 def _ordering(tree: Branch) -> Ordering:
     expression, *flag_trees = trees_of(tree)
     flags = {str(flag.data) for flag in flag_trees}
-    return Ordering(build_expression(expression), "descending" in flags, "nulls_first" in flags)
+    return Ordering(build_expression(expression), "descending" in flags, "nulls_first" in flags, position_of(tree))
 
 
 def _clause(tree: Branch) -> Clause:

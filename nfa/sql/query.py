@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nfa.errors import PatternRefused
 from nfa.sql.matching import MOST_STEPS, search
 from nfa.sql.measures import Output, output_of
 from nfa.sql.operations import column_of
 from nfa.sql.parsing import parse_query
 from nfa.sql.resolving import Columns, resolve_clause, resolve_output
-from nfa.sql.syntax import Clause, Column, Expression, Sort, SqlQuery
+from nfa.sql.syntax import Clause, Column, Constant, Expression, Name, Ordering, Sort, SqlQuery, walk
 from nfa.sql.table import SortedTable, sorted_table, whole
 
 
@@ -75,6 +76,26 @@ def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
     return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
 
 
+def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expression:
+    """The expression of an item of ORDER BY, where a whole number is the place of a column of SELECT, from 1."""
+    match ordering.expression:
+        case Constant(value=int(place)) if not isinstance(place, bool):
+            assert columns.names is not None
+            selected: list[Expression] = [Name(name) for name in columns.names]
+            if query.outputs is not None:
+                selected = [output.expression for output in query.outputs]
+            if 1 <= place <= len(selected):
+                return selected[place - 1]
+            raise PatternRefused(
+                "order",
+                f"ORDER BY {place} is not a column of SELECT; write a number from 1 to {len(selected)}, or a name",
+                ordering.position,
+            )
+        case expression if any(isinstance(part, Name) for part in walk(expression)):
+            return expression
+    raise PatternRefused("order", "ORDER BY has a constant, which orders nothing; write a column", ordering.position)
+
+
 def _selected(query: SqlQuery, matches: pa.Table) -> pa.Table:
     """Apply the query around the clause to the result of the clause."""
     columns = Columns(matches.column_names)
@@ -89,7 +110,7 @@ def _selected(query: SqlQuery, matches: pa.Table) -> pa.Table:
     if query.where is not None:
         matches = matches.filter(pc.fill_null(value(query.where, matches), False))
     if query.ordering:
-        keys = [value(ordering.expression, matches) for ordering in query.ordering]
+        keys = [value(_sort_key(ordering, query, columns), matches) for ordering in query.ordering]
         sorts = [
             Sort(str(place), ordering.is_descending, ordering.are_nulls_first)
             for place, ordering in enumerate(query.ordering)

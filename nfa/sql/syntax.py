@@ -229,11 +229,12 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """An expression to sort the result by."""
+    """An expression to sort the result by; a whole number is the place of a column of SELECT, from 1."""
 
     expression: Expression
     is_descending: bool = False
     are_nulls_first: bool = False
+    position: Position = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

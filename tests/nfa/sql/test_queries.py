@@ -38,6 +38,37 @@ def test_where_order_and_limit_apply_to_the_result():
     assert rows(query("k", "LIMIT 0")) == []
 
 
+def test_a_whole_number_in_order_by_is_the_place_of_a_column_of_select():
+    assert rows(query("k, d", "ORDER BY 2 DESC LIMIT 1")) == [{"k": "b", "d": 4}]
+    assert rows(query("k, 0 - d AS x, m.k AS l", "AS m ORDER BY 2 LIMIT 1")) == [{"k": "b", "x": -4, "l": "b"}]
+    assert rows(query("*", "ORDER BY 2 DESC LIMIT 1")) == [{"k": "b", "d": 4, "s": 2.5}], "* is all its columns"
+    assert rows(query("m.*", "AS m ORDER BY 1 DESC, 2 LIMIT 1")) == [{"k": "b", "d": 4, "s": 2.5}]
+    assert rows(query("1 AS one, d", "ORDER BY 1, 2 DESC")) == [{"one": 1, "d": 4}, {"one": 1, "d": 1}]
+
+
+@pytest.mark.parametrize(
+    ("select", "item", "message"),
+    [
+        ("k, d", "3", "ORDER BY 3 is not a column of SELECT; write a number from 1 to 2, or a name"),
+        ("k, d", "0", "ORDER BY 0 is not a column of SELECT"),
+        ("*", "4 DESC", "ORDER BY 4 is not a column of SELECT; write a number from 1 to 3, or a name"),
+        ("*", "99999999999999999999", "ORDER BY has a constant"),
+        ("k, d", "1 + 1", "ORDER BY has a constant, which orders nothing; write a column"),
+        ("k, d", "-(1)", "ORDER BY"),
+        ("k, d", "'d'", "ORDER BY has a constant"),
+        ("k, d", "1.0", "ORDER BY has a constant"),
+        ("k, d", "TRUE", "ORDER BY has a constant"),
+        ("k, d", "NULL", "ORDER BY has a constant"),
+    ],
+)
+def test_an_order_by_that_orders_nothing_is_refused(select, item, message):
+    text = query(select, f"ORDER BY d, {item}")
+    with pytest.raises(PatternRefused) as refused:
+        rows(text)
+    assert refused.value.reason == "order"
+    assert f"line 1, column {text.rindex(item) + 1}: {message}" in refused.value.message
+
+
 def test_names_of_columns_ignore_case():
     assert rows(query().replace("sum(X)", "sum(x)")) == rows(query())
 
