@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from nfa.errors import PatternRefused
@@ -123,7 +123,20 @@ def _outputs(tree: Branch) -> tuple[Named, ...] | None:
         outputs.append(
             Named(name_of(name[0]) if name else _default_name(value, len(outputs)), value, position_of(output))
         )
+    _require_distinct(outputs)
     return tuple(outputs)
+
+
+def _require_distinct(outputs: Sequence[Named]) -> None:
+    """Refuse two columns of SELECT with one name, because tables of most kinds have only one of them."""
+    places: dict[str, int] = {}
+    for place, output in enumerate(outputs, start=1):
+        if (earlier := places.setdefault(output.name, place)) < place:
+            raise PatternRefused(
+                "duplicate",
+                f"columns {earlier} and {place} of SELECT are both called {output.name}; give one another name with AS",
+                output.position,
+            )
 
 
 def _default_name(expression: Expression, place: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,14 +47,14 @@ def run_query(text: str, read: Callable[[str], pa.Table], *, max_steps: int | No
     ``PatternRefused``: the text cannot be read or does not fit the table; ``RowPatternFailed``: see ``search``.
     """
     query = parse_query(text)
-    return _selected(query, run_clause(query.clause, read(query.table), max_steps or MOST_STEPS))
-
-
-def run_clause(clause: Clause, table: pa.Table, max_steps: int) -> pa.Table:
-    """Run a MATCH_RECOGNIZE clause over a table."""
-    resolved = resolve_clause(clause, table.column_names)
-    in_order = sorted_table(table, resolved.partition, resolved.order)
-    return _result_table(resolved, in_order, output_of(resolved, in_order, search(resolved, in_order, max_steps)))
+    table = read(query.table)
+    clause = resolve_clause(query.clause, table.column_names)
+    ambiguous = _ambiguous(clause, table.column_names)
+    if query.outputs is None and ambiguous:
+        raise next(iter(ambiguous.values()))
+    in_order = sorted_table(table, clause.partition, clause.order)
+    output = output_of(clause, in_order, search(clause, in_order, max_steps or MOST_STEPS))
+    return _selected(query, _result_table(clause, in_order, output), ambiguous)
 
 
 def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Table:
@@ -70,6 +70,22 @@ def _result_table(clause: Clause, table: SortedTable, output: Output) -> pa.Tabl
         (name, table.column(name).take(rows)) for name in table.table.column_names if name not in sort_names
     ]
     return _as_table([*partition_columns, *order_columns, *measures, *other_columns])
+
+
+def _ambiguous(clause: Clause, names: Sequence[str]) -> dict[str, PatternRefused]:
+    """The names that a measure shares with another column of the clause's result, each with the refusal to read it."""
+    origins: dict[str, str] = {}
+    if clause.rows != "one":
+        origins = dict.fromkeys(names, "a column of the table")
+        origins |= {sort.column: "a column of ORDER BY" for sort in clause.order}
+    origins |= {sort.column: "a column of PARTITION BY" for sort in clause.partition}
+    refusals: dict[str, PatternRefused] = {}
+    for place, measure in enumerate(clause.measures, start=1):
+        name, origin = measure.name, f"measure {place}"
+        if (earlier := origins.setdefault(name, origin)) != origin:
+            message = f"{earlier} and {origin} are both called {name}; give the measure another name with AS"
+            refusals.setdefault(name, PatternRefused("duplicate", message, measure.position))
+    return refusals
 
 
 def _as_table(columns: Sequence[tuple[str, Any]]) -> pa.Table:
@@ -96,13 +112,15 @@ def _sort_key(ordering: Ordering, query: SqlQuery, columns: Columns) -> Expressi
     raise PatternRefused("order", "ORDER BY has a constant, which orders nothing; write a column", ordering.position)
 
 
-def _selected(query: SqlQuery, matches: pa.Table) -> pa.Table:
-    """Apply the query around the clause to the result of the clause."""
+def _selected(query: SqlQuery, matches: pa.Table, ambiguous: Mapping[str, PatternRefused]) -> pa.Table:
+    """Apply the query around the clause to the result of the clause; reading one of ``ambiguous`` is refused."""
     columns = Columns(matches.column_names)
 
     def value(expression: Expression, table: pa.Table) -> Any:
         def read(leaf: Expression) -> Any:
             assert isinstance(leaf, Column)
+            if leaf.name in ambiguous:
+                raise ambiguous[leaf.name]
             return whole(table.column(table.column_names.index(leaf.name)))
 
         return column_of(resolve_output(expression, columns, query.alias), read, table.num_rows)

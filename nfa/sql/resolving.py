@@ -51,7 +51,7 @@ class Columns:
         """The name of a column in the case of the table."""
         if self.names is None or name in self.names:
             return name
-        candidates = [column for column in self.names if column.lower() == name.lower()]
+        candidates = list(dict.fromkeys(column for column in self.names if column.lower() == name.lower()))
         if len(candidates) == 1:
             return candidates[0]
         if candidates:

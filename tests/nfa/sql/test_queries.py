@@ -69,6 +69,56 @@ def test_an_order_by_that_orders_nothing_is_refused(select, item, message):
     assert f"line 1, column {text.rindex(item) + 1}: {message}" in refused.value.message
 
 
+SHARED = "PARTITION BY g MEASURES A.v AS g, A.o AS o, A.x AS z"
+CALLED = "PARTITION BY and measure 1 are both called g; give the measure another name with AS"
+
+
+@pytest.mark.parametrize(
+    ("select", "clause", "rest", "message"),
+    [
+        (
+            "v, v",
+            "MEASURES v AS v",
+            "",
+            "line 1, column 11: columns 1 and 2 of SELECT are both called v; give",
+        ),
+        (
+            "v AS a, m.o AS b, o a",
+            "MEASURES v AS v, o AS o",
+            "m",
+            "column 26: columns 1 and 3 of SELECT are both",
+        ),
+        ("o + 1, v AS _col0", "MEASURES v AS v, o AS o", "", "columns 1 and 2 of SELECT are both called _col0"),
+        ("*", SHARED, "", f"line 1, column 58: a column of {CALLED}"),
+        ("z, g", SHARED, "", CALLED),
+        ("z", SHARED, "WHERE G > 1", CALLED),
+        ("z", SHARED, "ORDER BY g", CALLED),
+        ("m.*", "MEASURES A.v AS a, A.x AS a", "m", "measure 1 and measure 2 are both called a"),
+        (
+            "*",
+            "ORDER BY o MEASURES A.v AS o ALL ROWS PER MATCH",
+            "",
+            "a column of ORDER BY and measure 1 are both",
+        ),
+        ("v", "MEASURES sum(v) AS v ALL ROWS PER MATCH", "", "a column of the table and measure 1 are both called v"),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(select, clause, rest, message):
+    table = pa.table({"g": [1], "o": [1], "v": [10], "x": [3]})
+    with pytest.raises(PatternRefused) as refused:
+        rows(f"SELECT {select} FROM t MATCH_RECOGNIZE ({clause} PATTERN (A)) {rest}", table)
+    assert refused.value.reason == "duplicate"
+    assert message in refused.value.message
+
+
+def test_columns_of_one_name_are_no_fault_where_the_query_reads_neither_or_both_are_one_column():
+    table = pa.table({"g": [1], "o": [1], "v": [10], "x": [3]})
+    assert rows(f"SELECT z FROM t MATCH_RECOGNIZE ({SHARED} PATTERN (A))", table) == [{"z": 3}]
+    twice = "PARTITION BY g ORDER BY g, o, o DESC MEASURES v AS V ALL ROWS PER MATCH"
+    (row,) = rows(f"SELECT * FROM t MATCH_RECOGNIZE ({twice} PATTERN (A)) ORDER BY 5", table)
+    assert row == {"g": 1, "o": 1, "V": 10, "v": 10, "x": 3}
+
+
 def test_names_of_columns_ignore_case():
     assert rows(query().replace("sum(X)", "sum(x)")) == rows(query())
 
@@ -89,7 +139,7 @@ def test_rows_keep_the_order_of_the_input_where_nothing_orders_them():
 def test_many_partitions_by_two_columns_stay_apart():
     numbers = list(range(65_537))  # pairs are numbered up to 2**32
     table = pa.table({"p": numbers, "s": [number % 65_536 for number in numbers]})
-    assert rows("SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY p, s MEASURES B.p AS p PATTERN (A B))", table) == []
+    assert rows("SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY p, s MEASURES B.p AS q PATTERN (A B))", table) == []
 
 
 def test_types_of_columns_are_kept():
