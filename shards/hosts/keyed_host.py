@@ -227,10 +227,11 @@ class KeyedHost(Host):
         return self._all(lambda operator: operator.process(batch))
 
     def advance_time(self, watermark_us: int) -> Output:
-        """Advance event time: end idle traces, then pass the watermark on to every operator."""
+        """Advance event time: end idle traces at their own times, then pass the later watermark to every operator."""
         self._see(watermark_us)
+        ended = self._ended(watermark_us)
         passed = self._all(lambda operator: operator.advance_time(watermark_us))
-        return Outputs((self._ended(watermark_us), passed)) if self._traces is not None else passed
+        return Outputs((ended, passed)) if self._traces is not None else passed
 
     def end_trace(self, key: str, time_us: int | None) -> Output:
         if self._traces is None:

@@ -137,6 +137,21 @@ def test_a_transaction_that_is_idle_ends_between_two_events_of_a_batch() -> None
         assert [data["n"] for _, data in run_of(document, batches, idle_timeout=30)] == [1, 2]
 
 
+@pytest.mark.parametrize("lateness", [None, 5])
+def test_a_transaction_ends_at_its_idle_timeout_however_the_log_is_cut(lateness: int | None) -> None:
+    """Each end is three seconds after the last event, although the watermark passes it later."""
+    events = [event(1, 1, key="a"), event(2, 8, key="b"), event(3, 11, key="b"), event(4, 30, key="b")]
+    document = {"by": ["key"], "values": {"n": "count()"}, "window": "transaction"}
+    for batches in ([events], [[one] for one in events]):
+        found = run_of(document, batches, idle_timeout=3, lateness=lateness)
+        assert [(data["key"], data["to"][17:19]) for _, data in found] == [
+            ("a", "04"),
+            ("b", "11"),
+            ("b", "14"),
+            ("b", "30"),
+        ]
+
+
 def test_more_events_than_it_may_hold_suspend_it() -> None:
     document = {**COUNTED, "by": ["key"], "memory": {"rows": 3}}
     found = run_of(document, [[event(n, n, v=1) for n in range(8)]])
