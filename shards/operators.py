@@ -323,6 +323,7 @@ class Kind(ABC):
         suspended: The error that ends a run in which an operator was suspended.
         is_final: Whether no event that its operators derive is ever retracted.
         is_resident: Whether every stream has a host from its declaration on, which then knows the open traces.
+        is_counted: Whether the metrics have the measures of its hosts.
         exercise: The exercise that compiles all kernels of its hosts (``streams.compiling``); empty: they have none.
         hears: The kind whose results its operators read (``Host.hear``); empty: none.
     """
@@ -334,6 +335,7 @@ class Kind(ABC):
     suspended: ClassVar[type[OperatorSuspended]] = OperatorSuspended
     is_final: ClassVar[bool] = False
     is_resident: ClassVar[bool] = False
+    is_counted: ClassVar[bool] = False
     exercise: ClassVar[str] = ""
 
     def feed(self, definition: Definition) -> Feed | None:
@@ -405,6 +407,7 @@ class DocumentKind(Kind):
         is_plotted: Whether their derived events are values of groups over time (``plotted``).
     """
 
+    is_counted: ClassVar[bool] = True
     plural: ClassVar[str]
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     passing: ClassVar[frozenset[str]] = frozenset()

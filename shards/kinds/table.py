@@ -40,8 +40,8 @@ DECIDERS: Mapping[str, DeciderKind] = {
 }
 """The kinds of deciders, by name."""
 
-COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in DOCUMENT_KINDS)
-"""Prefixes of the counters of document operators; counters of patterns have no prefix."""
+COUNTED: tuple[str, ...] = tuple(f"{kind.name}_" for kind in KINDS if kind.is_counted)
+"""Prefixes of the counters that the metrics have; counters of patterns have no prefix."""
 
 
 def require_final(definition: Definition, feeders: Iterable[tuple[str, str, str]]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from shards import InlineShards, OperatorRefused
+from shards import COUNTED as COUNTED_KINDS
+from shards import InlineShards, OperatorRefused, ShardState
 from shards.kinds.aggregates import AggregateKind
 from streams import Event, EventBatch, OperatorOn, StreamDeclaration, StreamOn
 
@@ -22,18 +23,23 @@ def event(number: int, at_s: int, kind: str = "A", key: str = "k", **data: Any) 
     return Event(id=f"e{number}", type=kind, time_us=at_s * SECOND_US, key=key, data=data)
 
 
+def begun(document: Mapping[str, Any], shards: int = 1, **declared: Any) -> InlineShards:
+    """Shards in which an aggregate over the stream ``x`` runs."""
+    source = StreamDeclaration(name="x", **declared)
+    definition = replace(KIND.read({"name": "made", "of": "x", **document}, lambda _: source), version=1)
+    run = InlineShards(shards)
+    for name in ("x", "made.inputs", "made"):
+        run.say(name, StreamOn(source if name == "x" else StreamDeclaration(name=name, derived=True)))
+    for one in (*KIND.parts(definition, lambda _: source), definition):
+        run.say(one.inputs[0].stream, OperatorOn(one))
+    return run
+
+
 def run_of(
     document: Mapping[str, Any], events: Iterable[Iterable[Event]], shards: int = 1, **declared: Any
 ) -> list[tuple[str, Any]]:
     """Type and data of the derived events, and other results, of an aggregate over batches of the stream ``x``."""
-    source = StreamDeclaration(name="x", **declared)
-    definition = replace(KIND.read({"name": "made", "of": "x", **document}, lambda _: source), version=1)
-    run, found = InlineShards(shards), []
-    for name in ("x", "made.inputs", "made"):
-        derived = name != "x" or source.derived
-        run.say(name, StreamOn(StreamDeclaration(name=name, derived=True) if derived and name != "x" else source))
-    for one in (*KIND.parts(definition, lambda _: source), definition):
-        run.say(one.inputs[0].stream, OperatorOn(one))
+    run, found = begun(document, shards, **declared), []
     for some in events:
         run.feed("x", EventBatch.from_events(list(some)))
         found += run.settle()
@@ -62,6 +68,36 @@ def test_a_retraction_takes_its_event_out(by: list[str]) -> None:
         ("made", 2, 8),
         ("made.cleared", 1, 1),
     ]
+
+
+def retraction(of: str, at_s: int) -> Event:
+    return Event(id=f"r{at_s}", type="A.retracted", time_us=at_s * SECOND_US, key="k", data={"retracts": of})
+
+
+@EVERY_PLACE
+def test_a_retraction_takes_its_event_out_of_a_session_of_any_length(by: list[str], shards: int) -> None:
+    events = [[event(n, 20 * n, g="a", v=10**n)] for n in range(5)]
+    document = {"by": by, "values": COUNTED["values"], "window": {"session": "30 s"}}
+    found = run_of(document, [*events, [retraction("e0", 81)], [event(5, 200, g="b", v=0)]], shards, derived=True)
+    assert [(data["n"], data["s"]) for _, data in found] == [(4, 11_110), (1, 0)]
+
+
+def test_retractions_of_unknown_events_are_counted() -> None:
+    def counts() -> list[int | None]:
+        measures = run.states[0].measures()["x"]
+        return [number for name, number in measures.items() if name.startswith(COUNTED_KINDS)]
+
+    run = begun({**COUNTED, "by": ["g"], "where": "v > 0"}, derived=True)
+    unknown = [event(2, 2, g="a", v=0), retraction("e2", 3), retraction("e9", 4)]  # where leaves e2 out
+    run.feed("x", EventBatch.from_events([event(0, 0, g="a", v=1), event(1, 1, g="a", v=1), *unknown]))
+    run.settle()
+    assert counts() == [2, 2]
+    run.states[0] = ShardState.load(run.states[0].dump())
+    run.feed("x", EventBatch.from_events([retraction("e1", 5), retraction("e0", 6), retraction("e0", 7)]))
+    run.settle()
+    assert counts() == [0, 3]
+    kept = [state.measures()["x"]["aggregate-input_unknown_retractions"] for state in run.states[0].split(1, 2)]
+    assert sorted(number or 0 for number in kept) == [0, 3]
 
 
 def test_derived_events_have_the_type_that_the_aggregate_declares() -> None:

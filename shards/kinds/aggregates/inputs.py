@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from shards.rows import ResultRows
 from streams import Definition, EventBatch, StreamDeclaration, key_hash
 
 _MOST_GROUPS = 1_000_000
+_UNKNOWN = "unknown_retractions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class AggregateInput(Operator):
     """The input of an aggregate at the place of its stream.
 
     A retraction names an event of a derived stream by its id only. So the groups of such an event are kept as long as
-    the event can be in a window.
+    the event can be in a window; a retraction of another event has no effect, and is counted.
     """
 
     def __init__(self, definition: Definition, declaration: StreamDeclaration) -> None:
@@ -46,6 +46,7 @@ class AggregateInput(Operator):
         self._reader = EventReader.of(self._body)
         self._table = RowGroups(self._body)
         self._groups: dict[str, tuple[int, str, tuple[Scalar, ...]]] = {}  # time, key and group by id
+        self._unknown = 0
 
     def process(self, batch: EventBatch) -> Output:
         """Re-key the events that satisfy ``where``; events of equal time keep the order of their arrival."""
@@ -77,6 +78,7 @@ class AggregateInput(Operator):
                 yield self._table.groups_of(time_us, group)
             elif op & RETRACTS:
                 known = self._groups.pop(events.retracted[row], None)
+                self._unknown += known is None
                 yield () if known is None else (known[2],)
             else:
                 if self.declaration.derived and not self._body.is_final:
@@ -84,12 +86,18 @@ class AggregateInput(Operator):
                 yield (group,)
 
     def _forget(self, now_us: int) -> None:
-        """Forget groups of events that have left every window."""
+        """Forget groups of events that have left every window, and the oldest ones beyond the limit of their number.
+
+        Time alone does not say when an event leaves a session, or the last n events.
+        """
         window: Window = self._body.window
-        oldest_us = now_us - 2 * window.size if window.kind != "last" else None
-        for identity, (time_us, *_) in list(islice(self._groups.items(), 2 * len(self._groups) // 3 + 1)):
-            if len(self._groups) <= _MOST_GROUPS and (oldest_us is None or time_us >= oldest_us):
-                return
+        oldest_us = None if window.kind in ("session", "last") else now_us - 2 * window.size
+        gone: list[str] = []
+        for identity, (time_us, *_) in self._groups.items():
+            if len(self._groups) - len(gone) <= _MOST_GROUPS and (oldest_us is None or time_us >= oldest_us):
+                break
+            gone.append(identity)
+        for identity in gone:
             del self._groups[identity]
 
     def advance_time(self, watermark_us: int) -> Output:
@@ -97,20 +105,23 @@ class AggregateInput(Operator):
         return NO_OUTPUT
 
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
-        """Forget the groups of events with other keys."""
+        """Forget the groups of events with other keys; without ``has_counts``, counters restart from 0."""
         hashes = np.array([key_hash(key) for _, key, _ in self._groups.values()], np.uint64)
         stays = is_kept(hashes).tolist()
         self._groups = {name: group for (name, group), stay in zip(self._groups.items(), stays, strict=True) if stay}
+        if not has_counts:
+            self._unknown = 0
 
     def measures(self) -> Mapping[str, int]:
-        """The number of events whose groups are kept."""
-        return {"retractable": len(self._groups)}
+        """The numbers of events whose groups are kept, and of retractions of events whose groups are unknown."""
+        return {"retractable": len(self._groups), _UNKNOWN: self._unknown}
 
     def dump(self) -> SavedHost:
-        """The groups of events that may be retracted."""
-        return SavedHost(head={}, sections={"groups": orjson.dumps([*self._groups.items()])})
+        """The groups of events that may be retracted, and the number of other retractions."""
+        return SavedHost(head={_UNKNOWN: self._unknown}, sections={"groups": orjson.dumps([*self._groups.items()])})
 
     def load(self, saved: SavedHost) -> None:
+        self._unknown = saved.head.get(_UNKNOWN, 0)  # missing in states of earlier builds
         saved_groups: list[Any] = orjson.loads(saved.sections["groups"])
         self._groups = {name: (time_us, key, tuple(group)) for name, (time_us, key, group) in saved_groups}
 

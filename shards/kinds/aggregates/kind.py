@@ -42,6 +42,7 @@ class AggregateInputKind(Kind):
     """The kind of inputs that re-key the events of an aggregate by their group."""
 
     name: ClassVar[str] = _INPUT
+    is_counted: ClassVar[bool] = True
 
     def feed(self, definition: Definition) -> Feed:
         """The feed into the stream of the aggregate."""
