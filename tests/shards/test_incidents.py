@@ -25,7 +25,7 @@ from shards import (
     read_quiet,
     routed,
 )
-from streams import Event, EventBatch, OperatorOn, PatternOff, Tick, format_time, parse_time
+from streams import Event, EventBatch, OperatorOn, PatternOff, PatternOn, Tick, format_time, parse_time
 from tests.builders.quiet import ORDERS, SECOND_US, begun, blocks_of, events_of, plan_of
 
 OPENS = {"text": "SEQ(A a, B b) RETURN a.customer AS customer, b.v AS v", "incident": {"close_after": "8 s"}}
@@ -216,6 +216,41 @@ def test_a_version_that_only_suppresses_closes_what_is_open() -> None:
     (part,) = plan_of({"p": document}).operators
     run.say(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
     assert [one["closed_by"] for one in read(run.settle())["closed-incident"]] == [{"how": "version"}]
+
+
+@pytest.mark.parametrize(
+    ("shards", "rules", "returns"),
+    [
+        (2, {"incident": {"by": ["customer"], **H}}, "a.customer AS customer, a.region AS region"),
+        (1, {"incident": {"by": ["customer"], **H}}, "a.customer AS customer"),
+        (1, {"incident": {"by": ["key"], **H}}, "a.customer AS customer"),
+        (1, {"suppress": {"by": ["customer"], "for": "1 h"}}, "a.customer AS customer"),
+    ],
+)
+def test_alerts_on_their_way_to_other_groups_pass_without_an_incident(shards: int, rules: Any, returns: str) -> None:
+    regions = {"text": "A a RETURN a.region AS region", "incident": {"by": ["region"], **H}}
+    (part,) = plan_of({"p": regions}).operators
+    run = begun(plan_of({"p": {"text": f"A a RETURN {returns}", **rules}}), shards)
+
+    def feed(numbers: Sequence[int]) -> None:
+        for n in numbers:
+            data = {"order": f"o{n}", "customer": f"c{n}", "region": "north"}
+            event = Event(id=f"e{n}", type="A", time_us=n * SECOND_US, key=f"o{n}", data=data)
+            run.feed("orders", EventBatch.from_events([event]))
+
+    feed([1, 2, 3, 4])
+    run.say(alerts_stream("p"), OperatorOn(replace(part, version=2), "keep"))
+    text, suppression = f"PATTERN p EVENT {regions['text']}", part.body["suppression"]
+    run.say("orders", PatternOn(name="p", version=2, text=text, suppression=suppression))
+    blocks = [*run.settle()]
+    run.states[:] = [ShardState.load(one.dump()) for one in run.states]
+    feed([5, 6])
+    found = read([*blocks, *run.settle(), *run.pause()])
+    assert [one["group"] for one in found["opened-incident"]] == [{"region": "north"}]
+    assert sorted((one["version"], "incident" in one) for one in found["alert"]) == [
+        *[(1, False)] * 4,
+        *[(2, True)] * 2,
+    ]
 
 
 def test_a_divided_shard_keeps_its_incidents() -> None:

@@ -20,6 +20,7 @@ from shards.results import ResultKind
 from shards.rows import ResultRows
 from streams import Definition, EventBatch, StreamDeclaration
 
+_SINCE = "since"
 _HEAD = b'{"type":"%b"'
 
 
@@ -33,6 +34,7 @@ class SuppressingOperator(Operator):
         super().__init__(definition, declaration)
         self._begin(definition)
         self._incidents = self._new_incidents()
+        self._since = 0  # the version that began with the present groups; 0: unknown
 
     def _begin(self, definition: Definition) -> None:
         self.definition = definition
@@ -52,6 +54,7 @@ class SuppressingOperator(Operator):
             return None
         groups = self._suppression.by
         self._begin(definition)
+        self._since = min(self._since, definition.version) if self._suppression.by == groups else definition.version
         after_us = self._suppression.closes_after_us
         if after_us is not None and self._suppression.by == groups:
             incidents.continue_as(definition, after_us)
@@ -71,7 +74,7 @@ class SuppressingOperator(Operator):
             types, ids, bodies, keys, batch.time_us.tolist(), batch.key_hashes.tolist(), strict=True
         ):
             if event_type == ALERT.name:
-                kind, row, changed = self._decided(identity, body, time_us, key_hash)
+                kind, row, changed = self._decided(identity, body, key, time_us, key_hash)
                 decided_alerts[kind.name].append((identity, row))
                 changes += changed
             elif self._incidents is not None and event_type == RESOLUTION:
@@ -84,11 +87,17 @@ class SuppressingOperator(Operator):
         return Results([*rows, *self._changes(changes)])
 
     def _decided(
-        self, identity: str, body: bytes, time_us: int, key_hash: int
+        self, identity: str, body: bytes, key: str, time_us: int, key_hash: int
     ) -> tuple[ResultKind, bytes, Sequence[Change]]:
-        """Kind and body of the row of an alert, and the changes of incidents that the alert causes."""
+        """Kind and body of the row of an alert, and the changes of incidents that the alert causes.
+
+        An alert that another version sent to the place of another group passes without effect: alerts of its present
+        group may be at another place, and it may lack the values of that group.
+        """
         alert = orjson.loads(body)
         group = self._suppression.group_of(alert)
+        if alert["version"] < self._since or key != (group if self._suppression.is_rekeyed else alert["key"]):
+            return ALERT, body, ()
         suppressor = None
         if self._suppression.lasts_us:
             suppressor = self._last.suppressor(group, time_us, identity, key_hash)
@@ -120,9 +129,10 @@ class SuppressingOperator(Operator):
         sections = {"last": orjson.dumps(self._last.to_json())}
         if self._incidents is not None:
             sections["incidents"] = orjson.dumps(self._incidents.to_json())
-        return SavedHost(head={}, sections=sections)
+        return SavedHost(head={_SINCE: self._since}, sections=sections)
 
     def load(self, saved: SavedHost) -> None:
+        self._since = saved.head.get(_SINCE, 0)  # missing in states of earlier builds
         self._last.load(orjson.loads(saved.sections["last"]))
         if self._incidents is not None:
             self._incidents.load(orjson.loads(saved.sections["incidents"]))
