@@ -15,6 +15,7 @@ from nfa.conditions.residuals import rewritten
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
 from nfa.language.expression_building import build_expression, trees_of
+from nfa.language.kinds import null_comparisons
 from nfa.language.parsing import moved, parse_condition_tree
 from nfa.language.references import NameScope, check_references, resolve
 from nfa.syntax import AGGREGATES, OF_EVENT, Attribute, Call, Each, Expression, Path, Scalar, attributes_of, calls_of
@@ -38,10 +39,14 @@ Placed: TypeAlias = tuple[Sequence[Any], NDArray[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class CombinedExpression:
-    """An expression over an event of each of some aliases, or over totals of each alias' events."""
+    """An expression over an event of each of some aliases, or over totals of each alias' events.
+
+    ``null_comparisons``: sentences about comparisons that are always null.
+    """
 
     _leaves: Mapping[Path | Elements, Read]
     _expression: Expression
+    null_comparisons: tuple[str, ...]
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -87,7 +92,7 @@ def parse_combined(text: str, aliases: Collection[str], *, takes_totals: bool = 
         raise moved(error, text) from None
     leaves: dict[Path | Elements, Read] = {}
     flat = _flat(expression, leaves)
-    return CombinedExpression(leaves, flat)
+    return CombinedExpression(leaves, flat, tuple(sentence for sentence, _ in null_comparisons(expression)))
 
 
 def _with_reads(expression: Expression, *, takes_totals: bool) -> Expression:

@@ -15,7 +15,9 @@ from nfa.conditions.predicates import BatchColumns, Leaf, evaluate, evaluate_wit
 from nfa.conditions.residuals import rewritten, without_alias
 from nfa.conditions.values import Values
 from nfa.errors import PatternRefused
+from nfa.functions.function import Kind
 from nfa.language.expression_building import build_expression, trees_of
+from nfa.language.kinds import null_comparisons
 from nfa.language.parsing import moved, parse_condition_tree
 from nfa.language.references import NameScope, check_references, resolve
 from nfa.syntax import (
@@ -37,6 +39,7 @@ from streams.tables import Lookup, Tables
 _OWN = "event"
 _ALIASES = frozenset([_OWN])
 _TYPE = ("type",)
+_EVENT_ITSELF, _OF_OWN = Attribute(()), Attribute((), _OWN)  # without and with its alias
 _MOST_EXACT = 2**53  # of integers as floats
 
 
@@ -55,6 +58,11 @@ class EventExpression:
     def lookups(self) -> frozenset[Lookup]:
         """The lookups in reference tables."""
         return frozenset(map(lookup_of, lookups_of(self._expression)))
+
+    def null_comparisons(self, of_names: Mapping[str, Kind]) -> list[str]:
+        """Sentences about comparisons that are always null; ``of_names``: the kinds of attributes, where known."""
+        named = rewritten(self._expression, lambda part: _OF_OWN if part == _EVENT_ITSELF else None)
+        return [sentence for sentence, _ in null_comparisons(named, of_names)]
 
     def column(self, columns: BatchColumns, rows: NDArray[np.intp]) -> list[Scalar]:
         """The value for each of some events of a batch, as plain JSON; null is None."""

@@ -1,4 +1,4 @@
-"""Warnings about names that are accepted, but are null in most events or mean something else than intended."""
+"""Warnings about names that are null in most events or mean something else, and comparisons that are always null."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nfa.functions.table import FUNCTIONS, word_of
 from nfa.language.description import describe_expression
+from nfa.language.kinds import null_comparisons
 from nfa.language.scope import all_atoms_of
 from nfa.language.stream_checks import Notice
 from nfa.syntax import Attribute, Call, Comparison, Each, Expression, Pattern, attributes_of, calls_of, subexpressions
@@ -14,7 +15,7 @@ _TIME, _TYPE = ("time",), ("type",)
 
 
 def null_notices(pattern: Pattern) -> Iterator[Notice]:
-    """Warnings about names in a pattern that are null in most events or mean something else."""
+    """Warnings about names in a pattern that probably mean something else, and comparisons that are always null."""
     steps = [(atom.condition, atom.alias) for atom, _ in all_atoms_of(pattern.event)]
     others = [(clause, "a") for clause in (pattern.where, *(column.expression for column in pattern.returns))]
     for expression, alias in (*steps, *others):
@@ -23,6 +24,8 @@ def null_notices(pattern: Pattern) -> Iterator[Notice]:
                 yield from _of_call(call, alias)
             for part in subexpressions(expression):
                 yield from _of_comparison(part, alias)
+            for sentence, position in null_comparisons(expression):
+                yield Notice("incomparable", sentence, position)
 
 
 def _of_call(call: Call, alias: str) -> Iterator[Notice]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from nfa.conditions.lookups import of_each_event
@@ -50,21 +51,26 @@ _OF_CALLS: Mapping[str, Kind] = {
     "id": "text",
     "key": "text",
 }
+_NONE: Mapping[str, Kind] = {}
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
-def kind_of(expression: Expression) -> Kind:
-    """The kind of an expression's values that are not null; ``any`` if the kind depends on the events."""
+def kind_of(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Kind:
+    """The kind of an expression's values that are not null; ``any`` if the kind depends on the events.
+
+    ``of_names``: the kinds of attributes whose values are known to have one, by path with dots.
+    """
     match expression:
         case Each():
             return kind_of(expression.inner)
         case Literal():
             return _of_constant(expression)
         case Attribute():
-            return "any"
+            return of_names.get(".".join(expression.path), "any")
         case Arithmetic() | Negative():
             return "number"
         case Call():
-            return _of_call(expression)
+            return _of_call(expression, of_names)
         case _:
             return "boolean"
 
@@ -94,6 +100,43 @@ def check_kinds(expression: Expression) -> None:
                     )
         case _:
             pass
+
+
+def null_comparisons(expression: Expression, of_names: Mapping[str, Kind] = _NONE) -> Iterator[tuple[str, Position]]:
+    """Sentences about accepted comparisons that are always null, as the kinds of their sides are known and differ.
+
+    ``check_kinds`` refuses such comparisons of functions' results. Others are accepted, because stored definitions of
+    earlier releases may have them. ``of_names`` as for ``kind_of``.
+    """
+    for part in subexpressions(expression):
+        match part:
+            case Comparison():
+                sides: Sequence[Expression] = (part.left, part.right)
+            case InList():
+                sides = (part.operand, *part.values)
+            case Call(name="between"):
+                sides = part.arguments
+            case _:
+                continue
+        first, position = sides[0], _position_of(part)
+        if isinstance(first, Literal):
+            first, sides = sides[-1], sides[::-1]
+        kinds = [kind_of(side, of_names) for side in sides]
+        other = next((side for side, kind in zip(sides, kinds, strict=True) if kind not in ("any", kinds[0])), None)
+        if kinds[0] != "any" and other is not None and position is not None:
+            yield _null_sentence(first, other, kinds[0], kind_of(other, of_names)), position
+
+
+def _null_sentence(first: Expression, other: Expression, kind: Kind, other_kind: Kind) -> str:
+    text, advice = describe_expression(other), "compare values of one kind"
+    if kind == "text" and isinstance(other, Literal):
+        advice = f"write '{str(other.value).lower()}'"
+    elif kind == "number" and isinstance(other, Literal) and _NUMBER.fullmatch(str(other.value)):
+        advice = f"write {other.value} without quotes"
+    return (
+        f"{describe_expression(first)} is {_WORDS[kind]}, and {text} {_WORDS[other_kind]}: comparing them is always "
+        f"null; {advice}"
+    )
 
 
 def check_events(condition: Expression, alias: str | None) -> None:
@@ -151,9 +194,10 @@ def _check_comparison(sides: Sequence[Expression]) -> None:
             )
 
 
-def _of_call(call: Call) -> Kind:
+def _of_call(call: Call, of_names: Mapping[str, Kind]) -> Kind:
     if call.name in ("if", "coalesce"):
-        kinds = {kind_of(argument) for argument in call.arguments[call.name == "if" :] if argument != Literal(None)}
+        values = [argument for argument in call.arguments[call.name == "if" :] if argument != Literal(None)]
+        kinds = {kind_of(value, of_names) for value in values}
         return kinds.pop() if len(kinds) == 1 else "any"
     return FUNCTIONS[call.name].result if call.name in FUNCTIONS else _OF_CALLS.get(call.name, "any")
 

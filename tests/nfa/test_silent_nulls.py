@@ -1,4 +1,4 @@
-"""Names that are accepted and null, or not what was meant: refused or warned of with line and column."""
+"""Names and comparisons that are null, or not what was meant: refused or warned of with line and column."""
 
 import pytest
 
@@ -24,6 +24,20 @@ def warned(text):
         ("SEQ(A a, B b) RETURN date(b.time) AS d", "own-member", 43, "b.time is an attribute of the data"),
         ("A a [type = Order]", "bare-text", 29, "in single quotes: 'Order'; type is an attribute of the data"),
         ("A a [customer != John]", "bare-text", 34, "John is an attribute, and a text is in single quotes: 'John'"),
+        (
+            "A a [key = 5]",
+            "incomparable",
+            22,
+            "and 5 a number: comparing them is always null; write '5'",
+        ),
+        ("A a [5 != key]", "incomparable", 27, "write '5'"),
+        ("A a [NOT key IN ('a', 5)]", "incomparable", 26, "a.key is a text, and 5 a number"),
+        ("A a [key BETWEEN 1 AND 'z']", "incomparable", 22, "a.key is a text, and 1 a number"),
+        ("A a [type(a) = 5]", "incomparable", 22, "type(a) is a text, and 5 a number"),
+        ("A a [id(a) = TRUE]", "incomparable", 22, "id(a) is a text, and TRUE a condition"),
+        ("SEQ(A{2} a, B b) WHERE count(a) > '1'", "incomparable", 40, "; write 1 without quotes"),
+        ("SEQ(A{2} a, B b [sum(a.v) = 'x'])", "incomparable", 34, "; compare values of one kind"),
+        ("A a [v * 2 > '10']", "incomparable", 22, "v * 2 is a number, and '10' a text"),
         ("A a [any(cart.items, cart.items.price > 3)]", "element-path", 38, "have no cart.items.price; write price"),
     ],
 )
@@ -41,6 +55,8 @@ def test_a_likely_mistake_is_a_warning(text, code, place, message):
         "A a [type(a) = 'Order' AND customer = 'John' AND name = `first name`]",
         "A a [TotalPrice = NetPrice AND a.b = c.D]",
         "SEQ(A a, B b [customer = a.Customer])",
+        "A a [key = '5' AND `key` = 5 AND id(a) IN ('a', 'b') AND type(a) != NULL AND coalesce(key, 5) = 5]",
+        "SEQ(A{2} a, B b [count(a) > 1 AND min(a.v) = 'x' AND sum(a.v) > 1.5])",
         "A a [any(items, price > 3 AND item.price > 3) AND sum(items, price) > 9]",
     ],
 )

@@ -1,4 +1,4 @@
-"""Members of a join that can do nothing are named."""
+"""Members of a join that can do nothing, and comparisons that are always null, are named."""
 
 from dataclasses import replace
 from typing import Any
@@ -48,6 +48,7 @@ def changed(number: int, **members: Any) -> dict[str, Any]:
         ({**BASE, "return": {"a": "o.id"}}, "the id of the event is id(o)"),
         ({**BASE, "return": {"a": "o.time"}}, "the time of the event is time(o)"),
         ({**BASE, "where": "q.time >= time(o)"}, "where: q.time reads the attribute 'time'"),
+        ({**BASE, "where": "id(o) = 0"}, "where: id(o) is a text, and 0 a number: comparing them is always null"),
         ({**BASE, "return": {"a": "o..x"}}, "the path '.x' has an empty name"),
         ({**BASE, "emit": "on_close", "return": {"a": "first(o.type)"}}, "the type of the event is type(o)"),
     ],

@@ -134,6 +134,17 @@ class AggregateKind(DocumentKind):
         is_moved = definition.inputs == (Input(moved_stream(definition.name)),)
         return explain(body, is_moved=is_moved)
 
+    def notices(
+        self,
+        definition: Definition,
+        declared: Callable[[str], StreamDeclaration],
+        has_constraints: Callable[[str], bool],
+    ) -> Sequence[str]:
+        from aggregates import read_aggregate  # noqa: PLC0415 - takes long
+        from shards.kinds.aggregates.reading import null_comparisons_of  # noqa: PLC0415 - takes long
+
+        return null_comparisons_of(read_aggregate(definition.body))
+
     def check_question(self, definition: Definition, question: Mapping[str, Any]) -> None:
         from aggregates import read_question  # noqa: PLC0415 - takes long
 

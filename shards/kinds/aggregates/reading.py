@@ -52,6 +52,7 @@ from streams.tables import Lookup, Tables
 
 _ALL = "all"
 _OF_TEXTS = ("distinct", "first", "last", "min", "max")
+_OF_EVENT = ("first", "last", "min", "max")  # functions whose result is one of their arguments, of any kind
 _MOVED, _REVOCABLE = "event", "revocable"  # types of re-keyed events, before the reading
 _OF_READING = ":"  # between the type of a re-keyed event and its reading; earlier releases wrote neither
 _MOST_HASHES = 1_000_000
@@ -87,6 +88,15 @@ class EventReader:
         if (table := self.body.rows_of) is not None:
             lookups |= {Lookup(table, None, None), *(Lookup(table, name, 1) for name in self.body.by[1:])}
         return frozenset(lookups)
+
+    @property
+    def null_comparisons(self) -> Iterator[str]:
+        """Sentences about comparisons in ``where`` and the values that are always null."""
+        if self._where is not None:
+            yield from (f"where: {sentence}" for sentence in self._where.null_comparisons({}))
+        for value, expression in zip(self.body.values, self._arguments, strict=True):
+            if expression is not None:
+                yield from (f"values, {value.name}: {sentence}" for sentence in expression.null_comparisons({}))
 
     def columns(self, batch: EventBatch, declaration: StreamDeclaration) -> EventColumns:
         """The columns of a batch: events that satisfy ``where``, retractions of events, and ends of transactions."""
@@ -156,6 +166,20 @@ def having_of(body: AggregateBody) -> EventExpression | None:
             field="having",
         )
     return parsed
+
+
+def null_comparisons_of(body: AggregateBody) -> list[str]:
+    """Sentences about the comparisons of an aggregate that are always null; counts, sums and means are numbers."""
+    sentences, having = list(EventReader.of(body).null_comparisons), having_of(body)
+    if body.having is None or having is None:
+        return sentences
+    numbers = {value.name for value in body.values if value.function not in _OF_EVENT}
+    numbers |= {value.name for value in body.having.earlier if value.of in numbers}
+    numbers |= {name for name, of in body.having.overall if of in numbers}
+    return [
+        *sentences,
+        *(f"having: {sentence}" for sentence in having.null_comparisons(dict.fromkeys(numbers, "number"))),
+    ]
 
 
 def condition_and_bounds(

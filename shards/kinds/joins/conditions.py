@@ -33,6 +33,11 @@ class JoinExpression:
     def lookups(self) -> Collection[Lookup]:
         return cast("Collection[Lookup]", self._parsed.lookups)
 
+    @property
+    def null_comparisons(self) -> Sequence[str]:
+        """Sentences about comparisons that are always null."""
+        return cast("Sequence[str]", self._parsed.null_comparisons)
+
     def holds(self, values: Sequence[Placed], size: int) -> NDArray[np.bool_]:
         """Whether the expression is true for each of ``size`` combinations; see ``joins.Condition``."""
         return cast("NDArray[np.bool_]", self._parsed.holds(values, size, self._tables()))

@@ -38,6 +38,7 @@ def notices_of(
                 join_input, declared(join_input.stream), is_keyed=path is not None or bool(source.key)
             )
     condition = condition_of(body)
+    yield from (f"where: {sentence}" for sentence in (() if condition is None else condition.null_comparisons))
     read = [("where", column) for column in (() if condition is None else condition.reads)]
     read += [(f"return, {member.name}", body.columns[place]) for member in body.members for place in member.places]
     for field, column in read:
