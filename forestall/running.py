@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -60,12 +60,13 @@ def run(
     compile_kernels(local.exercises())
     inline_run = local.fed(batches)
     lists = inline_run.results(is_open=is_open)
+    events_of = {name: [batch] for name, batch in batches.items()} | local.derived_events(lists)
     return RunResult(
         lists=lists,
         form=_form(local),
         back=next(iter(frames.values())).back,
         outputs=kept_streams,
-        notices=_notices(local, inline_run),
+        notices=_notices(inline_run, local.notices, inline_run.unkeyed, local.event_notices(events_of)),
         stats={
             "events": sum(map(len, batches.values())),
             **{_COUNTED.get(name, name): len(lists[name]) for name in lists},
@@ -142,14 +143,9 @@ def _form(project: LocalProject) -> MatchForm:
     return MatchForm.of(patterns, lambda _: "any", pa.string())
 
 
-def _notices(project: LocalProject, inline_run: InlineRun) -> tuple[str, ...]:
+def _notices(inline_run: InlineRun, *by_operator: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Notices about operators and lost events of streams, each prefixed with the name of the operator or stream."""
-    sentences = [
-        (name, sentence)
-        for by_name in (project.notices, inline_run.unkeyed)
-        for name, all_of in by_name.items()
-        for sentence in all_of
-    ]
+    sentences = [(name, sentence) for by_name in by_operator for name, all_of in by_name.items() for sentence in all_of]
     return tuple(f"{name}: {sentence}" for name, sentence in [*sentences, *inline_run.losses.items()])
 
 

@@ -91,6 +91,7 @@ from .row_bounds import (
     require_rows as require_rows,
     rows_met as rows_met,
 )
+from .silent_nulls import null_notices as null_notices
 from .sql.errors import RowPatternFailed as RowPatternFailed
 from .sql.query import QueryShape as QueryShape, query_shape as query_shape, run_query as run_query
 from .syntax import (

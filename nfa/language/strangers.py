@@ -12,15 +12,19 @@ from streams import did_you_mean
 from streams.tables import Lookup
 
 
-def unknown_types(pattern: Pattern, known: Collection[str], where: str) -> list[Notice]:
+def unknown_types(
+    pattern: Pattern, known: Collection[str], where: str, suggested: Collection[str] | None = None
+) -> list[Notice]:
     """Notices about steps, including negated ones, with unknown event types, in the order of the text.
 
     ``known`` are all event types that can come; ``where`` completes the message, for example ``of the events here``.
+    ``suggested`` are the types that a notice may suggest (None: the known ones).
     """
+    choices = known if suggested is None else suggested
     return [
         Notice(
             "unknown-type",
-            f"{name}{did_you_mean(name, known)} is none of the event types {where}, so this "
+            f"{name}{did_you_mean(name, choices)} is none of the event types {where}, so this "
             + ("can never match" if is_positive else "forbids nothing"),
             atom.position,
         )

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from constraints import ConstraintSet
 from nfa import Prune, describe_pattern, parse_pattern
-from pipeline import BacktestOptions, BacktestResult, History, history_files
+from pipeline import BacktestOptions, BacktestResult, History, history_files, is_small
 from service.backtests.job import Reports, SparkUse, run_job, with_output
 from service.backtests.plans import AGAINST, TESTED, plan_of
 from service.backtests.questions import Question, TriedPattern, ends_in
@@ -41,17 +41,18 @@ from service.cli.match import (
 )
 from service.cli.model_choice import ModelChoice, with_model
 from service.cli.output import echo_json, standard_error
-from service.cli.run import files_of, measured_stats, print_results, suspended
+from service.cli.run import files_of, measured_stats, merged, print_results, suspended
 from service.cli.waiting import waiting_in
 from service.errors import FileUnreadable
 from service.projects import SUSPENSIONS, LocalProject, Results, read_project
 from service.registering.reports import joined_with
-from service.runs import RunPlan, measured_of, numbers_of, results_of, row_text, waiting_of
+from service.runs import RunPlan, measured_of, numbers_of, results_of, row_text, unkeyed_of, waiting_of
 from service.runs.run_rules import constraint_notices, pattern_notices
 from service.runs.stream_report import WorkflowUse
 from service.settings import load_settings
 from shards import RESULT_KINDS, OperatorSuspended, RoundPlan, likeness, read_suppression, routed
 from streams import KeyForm, LatenessChange, StreamDeclaration
+from streams.readers import read_batch
 from streams.readers import reading_of as reading_of_stream
 
 _STREAM = "backtest"
@@ -167,6 +168,8 @@ def _run_project(options: Mapping[str, Any]) -> None:
     results = _results_of(result, TESTED, project.plan)
     numbers = {**numbers_of(result.variants[TESTED].rows), "dead_letters": len(results["dead_letters"])}
     stats = {"events": result.events, "rounds": result.rounds, **_measured(result, project.plan)}
+    if notices := _notices(project, histories, result):
+        stats["notices"] = notices
     compared = {"comparisons": summary_document(result)["comparisons"], **_changes(result, limit)}
     more = compared if result.comparisons else {}
     print_results(results, project.derived(), numbers, stats, is_json=options["is_json"], more=more)
@@ -194,12 +197,29 @@ def _require_unsuspended(result: BacktestResult, projects: Sequence[tuple[Path, 
         raise type(errors[0])("\n".join(error.message for error in errors))
 
 
-def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
-    """The measured lateness of streams, and measurements of operators with ``wait: auto``, as in ``forestall run``."""
+def _notices(project: LocalProject, histories: Mapping[str, History], result: BacktestResult) -> dict[str, list[str]]:
+    """Notices by operator, as ``forestall run`` gives them; those about events only if this process has read them."""
+    unkeyed = unkeyed_of(project.plan, _counts(result))
+    if not is_small(histories):  # Spark has read the events
+        return merged(project.notices, unkeyed)
+    events = {
+        name: [read_batch(file, history.options) for file in history.files] for name, history in histories.items()
+    }
+    return merged(project.notices, unkeyed, project.event_notices(events))
+
+
+def _counts(result: BacktestResult) -> dict[str, dict[str, int | None]]:
+    """The counters of each stream in the run of the tested project."""
     counts: dict[str, dict[str, int | None]] = {}
     for name, number in result.variants[TESTED].measured.items():
         stream, _, counter = name.rpartition("/")
         counts.setdefault(stream, {})[counter] = number
+    return counts
+
+
+def _measured(result: BacktestResult, plan: RunPlan) -> dict[str, Any]:
+    """The measured lateness of streams, and measurements of operators with ``wait: auto``, as in ``forestall run``."""
+    counts = _counts(result)
     changes = [
         decision
         for decision in result.decisions

@@ -30,7 +30,7 @@ from service.projects import (
 )
 from service.runs import INCIDENTS, OLD_LISTS, InlineRun, MeasuredRun
 from shards import KINDS_BY_NAME, OperatorSuspended
-from streams import Event, EventBatch, Punctuation, did_you_mean, parse_time
+from streams import Punctuation, did_you_mean
 from streams.compiling import JSON_LINES, compile_kernels
 
 _QUIET = "suppressed_alerts"
@@ -75,8 +75,8 @@ def run(
     numbers = {name: len(bodies) for name, bodies in results.items()}
     stats: dict[str, Any] = {"events": sum(map(len, batches.values()))}
     stats |= _measured(ran)
-    events_of = {name: [batch] for name, batch in (batches | _derived(results, project)).items()}
-    if notices := _merged(project.notices, ran.unkeyed, project.incomparable(events_of)):
+    events_of = {name: [batch] for name, batch in batches.items()} | project.derived_events(results)
+    if notices := merged(project.notices, ran.unkeyed, project.event_notices(events_of)):
         stats["notices"] = notices
     print_results(results, printed, numbers, stats, is_json=output == "json")
     tell_notices({name: [sentence] for name, sentence in ran.losses.items()})
@@ -116,20 +116,7 @@ def measured_stats(lateness: Mapping[str, MeasuredRun], waiting: Mapping[str, Ma
     return stats
 
 
-def _derived(results: Results, project: LocalProject) -> dict[str, EventBatch]:
-    """Events of the derived streams on which the project has patterns, by stream."""
-    events: dict[str, list[Event]] = {}
-    for body in results[EVENTS]:
-        if not project.plan.patterns[body["stream"]]:
-            continue
-        event = Event(
-            id=body["id"], type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"]
-        )
-        events.setdefault(body["stream"], []).append(event)
-    return {name: EventBatch.from_events(stream_events) for name, stream_events in events.items()}
-
-
-def _merged(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def merged(*notices: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Merge notices, by operator."""
     merged: dict[str, list[str]] = {}
     for by_operator in notices:

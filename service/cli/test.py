@@ -63,7 +63,7 @@ def test(
             case.document.file.write_text(with_expectation(case.document, expected), encoding="utf-8")
             standard_error.say(f"{case.document.file} is updated")
     tell_notices(unkeyed)
-    tell_notices(project.incomparable(_events_of(cases)))
+    tell_notices(project.event_notices(_events_of(cases), is_example=True))
     if junit is not None:
         _write_junit(junit, outcomes)
     failed = sum(not outcome.is_right for outcome in outcomes)

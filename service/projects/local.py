@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from constraints import ConstraintSet, parse_constraints
-from nfa import KindsRead, incomparable, key_notices, parse_pattern
+from nfa import Pattern, key_notices, null_notices, parse_pattern
 from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators, own_members
@@ -20,7 +20,8 @@ from service.projects.resources import Form, Wanted
 from service.projects.streams import ConstraintSets, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables, table_of
 from service.registering.joining import Derived, effective_set
-from service.runs import InlineRun, Results, RunPlan
+from service.registering.strangers import constrained_types, strangers
+from service.runs import EVENTS, InlineRun, Results, RunPlan
 from shards import (
     KINDS_BY_NAME,
     SUPPRESSION,
@@ -32,7 +33,16 @@ from shards import (
     routed,
     run_exercises,
 )
-from streams import Definition, EventBatch, ForestallError, Punctuation, StreamDeclaration, did_you_mean
+from streams import (
+    Definition,
+    Event,
+    EventBatch,
+    ForestallError,
+    Punctuation,
+    StreamDeclaration,
+    did_you_mean,
+    parse_time,
+)
 from streams.tables import Tables, require_lookup
 from workflows import ReadOptions, compile_workflow, read_model
 
@@ -41,7 +51,8 @@ from workflows import ReadOptions, compile_workflow, read_model
 class LocalProject:
     """A project that runs in this process; ``plan`` has the active operators and their parts.
 
-    ``notices`` has, by operator, sentences about members of the operator's document that have no effect.
+    ``notices`` has, by operator, sentences about parts of the operator's document that have no effect or are always
+    null; ``event_notices`` has those that depend on events.
     """
 
     plan: RunPlan
@@ -92,16 +103,40 @@ class LocalProject:
                 waiting += [feeder for stream, feeder in fed_by if stream in inputs]
         return reached
 
-    def incomparable(self, events: Mapping[str, Sequence[EventBatch]]) -> dict[str, list[str]]:
-        """Notices by pattern about comparisons of text with a number or boolean, which give null for some events."""
+    def event_notices(
+        self, events: Mapping[str, Sequence[EventBatch]], *, is_example: bool = False
+    ) -> dict[str, list[str]]:
+        """Notices by pattern about names that no event of a stream has, and comparisons that are null for some events.
+
+        Types are checked on streams with posted events only. ``is_example`` as for ``strangers``.
+        """
         by_pattern: dict[str, list[str]] = {}
         for name, batches in events.items():
-            batch, kinds_read = EventBatch.joined(batches), KindsRead()
-            for pattern in (routed_pattern.pattern for routed_pattern, _ in self.plan.patterns[name]):
-                notices = [*incomparable(pattern, batch, kinds_read), *key_notices(pattern, self.plan.tables)]
-                if notices:
-                    by_pattern[pattern.name] = [notice.placed for notice in notices]
+            patterns = [routed_pattern.pattern for routed_pattern, _ in self.plan.patterns[name]]
+            batch, further_types = EventBatch.joined(batches), self._further_types(name)
+            notices = strangers(patterns, batch, further_types=further_types, is_example=is_example)
+            for pattern, notice in notices:
+                by_pattern.setdefault(pattern.name, []).append(notice.placed)
         return by_pattern
+
+    def derived_events(self, results: Results) -> dict[str, list[EventBatch]]:
+        """The events of the derived streams on which the project has patterns, by stream."""
+        events: dict[str, list[Event]] = {}
+        for body in results[EVENTS]:
+            if not self.plan.patterns[body["stream"]]:
+                continue
+            event = Event(
+                id=body["id"], type=body["type"], time_us=parse_time(body["time"]), key=body["key"], data=body["data"]
+            )
+            events.setdefault(body["stream"], []).append(event)
+        return {name: [EventBatch.from_events(stream_events)] for name, stream_events in events.items()}
+
+    def _further_types(self, stream: str) -> Collection[str] | None:
+        """The types that the declaration and the constraints of a stream name; None if its events are derived."""
+        declaration = self.streams[stream]
+        if declaration.derived:
+            return None
+        return {*declaration.event_types, *declaration.end_events, *constrained_types(self.plan.sets[stream])}
 
     def exercises(self) -> list[str]:
         """The names of exercises (``streams.compiling``), small pieces of work that compile the kernels of a run."""
@@ -168,7 +203,16 @@ class _Reading:
             tables=self._tables,
         )
         notices = {operator.name: sentences for operator in operators if (sentences := self._notices(operator, sets))}
+        notices |= self._of_patterns([pattern.pattern for each in patterns.values() for pattern, _ in each])
         return LocalProject(plan=plan, notices=notices)
+
+    def _of_patterns(self, patterns: Sequence[Pattern]) -> dict[str, list[str]]:
+        """Notices by pattern that depend on texts and tables only."""
+        by_pattern: dict[str, list[str]] = {}
+        for pattern in patterns:
+            for notice in (*null_notices(pattern), *key_notices(pattern, self._tables)):
+                by_pattern.setdefault(pattern.name, []).append(notice.placed)
+        return by_pattern
 
     def _notices(self, operator: Definition, sets: Mapping[str, ConstraintSet]) -> Sequence[str]:
         kind = KINDS_BY_NAME[operator.kind]

@@ -10,8 +10,19 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from nfa import Attribute, KindsRead, Notice, Pattern, PatternRefused, attributes_by_types, incomparable, unknown_types
+from nfa import (
+    Attribute,
+    KindsRead,
+    Notice,
+    Pattern,
+    PatternRefused,
+    all_types_of,
+    attributes_by_types,
+    incomparable,
+    unknown_types,
+)
 from streams import EventBatch, StreamDeclaration, did_you_mean, inner_value, is_element, listed
 
 if TYPE_CHECKING:
@@ -20,39 +31,59 @@ if TYPE_CHECKING:
 _MOST_EXAMINED, _FIRST = 1_000, 65_536
 
 
-def strangers(patterns: Sequence[Pattern], events: EventBatch) -> Iterator[tuple[Pattern, Notice]]:
+def strangers(
+    patterns: Sequence[Pattern],
+    events: EventBatch,
+    *,
+    further_types: Collection[str] | None = (),
+    is_example: bool = False,
+) -> Iterator[tuple[Pattern, Notice]]:
     """Notices about types and attributes that no event has, and about comparisons of values of different kinds.
 
     An attribute counts as present if any event of its step's types has a member of its name, at any depth.
+
+    Args:
+        patterns: The patterns.
+        events: All events, or an example of them.
+        further_types: Correct types that the events need not have; None: types are not checked.
+        is_example: The events are a small example, such as those of a test, that lacks types and attributes on purpose;
+            only those that look like another one that the pattern does not name are reported.
     """
     if not len(events):
         return
     types = _types_of(events)
     attributes, kinds_read = _Attributes(events), KindsRead()
     for pattern in patterns:
-        for notice in unknown_types(pattern, types, "in these events"):
+        if further_types is not None:
+            known, named = {*types, *further_types}, all_types_of(pattern) if is_example else frozenset[str]()
+            for notice in unknown_types(pattern, known, "in these events", known - named):
+                if not is_example or "did you mean" in notice.message:
+                    yield pattern, notice
+        for notice in _of_attributes(pattern, attributes, is_example=is_example):
             yield pattern, notice
-        reported: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
-        for attribute, step_types in attributes_by_types(pattern):
-            if (attribute.path, step_types) in reported:
-                continue
-            reported.add((attribute.path, step_types))
-            if attributes.have(attribute.path, step_types):
-                if items := attributes.list_before(attribute.path, step_types):
-                    yield pattern, _of_list(attribute, items)
-                continue
-            name, names = ".".join(attribute.path), attributes.names(step_types)
-            source = f"of the type {listed(step_types)}" if step_types else "here"
-            yield (
-                pattern,
-                Notice(
-                    "unknown-attribute",
-                    f"no event {source} has {name}{did_you_mean(name, names)}, so it is null everywhere",
-                    attribute.position,
-                ),
-            )
         for notice in incomparable(pattern, events, kinds_read):
             yield pattern, notice
+
+
+def _of_attributes(pattern: Pattern, attributes: _Attributes, *, is_example: bool) -> Iterator[Notice]:
+    read: dict[tuple[tuple[str, ...], tuple[str, ...]], Attribute] = {}
+    for attribute, step_types in attributes_by_types(pattern):
+        read.setdefault((attribute.path, step_types), attribute)
+    named = {path[0] for path, _ in read} if is_example else set[str]()
+    for (path, step_types), attribute in read.items():
+        if attributes.have(path, step_types):
+            if items := attributes.list_before(path, step_types):
+                yield _of_list(attribute, items)
+            continue
+        name = ".".join(path)
+        suggestion = did_you_mean(name, attributes.names(step_types) - named)
+        source = f"of the type {listed(step_types)}" if step_types else "here"
+        if suggestion or not is_example:
+            yield Notice(
+                "unknown-attribute",
+                f"no event {source} has {name}{suggestion}, so it is null everywhere",
+                attribute.position,
+            )
 
 
 def _types_of(events: EventBatch) -> list[str]:
@@ -80,15 +111,21 @@ def unfollowed_types(pattern: Pattern, constraint_set: ConstraintSet, further_ty
     process = constraint_set.process
     automaton = None if process is None else process.automaton
     letters = () if automaton is None else automaton.letters
-    known_types = (
-        constraint_set.types | constraint_set.settings.types | constraint_set.end_events | {*letters, *further_types}
-    )
+    known_types = constrained_types(constraint_set) | {*further_types}
     source = "of the stream's workflow" if letters else "of the stream's constraints, workflow and schemas"
     return [
         notice.placed
         for notice in unknown_types(pattern, known_types, source)
         if known_types and (letters or "did you mean" in notice.message)
     ]
+
+
+def constrained_types(constraint_set: ConstraintSet) -> frozenset[str]:
+    """The types that the constraints of a stream and its workflow name."""
+    process = constraint_set.process
+    automaton = None if process is None else process.automaton
+    letters = () if automaton is None else automaton.letters
+    return constraint_set.types | constraint_set.settings.types | constraint_set.end_events | {*letters}
 
 
 def _list_in(data: Any, path: tuple[str, ...]) -> int | None:
@@ -115,20 +152,33 @@ def _of_list(attribute: Attribute, items: tuple[str, ...]) -> Notice:
     )
 
 
+def _have_member(data: pa.Array, name: str) -> bool:
+    return pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() is True
+
+
 class _Attributes:
-    """The attributes of events, by the types of the events."""
+    """The attributes of events, by the types of the events.
+
+    Only the first events of the types are kept; all of them are read if these lack an attribute.
+    """
 
     def __init__(self, events: EventBatch) -> None:
         self._events = events
-        self._data: dict[tuple[str, ...], pa.Array] = {}
+        self._first: dict[tuple[str, ...], pa.Array] = {}
+        self._found: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def have(self, path: tuple[str, ...], types: tuple[str, ...]) -> bool:
         """Whether each name of a path occurs as a member in events of some types, at any depth; True without events."""
-        data = self._of(types)
-        if not len(data):
-            return True
-        members = [name for name in path if not is_element(name)]
-        return all(pc.any(pc.match_substring(data, orjson.dumps(name).decode())).as_py() for name in members)
+        return not len(self._of(types)) or all(self._occurs(name, types) for name in path if not is_element(name))
+
+    def _occurs(self, name: str, types: tuple[str, ...]) -> bool:
+        if (name, types) not in self._found:
+            first = self._of(types)
+            self._found[name, types] = _have_member(first, name) or (
+                len(first) == _FIRST
+                and _have_member(self._events.columns.column("data").take(self._rows(types)[_FIRST:]), name)
+            )
+        return self._found[name, types]
 
     def list_before(self, path: tuple[str, ...], types: tuple[str, ...]) -> tuple[str, ...]:
         """If a path continues after a list without an index, the part that leads to the list; otherwise empty.
@@ -145,9 +195,10 @@ class _Attributes:
         return {name for text in self._of(types)[:_MOST_EXAMINED].to_pylist() for name in orjson.loads(text)}
 
     def _of(self, types: tuple[str, ...]) -> pa.Array:
-        if types not in self._data:
-            columns = self._events.columns
-            if types:
-                columns = columns.filter(pc.is_in(columns.column("type").cast(pa.string()), pa.array(types)))
-            self._data[types] = columns.column("data")
-        return self._data[types]
+        if types not in self._first:
+            self._first[types] = self._events.columns.column("data").take(self._rows(types)[:_FIRST])
+        return self._first[types]
+
+    def _rows(self, types: tuple[str, ...]) -> NDArray[np.intp]:
+        is_meant = np.array([not types or name in types for name in self._events.type_names], np.bool_)
+        return np.flatnonzero(is_meant[self._events.type_codes])

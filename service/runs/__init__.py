@@ -17,4 +17,4 @@ from service.runs.results import (
     results_of,
     row_text,
 )
-from service.runs.running import InlineRun, MeasuredRun, measured_of, waiting_of
+from service.runs.running import InlineRun, MeasuredRun, measured_of, unkeyed_of, waiting_of

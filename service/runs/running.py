@@ -141,12 +141,7 @@ class InlineRun:
     @property
     def unkeyed(self) -> dict[str, Sequence[str]]:
         """For each operator, a sentence about each input with events that lack a usable key."""
-        entries = _documents(self._plan, self._shards.states[0].measures())
-        return {
-            operator.name: sentences
-            for kind, operator, counters in entries
-            if (sentences := kind.unkeyed(operator, counters))
-        }
+        return unkeyed_of(self._plan, self._shards.states[0].measures())
 
     def rows(self, *, is_open: bool) -> list[OutputRow]:
         """Finish the run; returns all its rows. ``is_open`` as in ``results``."""
@@ -192,6 +187,15 @@ def waiting_of(
         if inputs := kind.waiting(operator, counters, state):
             measurements[operator.name] = inputs
     return measurements
+
+
+def unkeyed_of(plan: RunPlan, counts: _Counts) -> dict[str, Sequence[str]]:
+    """For each operator, a sentence about each input with events that lack a usable key; ``counts`` by stream."""
+    return {
+        operator.name: sentences
+        for kind, operator, counters in _documents(plan, counts)
+        if (sentences := kind.unkeyed(operator, counters))
+    }
 
 
 def _documents(plan: RunPlan, counts: _Counts) -> Iterator[tuple[DocumentKind, Definition, dict[str, int]]]:

@@ -3,6 +3,7 @@
 import pytest
 
 from nfa import parse_pattern
+from service.registering import strangers as module
 from service.registering.strangers import strangers
 from streams import Event, EventBatch
 
@@ -43,3 +44,11 @@ def test_a_member_of_a_list_is_noticed_with_the_ways_to_write_it():
 )
 def test_what_some_event_has_is_not(condition):
     assert noticed(condition) == []
+
+
+def test_an_attribute_that_only_late_events_have_is_found(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST", 2)
+    events = [Event(id=str(n), type="A", time_us=n, key="k", data={"v": 1} if n < 3 else {"w": 1}) for n in range(4)]
+    patterns = [parse_pattern(f"PATTERN p EVENT A a [{name} = 1]") for name in ("v", "w", "w", "x", "x")]
+    found = [one.message for _, one in strangers(patterns, EventBatch.from_events(events))]
+    assert found == ["no event of the type A has x, so it is null everywhere"] * 2

@@ -1,0 +1,120 @@
+"""``run``, ``test`` and ``backtest --project`` give the notices about names and comparisons that ``match`` gives."""
+
+import orjson
+import pytest
+
+import service.cli.backtest
+
+STREAM = "{kind: stream, name: s, key: data.k}\n"
+PATTERN = '---\n{kind: pattern, name: NAME, stream: s, text: "PATTERN NAME EVENT TEXT"}\n'
+TEXTS = {
+    "p1": "Login a [regoin = 'n']",
+    "p2": "SEQ(Login a, NOT Loogin)",
+    "p3": "Login a [txt = 7]",
+    "p4": "Login a RETURN a.regoin AS r",
+    "p5": "Login a [key = 5]",
+}
+FOUND = {
+    "p1": "27: no event of the type Login has regoin (did you mean region?), so it is null everywhere",
+    "p2": "35: Loogin (did you mean Login?) is none of the event types in these events, so this forbids nothing",
+    "p3": "27: txt is a text in 2 of 2 events of the type Login, and 7 is a number",
+    "p4": "33: no event of the type Login has regoin (did you mean region?), so it is null everywhere",
+    "p5": "27: a.key is a text, and 5 a number: comparing them is always null; write '5'",
+}
+
+
+def documents(stream=STREAM, **texts):
+    return stream + "".join(PATTERN.replace("NAME", name).replace("TEXT", text) for name, text in texts.items())
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Writes the documents of a project and two events; returns the words that name both."""
+
+    def written(text):
+        (tmp_path / "rules").mkdir(exist_ok=True)
+        (tmp_path / "rules" / "rules.yaml").write_text(text)
+        lines = [
+            {"id": f"e{n}", "type": "Login", "time": f"2026-01-01T00:00:0{n}Z"}
+            | {"data": {"k": "a", "txt": str(n), "region": "n"}}
+            for n in range(2)
+        ]
+        (tmp_path / "s.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+        return str(tmp_path / "rules"), "--events", f"s={tmp_path / 's.jsonl'}"
+
+    return written
+
+
+def notices_of(said):
+    return [line for line in said.splitlines() if line.startswith("notice: ")]
+
+
+def test_run_and_a_backtest_of_a_project_name_what_match_names(call, project):
+    words = project(documents(**TEXTS))
+    for command in (("run", *words), ("backtest", "--project", *words)):
+        status, _, err = call(*command)
+        assert status == 0, err
+        notices = notices_of(err)
+        assert len(notices) == len(FOUND)
+        for name, text in FOUND.items():
+            assert [one for one in notices if one.startswith(f"notice: {name}: line 1, column {text}")], (name, err)
+    _, ran, _ = call("run", *words, "--output", "json")
+    _, tried, _ = call("backtest", "--project", *words, "--json")
+    assert orjson.loads(tried)["stats"]["notices"] == orjson.loads(ran)["stats"]["notices"]
+
+
+def test_a_backtest_in_spark_names_what_the_texts_show(call, project, monkeypatch):
+    words = project(documents(**TEXTS))
+    monkeypatch.setattr(service.cli.backtest, "is_small", lambda _: False)  # the run itself stays in this process
+    status, _, err = call("backtest", "--project", *words)
+    assert status == 0, err
+    assert notices_of(err) == [f"notice: p5: line 1, column {FOUND['p5']}"]
+
+
+def test_types_that_the_project_knows_and_events_of_derived_streams_are_no_notice(call, project):
+    stream = "{kind: stream, name: s, key: data.k, end_events: [Logout]}\n---\n{kind: stream, name: d, derived: true}\n"
+    stream += "---\n{kind: constraints, name: s, constraints: [{exclusive: [Login, Refused]}]}\n"
+    texts = {
+        "q": "SEQ(Login a, NOT Refused|Logout) INTO d TYPE q",
+        "r": "Login a [region = 'x'] INTO d TYPE r",
+    }
+    text = documents(stream, **texts) + PATTERN.replace("NAME", "o").replace("TEXT", "SEQ(q x, NOT r)").replace(
+        "stream: s", "stream: d"
+    )
+    for command in (("run",), ("backtest", "--project")):
+        status, _, err = call(*command, *project(text))
+        assert (status, notices_of(err)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "notice"),
+    [
+        ("SEQ(Login a, NOT Logot)", "Login1 Logout2", "Logot (did you mean Logout?) is none of the event types"),
+        ("SEQ(Login a, NOT Refused)", "Login1 Logout2", None),  # no type is similar
+        ("SEQ(opened a, NOT reopened)", "opened1 closed2", None),  # the pattern names the similar type, too
+        (
+            "Login a [regoin = 'n']",
+            "[{id: e, type: Login, time: 1, key: k, data: {region: n}}]",
+            "no event of the type Login has regoin (did you mean region?)",
+        ),
+        ("Login a RETURN a.regoin AS r", "Login1 Logout2", None),
+        ("Login a [amount_eur > 3 OR amount > 3]", "[{id: e, type: Login, time: 1, key: k, data: {amount: 2}}]", None),
+    ],
+)
+def test_a_test_names_only_what_looks_like_another_name(call, project, text, events, notice):
+    case = f"---\nkind: test\nname: t\nevents: {events}\nexpect: {{deviations: []}}\n"
+    folder, *_ = project(documents("{kind: stream, name: s}\n", p=text) + case)
+    status, _, err = call("test", folder)
+    assert status == 0, err
+    assert len(notices_of(err)) == (notice is not None)
+    assert notice is None or notice in err
+
+
+def test_the_events_of_all_tests_are_one_example(call, project):
+    cases = (
+        f"---\n{{kind: test, name: {name}, events: {events}, expect: {{deviations: []}}}}\n"
+        for name, events in (("t", "Login1 Logout2"), ("u", "Login1 Logut2"))
+    )
+    folder, *_ = project(documents("{kind: stream, name: s}\n", p="SEQ(Login a, NOT Logut)") + "".join(cases))
+    status, _, err = call("test", folder)
+    assert (status, notices_of(err)) == (0, [])
