@@ -113,14 +113,20 @@ class Outlook:
         return self.rules.can_complete(state.places, in_order, impossible, assumes_completion=self.assumes_completion)
 
     def _incompatible(self, state: MonitorState, remainder: Remainder) -> frozenset[str]:
-        """The names of rules that no event may show any more if the remainder is to complete."""
+        """The names of rules that no event may show any more if the remainder is to complete.
+
+        An event that completes the remainder may show a name of its own type, so such a name is never among them.
+        """
         needed = (
             self.constraint_set.names
             if not remainder.atoms
             else frozenset[str]().union(*(self.constraint_set.shown_by(atom) for atom in remainder.atoms))
         )
+        types = {event_type for atom in remainder.atoms for event_type in atom.types}
         incompatible = set()
         for name in self._ruled - needed:
+            if self.constraint_set.type_of(name) in types:
+                continue
             step = single(name, self.constraint_set.symbols)
             joint = replace(remainder, atoms=(*remainder.atoms, *step.atoms), before=(*remainder.before, frozenset()))
             if not self.keeps_constraints(state, self.reasoner.goal(joint)):
