@@ -93,6 +93,18 @@ def test_nor_is_one_whose_last_step_is_a_choice_of_ends() -> None:
     assert words(body, "t>sub>C x>D") == {"A C", "D"}
 
 
+def test_an_error_ends_instances_that_run_at_once() -> None:
+    """The error comes with the activity before it, also while another instance runs."""
+    throw = '<endEvent id="e"><errorEventDefinition/></endEvent>'
+    at_once = (
+        "<multiInstanceLoopCharacteristics><loopCardinality>2</loopCardinality></multiInstanceLoopCharacteristics>"
+    )
+    body = START + gateways("x") + tasks("A D") + throw + '<endEvent id="f"/>' + at_once
+    instances = sub_process("sub", body, "s>A>x x>e x>D>f")
+    caught = boundary("b", "sub", "<errorEventDefinition/>") + tasks("B C")
+    assert words(instances + caught, "b>B sub>C") == {"A B", "A A B", "A D A B", "A D A D C", "A A D D C"}
+
+
 def test_an_error_is_thrown_before_anything_else_happens() -> None:
     throw = '<endEvent id="e"><errorEventDefinition/></endEvent>'
     inner = sub_process("sub", START + FORK + tasks("A B") + throw, "s>fork>A>e fork>B")

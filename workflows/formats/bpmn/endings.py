@@ -85,7 +85,8 @@ def _end_block(
     """The block with immediate ends and the activities placed after it; the activities to place after outer blocks."""
     cutting = frozenset(exit_.id for exit_ in block.exits if exit_.is_interrupting)
     is_left = any(exit_.is_interrupting and not exit_.is_thrown for exit_ in block.exits)
-    inner, lasts = _end_graph(block.graph, (*frames, _Frame(cutting, is_single(block.graph), is_left)))
+    runs_alone = is_single(block.graph) and not (block.repeat and block.repeat.is_parallel)
+    inner, lasts = _end_graph(block.graph, (*frames, _Frame(cutting, runs_alone, is_left)))
     mine = [last for last in lasts if last.instead in cutting]
     exits = (*block.exits, *(Exit(id=last.exit, is_thrown=True) for last in mine))
     following = {flow.exit: flow.target for flow in around if flow.source == node.id} if mine else {}
