@@ -104,8 +104,13 @@ async def send(outbound: Outbound, message: Message, *, timeout_s: float) -> Rep
     except WebhookRefused as refused:
         error = refused.message
     except _FAILURES as failure:
-        error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+        error = error_text(failure)
     return Reply(status, error, round((loop.time() - began_s) * 1000), retry_after_s)
+
+
+def error_text(failure: Exception) -> str:
+    """The error of an attempt that ended with an exception: the exception's class and the beginning of its message."""
+    return f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
 
 
 def signed_headers(message: Message) -> dict[str, str]:
@@ -193,7 +198,7 @@ def pause_asked_for(retry_after: str, now_us: int) -> float | None:
         return float(text[:_MOST_DIGITS])
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return max(0.0, until.timestamp() - now_us / 1_000_000)

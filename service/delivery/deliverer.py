@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from service.delivery.attempts import Reply, message_of, send
+from service.delivery.attempts import Reply, error_text, message_of, send
 from service.delivery.digests import close_digest
 from service.delivery.outbound import Outbound
 from service.delivery.templates import BodyTooLong
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _GONE = 410
 _OUTAGE_PAUSE_S = 1.0
 _SECOND_US = 1_000_000
-_UNREADABLE_PAUSE_US = 60 * _SECOND_US
+_DIGEST_PAUSE_US = 60 * _SECOND_US
 
 
 class Deliverer:
@@ -97,12 +97,17 @@ class Deliverer:
         return self._stores.deliveries.claim(now_us, lease_us, limit, partial(self._close, now_us=now_us))
 
     def _close(self, webhook_id: str, now_us: int) -> None:
-        """Queue a digest; if one of its records is damaged, try again after a minute."""
+        """Queue a digest; if it cannot be made, as one of its records is damaged, try again after a minute."""
         try:
             close_digest(self._stores, webhook_id, now_us)
+            return
+        except StoreUnavailable:
+            raise
         except RecordFormatError as error:
             self._log.warning("digest-unreadable", webhook=webhook_id, code=error.code, error=error.message)
-            self._stores.deliveries.postpone_digest(webhook_id, now_us + _UNREADABLE_PAUSE_US)
+        except Exception:  # house: allow broad-except: one digest must not stop the deliveries to other webhooks
+            self._log.exception("digest-failed", webhook=webhook_id)
+        self._stores.deliveries.postpone_digest(webhook_id, now_us + _DIGEST_PAUSE_US)
 
     async def _pause(
         self, stop: asyncio.Event, running: set[asyncio.Task[None]], *, is_idle: bool
@@ -125,12 +130,24 @@ class Deliverer:
         """Make an attempt and store its outcome; if Redis fails, the delivery is due again after its lease."""
         log = self._log.bind(webhook=delivery.webhook, alert=delivery.alert)
         try:
-            outcome = await self._attempt(outbound, delivery)
-            await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
+            outcome = await self._settled_attempt(outbound, delivery)
         except (StoreUnavailable, RecordFormatError) as error:
             log.warning("delivery-unsettled", code=error.code, error=error.message)
             return
         log.info("delivery-settled", verdict=outcome.verdict, status=outcome.status, error=outcome.error)
+
+    async def _settled_attempt(self, outbound: Outbound, delivery: Delivery) -> DeliveryOutcome:
+        """Make an attempt and store its outcome; an unexpected error is logged and stored as a failed attempt."""
+        try:
+            outcome = await self._attempt(outbound, delivery)
+            await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
+        except (StoreUnavailable, RecordFormatError):
+            raise
+        except Exception as failure:  # house: allow broad-except: one receiver must not stop the deliveries to others
+            self._log.exception("delivery-failed", webhook=delivery.webhook, alert=delivery.alert)
+            outcome = self._outcome(delivery, Reply(None, error_text(failure)))
+            await asyncio.to_thread(self._stores.deliveries.settle, delivery, outcome)
+        return outcome
 
     async def _attempt(self, outbound: Outbound, delivery: Delivery) -> DeliveryOutcome:
         try:
@@ -154,13 +171,15 @@ class Deliverer:
         if self._spans is None or delivery.traceparent is None:
             return await self._send(outbound, webhook, delivery, body, None)
         span = _attempt_span(self._spans, delivery, delivery.traceparent, webhook)
+        error: str | None = "the attempt did not end"
         try:
             reply = await self._send(outbound, webhook, delivery, body, span.traceparent)
+            error = reply.error
             if reply.status is not None:
                 span.note({"http.response.status_code": reply.status})
-            if reply.error is not None:
-                span.fail(reply.error)
         finally:
+            if error is not None:
+                span.fail(error)
             span.end()
         return reply
 

@@ -12,6 +12,7 @@ import orjson
 import pytest
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
+from structlog.testing import capture_logs
 
 from service import Stores, WebhookDraft, WebhookLibrary
 from service.delivery.attempts import pause_asked_for
@@ -22,6 +23,8 @@ from tests.builders.delivering import deliver_due
 from tests.builders.service import receiving, sink_row
 
 pytestmark = pytest.mark.redis
+
+BEYOND_ANY_DATE = (f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT", f"Mon, 01 Jan 2024 00:00:00 +{'9' * 20}")
 
 
 @pytest.fixture
@@ -53,6 +56,10 @@ def write_alerts(stores, count, now_us=0):
     bodies = [orjson.dumps({"id": f"a{n}", "stream": "s", "pattern": "p", "why": "ü"}) for n in range(count)]
     rows = [sink_row(kind="alert", stream="s", id=f"a{n}", body=body) for n, body in enumerate(bodies)]
     stores.alerts.append(rows, stores.webhooks.all(), now_us)
+
+
+def nested(value, levels):
+    return value if not levels else {"in": nested(value, levels - 1)}
 
 
 def run_rounds(stores, clock, rounds, **changes):
@@ -131,7 +138,7 @@ def test_a_receiver_that_asks_for_a_pause_gets_nothing_before_its_end(stores, cl
         ("Thu, 01 Jan 1970 00:01:10 GMT", 60.0),
         ("Thu, 01 Jan 1970 00:00:05 GMT", 0.0),
         ("9" * 400, float("9" * 12)),
-        *((text, None) for text in ("", "-5", "soon", "1.5", "Thu, 01 Jan", "\u0661")),
+        *((text, None) for text in ("", "-5", "soon", "1.5", "Thu, 01 Jan", "\u0661", *BEYOND_ANY_DATE)),
     ],
 )
 def test_a_pause_is_a_number_of_seconds_or_a_date(text, pause):
@@ -146,6 +153,32 @@ def test_a_pause_that_is_asked_for_is_bounded(stores, clock, register, receiver)
     assert asyncio.run(deliver_due(worker)) == 1
     clock.forward(600)
     assert asyncio.run(deliver_due(worker)) == 1
+
+
+@pytest.mark.parametrize("retry_after", BEYOND_ANY_DATE)
+def test_a_pause_beyond_any_date_is_a_failed_attempt(stores, clock, register, receiver, retry_after):
+    with receiving() as busy:
+        webhook = register(busy.url)
+        busy.statuses, busy.retry_after = [503], retry_after
+        register(receiver.url)
+        write_alerts(stores, 1)
+        assert run_rounds(stores, clock, 2) == [2, 1]
+    assert [attempt.error for attempt in attempts_of(stores, webhook.id, 9)] == [None, "the receiver answered 503"]
+    assert receiver.ids() == ["a0"]
+
+
+def test_a_body_that_cannot_be_made_is_a_failed_attempt(stores, clock, register, receiver):
+    webhook = register(receiver.url, template=nested("{{why}}", 10))
+    register(receiver.url)
+    body = orjson.dumps({"id": "deep", "why": nested(1, 250)})
+    stores.alerts.append([sink_row(kind="alert", stream="s", id="deep", body=body)], stores.webhooks.all(), 0)
+    with capture_logs() as logged:
+        assert run_rounds(stores, clock, 4) == [2, 1, 1, 0]
+    stats = stores.webhooks.stats(webhook.id)
+    assert (stats.failed_attempts, stats.dead) == (3, 1)
+    assert stats.last_error == "TypeError: Recursion limit reached"
+    assert [entry["webhook"] for entry in logged if entry["event"] == "delivery-failed"] == [webhook.id] * 3
+    assert receiver.ids() == ["deep"]
 
 
 def test_redirects_are_not_followed(stores, clock, register, receiver):

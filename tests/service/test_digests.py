@@ -9,6 +9,7 @@ from collections import defaultdict
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from service import WebhookDraft, WebhookLibrary
 from service.delivery.deliverer import Deliverer
@@ -131,6 +132,21 @@ def test_a_digest_with_a_damaged_alert_delays_no_other_delivery(stores, clock, l
     write(stores, ["h1"], clock.time_us, "high")
     deliver(stores, clock)
     assert [one["id"] for one in bodies(receiver)] == ["h1"]
+
+
+def test_a_digest_that_cannot_be_made_delays_no_other_delivery(stores, clock, library, receiver):
+    library.register(WebhookDraft(url=receiver.url, digest={"every": "1 s"}))
+    library.register(WebhookDraft(url=receiver.url))
+    deep = b'{"id":"deep","data":' + b"[" * 252 + b"]" * 252 + b"}"  # its digest is too deep for the encoder
+    stores.alerts.append(
+        [sink_row(kind="alert", stream="s", id="deep", body=deep)], stores.webhooks.all(), clock.time_us
+    )
+    clock.forward(1)
+    with capture_logs() as logged:
+        deliver(stores, clock)
+        deliver(stores, clock)
+    assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == ["digest-failed"]
+    assert receiver.ids() == ["deep"]
 
 
 def test_every_attempt_has_the_same_bytes(stores, clock, library, receiver):

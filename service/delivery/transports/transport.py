@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import orjson
 import structlog
 
-from service.delivery.attempts import Reply
+from service.delivery.attempts import Reply, error_text
 from service.delivery.templates import BodyTooLong, fill
 from service.delivery.transports.kafka import KafkaSink
 from service.delivery.transports.mail import MailSink, check_mail_template
@@ -105,7 +105,7 @@ class SinkSender:
             error, status = str(failure)[:_LONGEST_ERROR], getattr(failure, "status", None)
         except Exception as failure:  # house: allow broad-except: the outermost frame of a sink's thread
             structlog.get_logger(__name__).exception("sink-failed", webhook=sink.id)
-            error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+            error = error_text(failure)
         return Reply(status, error, round((time.monotonic() - began) * 1000))
 
     def close(self) -> None:
