@@ -203,10 +203,10 @@ class Deliverer:
 
     def _disable_where_hopeless(self, webhook_id: str, reply: Reply) -> None:
         """Disable a webhook whose receiver is gone or has failed for too long; its queued deliveries wait."""
-        reason = self._disable_reason(webhook_id, reply)
-        if reason is None:
-            return
-        with suppress(NotFound, RegistryContended):  # the next attempt disables the webhook
+        with suppress(NotFound, RegistryContended):  # it is deleted, or the next attempt disables it
+            reason = self._disable_reason(webhook_id, reply)
+            if reason is None:
+                return
             self._stores.webhooks.change(
                 webhook_id, lambda webhook: replace(webhook, is_enabled=False, disabled_because=reason)
             )

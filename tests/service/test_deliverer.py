@@ -20,7 +20,7 @@ from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import Attempt, connect
 from tests.builders.delivering import deliver_due
-from tests.builders.service import receiving, sink_row
+from tests.builders.service import answering, receiving, sink_row
 
 pytestmark = pytest.mark.redis
 
@@ -234,6 +234,22 @@ def test_a_receiver_that_is_gone_gets_nothing_more_until_it_is_enabled(stores, s
     WebhookLibrary(stores, settings, clock).change(webhook.id, {"is_enabled": True})
     assert run_rounds(stores, clock, 2) == [1, 0]
     assert receiver.ids() == ["a0", "a0"]
+
+
+def test_a_webhook_that_is_gone_may_be_deleted_during_the_attempt(stores, clock, register):
+    class Gone(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            stores.webhooks.delete(webhook.id)
+            self.send_response(410)
+            self.end_headers()
+
+    with answering(Gone) as url, capture_logs() as logged:
+        webhook = register(url)
+        write_alerts(stores, 1)
+        assert run_rounds(stores, clock, 2) == [1, 0]
+    assert [entry["event"] for entry in logged] == ["delivery-settled"]
+    assert stores.deliveries.queued() == 0
 
 
 def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, clock, register, receiver):
