@@ -210,8 +210,8 @@ class DeliveryStore:
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
         """Queue deliveries of a webhook again, due now and with no failed attempts, and return their number.
 
-        Waiting deliveries become due now; deliveries that are being sent are unchanged; collected deliveries leave
-        their digest.
+        Waiting deliveries, and those whose lease has run out, become due now; deliveries that are being sent are
+        unchanged; collected deliveries leave their digest.
         """
         queued = self._again(
             **_keys_of(webhook_id, "waiting sending given_up given_up_records collected"),

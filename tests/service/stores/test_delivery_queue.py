@@ -149,6 +149,30 @@ def test_a_disabled_webhook_keeps_what_waits(stores, queue):
     assert names(queue.claim(6, LEASE_US, 9)) == ["a0", "a1"]
 
 
+def test_an_attempt_that_ended_while_the_webhook_was_disabled_is_repeated(stores, queue):
+    hook(stores, "a")
+    write(stores, "a", 1)
+    assert names(queue.claim(1, LEASE_US, 9)) == ["a0"]  # its deliverer dies
+    hook(stores, "a", is_enabled=False)
+    assert queue.claim(1_001, LEASE_US, 9) == []
+    hook(stores, "a")
+    queue.wake("a", 1_002)
+    assert names(queue.claim(1_002, LEASE_US, 9)) == ["a0"]
+
+
+def test_an_attempt_in_progress_when_the_webhook_is_enabled_keeps_its_lease(stores, queue):
+    hook(stores, "a")
+    write(stores, "a", 1)
+    queue.claim(900, LEASE_US, 9)
+    hook(stores, "a", is_enabled=False)
+    queue.wake("a", 901)
+    assert queue.claim(902, LEASE_US, 9) == []
+    hook(stores, "a")
+    queue.wake("a", 903)
+    assert queue.claim(1_899, LEASE_US, 9) == []
+    assert names(queue.claim(1_900, LEASE_US, 9)) == ["a0"]
+
+
 def test_what_is_queued_for_a_deleted_webhook_is_dropped(stores, queue):
     hook(stores, "a")
     write(stores, "a", 3)
@@ -216,6 +240,21 @@ def test_what_ended_can_be_sent_again_with_its_body(stores, queue):
     assert queue.send_again("a", [found], 4) == 0  # it is on its way
     with pytest.raises(UnknownDelivery, match="'a:nothing'"):
         stores.deliveries.delivery("a", "a:nothing")
+
+
+@pytest.mark.parametrize("is_disabled", [False, True])
+def test_a_delivery_whose_lease_has_run_out_can_be_sent_again(stores, queue, is_disabled):
+    hook(stores, "a")
+    write(stores, "a", 1)
+    (delivery,) = queue.claim(1, LEASE_US, 1)
+    if is_disabled:
+        hook(stores, "a", is_enabled=False)
+        assert queue.claim(1_001, LEASE_US, 9) == []
+    hook(stores, "a")
+    assert queue.send_again("a", [delivery], 1_000) == 0
+    assert queue.send_again("a", [delivery], 1_001) == 1
+    (again,) = queue.claim(1_002, LEASE_US, 1)
+    assert (again.id, queue.waiting("a")) == (delivery.id, 1)
 
 
 def test_a_delivery_of_another_webhook_is_none_of_this_one(stores, queue):
