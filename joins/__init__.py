@@ -7,7 +7,7 @@ key is reported at the first item at which it is certain; each event costs one l
 """
 
 from joins.combinations import FIGURE, Condition
-from joins.document import JoinBody, JoinInput, keeps_rows, read_join
+from joins.document import JoinBody, JoinInput, keeps_rows, read_join, readings_of
 from joins.errors import JoinRefused, JoinStateError
 from joins.exercises import JOIN_EXERCISE
 from joins.explaining import explain, warnings
@@ -21,6 +21,7 @@ from joins.merging import (
     UNKEYED,
     attributes_of,
     finished_range,
+    input_name,
     merged_data,
     merged_id,
     merged_ids,

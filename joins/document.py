@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
+import orjson
+
 from joins.errors import JoinRefused
 from joins.limiting import ResultLimits
 from joins.returns import Column, Expressions, Member, no_expressions, read_members
 from joins.windowed import MOST_INPUTS, MOST_RESULTS, Window
-from streams import UNITS_US
+from streams import UNITS_US, key_hash
 
 Emit: TypeAlias = Literal["each", "on_close"]
 Late: TypeAlias = Literal["report", "drop", "fail"]
@@ -412,6 +414,21 @@ def _text(value: Mapping[str, Any], name: str) -> str:
     return text
 
 
+def readings_of(body: JoinBody) -> list[str]:
+    """For each input, a hash of the members that decide which events are its merged events, and with which keys.
+
+    Merged events and saved states contain the hash, so it must stay the same in later releases.
+    """
+    return [
+        f"{key_hash(orjson.dumps([number, *_read(join_input), join_input.waits]).decode()):016x}"
+        for number, join_input in enumerate(body.inputs)
+    ]
+
+
+def _read(join_input: JoinInput) -> list[Any]:
+    return [join_input.stream, join_input.key, sorted({*join_input.types}), join_input.retractions]
+
+
 def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
     """Whether a new version of a join changes only members that can change while the join runs.
 
@@ -424,9 +441,6 @@ def keeps_rows(before: JoinBody, after: JoinBody) -> bool:
 
 
 def _fixed(body: JoinBody) -> object:
-    inputs = [
-        (join_input.alias, join_input.stream, join_input.key, frozenset(join_input.types), join_input.retractions)
-        for join_input in body.inputs
-    ]
+    inputs = [(join_input.alias, *_read(join_input)) for join_input in body.inputs]
     knows_joined = body.where is not None and bool(body.reporting)  # the condition decides what has joined, not keys
     return inputs, body.emit, frozenset(body.outer), body.waits, knows_joined

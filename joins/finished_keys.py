@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from joins.document import JoinBody
+from joins.document import JoinBody, readings_of
 from joins.finished_ranges import FinishedRanges
 from joins.items import Item, ItemColumns, keys_before, reminders
-from joins.merging import CLOSED, MARKS, UNKEYED, finishes_key
+from joins.merging import CLOSED, MARKS, REVOCABLE, UNKEYED, finishes_key, input_name
 from joins.windowed import WindowJoin
 from streams import EventBatch, texts_of
 
@@ -21,26 +21,36 @@ class FinishedKeys:
     """Keys that inputs of a join have finished by ranges, and the newest keys of clustered inputs.
 
     Attributes:
-        numbers: By type of merged events, the input and the mark (of ``MARKS``).
+        numbers: By type of merged events of this version's inputs, the input and the mark (of ``MARKS``). Types without
+            a reading, which earlier releases wrote, are included.
         newest: The newest key (hashed) of each input whose events of a key come together; the next key finishes it.
+        other_version: The number of merged events of versions with another reading; they only advance time.
     """
 
     def __init__(self, body: JoinBody) -> None:
         self.numbers = {
-            f"{join_input.alias}{mark}": (number, mark)
-            for number, join_input in enumerate(body.inputs)
+            f"{input_name(join_input.alias, written)}{mark}": (number, mark)
+            for number, (join_input, reading) in enumerate(zip(body.inputs, readings_of(body), strict=True))
+            for written in (reading, "")
             for mark in MARKS
         }
         self.newest: dict[int, int] = {}
-        self.broken = 0
+        self.broken = self.other_version = 0
         self.ranges = FinishedRanges(len(body.inputs))
         self.has_ranges = any(join_input.finishes_ranges for join_input in body.inputs)
         self._body = body
         self._most_over = _FEW
 
-    def are_known(self, types: Sequence[str]) -> NDArray[np.bool_]:
-        """The mask of the types that belong to an input of this version of the join, and not of another version."""
-        return np.array([name in self.numbers for name in types], np.bool_)
+    def own_events(self, batch: EventBatch) -> EventBatch:
+        """The merged events of this version's inputs, or of inputs that read equally; others are counted."""
+        is_own = np.array([name in self.numbers for name in batch.type_names], np.bool_)
+        own_batch = batch.take(np.flatnonzero(is_own[batch.type_codes]))
+        self.other_version += len(batch) - len(own_batch)
+        return own_batch
+
+    def are_revocable(self, types: Sequence[str]) -> bool:
+        """Whether a type is that of an event of this version's inputs that may be retracted."""
+        return any(REVOCABLE in name and name in self.numbers for name in types)
 
     def change(self, body: JoinBody, texts: Callable[[], Mapping[int, str]]) -> None:
         """Continue as another version of the join; ``texts`` has the texts of hashed keys with events or totals."""

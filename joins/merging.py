@@ -1,7 +1,7 @@
 """Merged events: the form of an input's events in the common order of all inputs of a join.
 
-The type of a merged event is the alias of its input, followed by a mark if the event finishes its key, with or without
-taking part. Its id begins with the input and a counter, and its data are the type and the data of the event.
+The type of a merged event is the name of its input (``input_name``), followed by a mark, such as that the event
+finishes its key. Its id begins with the input and a counter, and its data are the type and the data of the event.
 """
 
 from __future__ import annotations
@@ -50,8 +50,21 @@ UNKEYED = ".unkeyed"
 MARKS = ("", LAST, CLOSED, RANGE, AGAIN, RETRACTED, REVOCABLE, REVOCABLE + LAST, UNKEYED)
 """All marks, by number."""
 
+_OF_READING = ":"  # between the alias of an input and its reading; earlier releases wrote neither
+_OF_MARK = "."  # first character of every mark; aliases do not contain it
 _PLACED = 18  # characters in front of the id
 _LAST_PLACE = (1 << 64) - 1
+
+
+def input_name(alias: str, reading: str) -> str:
+    """The name of an input in merged types; ``reading``: as in ``readings_of``, or empty as in earlier releases."""
+    return f"{alias}{_OF_READING}{reading}" if reading else alias
+
+
+def alias_and_mark(merged_type: str) -> tuple[str, str]:
+    """The alias of the input and the mark in the type of a merged event."""
+    name, dot, mark = merged_type.partition(_OF_MARK)
+    return name.partition(_OF_READING)[0], dot + mark
 
 
 def finishes_key(mark: str, *, is_unique: bool) -> bool:
@@ -64,14 +77,14 @@ def merged_id(number: int, place: int, identity: str) -> str:
     return f"{number:02x}{place:016x}{identity}"
 
 
-def finished_range(number: int, alias: str, keys: KeyRange | None, time_us: int) -> EventBatch:
+def finished_range(number: int, name: str, keys: KeyRange | None, time_us: int) -> EventBatch:
     """The row by which an input finishes a range of keys, after its events of this time.
 
-    ``keys`` None: the input's keys begin again (``AGAIN``).
+    ``name``: as in ``input_name``. ``keys`` None: the input's keys begin again (``AGAIN``).
     """
     return EventBatch.of_hashed(
         texts_of([merged_id(number, _LAST_PLACE, "")]),
-        texts_of([alias + (AGAIN if keys is None else RANGE)]).dictionary_encode(),
+        texts_of([name + (AGAIN if keys is None else RANGE)]).dictionary_encode(),
         np.array([time_us], np.int64),
         (texts_of([""]), np.array([EVERY_KEY], np.uint64)),
         pieces_of([orjson.dumps({} if keys is None else keys.to_json())], pa.binary()),
@@ -118,6 +131,6 @@ def originals_of(data: Sequence[bytes]) -> list[dict[str, Any]]:
     return [attributes_of(document) or {"type": None, "data": {}} for document in data]
 
 
-def merged_types(alias: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
-    """The types of merged events of one input; ``marks`` has the index of each event's mark in ``MARKS``."""
-    return texts_of([alias + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()
+def merged_types(name: str, marks: NDArray[np.int8]) -> pa.DictionaryArray:
+    """The types of merged events of an input (``input_name``); ``marks`` has the index of each mark in ``MARKS``."""
+    return texts_of([name + mark for mark in MARKS]).take(column_of(marks)).dictionary_encode()

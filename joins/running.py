@@ -23,7 +23,7 @@ from joins.finished_keys import FinishedKeys
 from joins.finished_ranges import FinishedRanges
 from joins.items import Item, ItemColumns, JoinedColumns, are_events, are_late, with_late
 from joins.limiting import ResultAccount
-from joins.merging import AGAIN, RANGE, REVOCABLE, original_of
+from joins.merging import AGAIN, RANGE, original_of
 from joins.outer import decided_by_the_end
 from joins.outputs import Broken, JoinOutput, Stop, joined_outputs, stopped
 from joins.rows import JoinRows, part_of
@@ -95,17 +95,17 @@ class JoinRun:
         counts |= self._unkeyed.measures()
         counts |= {} if self._where is None else self._where.counted(counts)
         counts |= self._account.measures()
+        counts |= {"other_version": self._finished.other_version} if self._finished.other_version else {}
         if self.body.waits:
             counts |= self._arrivals.measures(self.body, self._join.stored_by_input)
         return self.rows.counted(counts)
 
     def process(self, batch: EventBatch) -> JoinOutput:
-        """Process merged events; events of another version only advance time. ``StateLost``: rows on disk are gone."""
-        if (
-            self.rows.retractions is None
-            and any(REVOCABLE in name for name in batch.type_names)
-            and not self.has_stopped
-        ):
+        """Process merged events; events of a version that reads its inputs otherwise only advance time.
+
+        ``StateLost``: rows on disk are gone.
+        """
+        if self.rows.retractions is None and self._finished.are_revocable(batch.type_names) and not self.has_stopped:
             self.rows.begin_retractions(self._derived)
             self._limit()
         is_special = np.array([name.endswith((RANGE, AGAIN, RETRACTED)) for name in batch.type_names], np.bool_)
@@ -124,8 +124,7 @@ class JoinRun:
         """Process merged events that finish no ranges."""
         if not len(batch) or self.has_stopped:
             return self._empty_output()
-        is_known, until_us = self._finished.are_known(batch.type_names), int(batch.time_us.max())
-        batch = batch.take(np.flatnonzero(is_known[batch.type_codes]))
+        until_us, batch = int(batch.time_us.max()), self._finished.own_events(batch)
         cuts = self.rows.cuts(batch.key_hashes)
         parts = []
         for first, last in zip([0, *cuts], [*cuts, len(batch)], strict=True):
@@ -138,10 +137,10 @@ class JoinRun:
 
     def _finish_range(self, batch: EventBatch) -> JoinOutput:
         """Process the row by which an input finishes a range of keys: close its known keys, in numeric order."""
-        (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
         time_us = int(batch.time_us[0])
         parts = [self.advance_time(time_us)]
-        if kind in self._finished.numbers and not self.has_stopped:  # else the input is of another version
+        if not self.has_stopped and len(self._finished.own_events(batch)):
+            (kind,), (written,) = (batch.columns.column(name).to_pylist() for name in ("type", "data"))
             number, mark = self._finished.numbers[kind]
             if mark == AGAIN:
                 return joined_outputs([*parts, *self._begun_again(number)])
@@ -154,17 +153,17 @@ class JoinRun:
 
     def _take_back(self, batch: EventBatch) -> JoinOutput:
         """Process a retraction: one row, which names the retracted event."""
-        (kind,) = batch.columns.column("type").to_pylist()
         passed = self.advance_time(int(batch.time_us[0]))
-        if kind not in self._finished.numbers or self.has_stopped:  # the input is of another version
+        if self.has_stopped or not len(self._finished.own_events(batch)):
             return passed
+        (kind,) = batch.columns.column("type").to_pylist()
+        number, _ = self._finished.numbers[kind]
         self.rows.settle(batch.key_hashes)
         retraction = None
         if self.rows.retractions is not None:
             self.rows.retractions.settle(self.rows.held)
-            retraction = self.rows.retractions.take_back(batch, self.rows.held)
+            retraction = self.rows.retractions.take_back(number, batch, self.rows.held)
         if retraction is None:
-            number, _ = self._finished.numbers[kind]
             late = Broken(event=original_of(batch.to_events()[0]), alias=self.body.inputs[number].alias)
             return joined_outputs([passed, replace(self._empty_output(), late_retractions=(late,))])
         retracted, follows = retraction
@@ -313,6 +312,7 @@ class JoinRun:
             **({"suspended": True} if self.is_suspended else {}),
             **({} if self._where is None else {"left_out": self._where.left_out}),
             **({"unkeyed": self._unkeyed.counts} if self._unkeyed.counts else {}),
+            **({"other_version": self._finished.other_version} if self._finished.other_version else {}),
             **self._account.to_json(),
         }
         sections = {f"join/{name}": array for name, array in arrays.items()}
@@ -339,6 +339,7 @@ class JoinRun:
         try:
             self._join.load(head["join"], part_of(sections, "join/"))
             self._finished.newest = dict(head["newest_keys"])
+            self._finished.other_version = head.get("other_version", 0)
             self.is_suspended = head.get("suspended", False)
             if self._where is not None:
                 self._where.left_out = list(head["left_out"])

@@ -16,7 +16,7 @@ from joins.document import JoinBody
 from joins.emitting import DerivedEventBuilder
 from joins.held_events import HeldEvents
 from joins.items import ItemColumns, JoinedColumns, Why, are_events
-from joins.merging import REVOCABLE, original_ids, original_of
+from joins.merging import REVOCABLE, alias_and_mark, original_ids, original_of
 from joins.outputs import JoinOutput
 from joins.retracting.ledger import Ledger, Life, ReportedCombination, Revocable, members_of
 from joins.totalling import KeyTotals
@@ -63,8 +63,11 @@ class Retractions:
         """
         batch, is_event = source[0], are_events(items)
         rows, broken = source[1][: np.count_nonzero(is_event)], set((np.cumsum(is_event) - 1)[violations].tolist())
-        inputs = {f"{join_input.alias}{REVOCABLE}": number for number, join_input in enumerate(self._body.inputs)}
-        numbers = [inputs.get(name[: name.find(REVOCABLE) + len(REVOCABLE)], -1) for name in batch.type_names]
+        inputs = {join_input.alias: number for number, join_input in enumerate(self._body.inputs)}
+        numbers = [
+            inputs.get(alias, -1) if mark.startswith(REVOCABLE) else -1
+            for alias, mark in map(alias_and_mark, batch.type_names)
+        ]
         of_rows = np.array(numbers, np.int64)[batch.type_codes[rows]]
         revocable = [place for place in np.flatnonzero(of_rows >= 0).tolist() if place not in broken]
         if not revocable:
@@ -139,16 +142,13 @@ class Retractions:
         others = np.array(sorted(self.ledger.sequences()), np.int64)
         return np.union1d(self._join.held_sequences(), others)
 
-    def take_back(self, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
-        """Retract an event by the row of its retraction; the caller has advanced time to this row.
+    def take_back(self, number: int, row: EventBatch, held: HeldEvents) -> tuple[JoinOutput, JoinedColumns] | None:
+        """Retract an event of an input by the row of its retraction; the caller has advanced time to this row.
 
         Returns the derived events, and the results of removing the event from the stored events; None: the event is not
         known, or no longer known.
         """
         (event,) = row.to_events()
-        number = next(
-            n for n, join_input in enumerate(self._body.inputs) if event.type.startswith(f"{join_input.alias}.")
-        )
         original, key, ledger = original_of(event), int(row.key_hashes[0]), self.ledger
         sequence = ledger.find(number, key, str(original.data.get("retracts")))
         if sequence is None:

@@ -20,6 +20,7 @@ from joins import (
     KeyMonitor,
     attributes_of,
     finished_range,
+    input_name,
     keys_summary,
     merged_data,
     merged_id,
@@ -246,7 +247,7 @@ class JoinInputHost(Host):
                 into=body["into"],
                 is_rekeyed=False,
                 events=finished_range(
-                    body["number"], body["alias"], promise.range, EARLIEST_US if when_us is None else when_us
+                    body["number"], _name_of(body), promise.range, EARLIEST_US if when_us is None else when_us
                 ),
             )
             for name, (version, body) in self.running.items()
@@ -317,7 +318,7 @@ class JoinInputHost(Host):
 
     def _closing(self, name: str, body: Mapping[str, Any], key: str, time_us: int) -> Event:
         identity = merged_id(body["number"], self._next(name), "")
-        return Event(id=identity, type=body["alias"] + CLOSED, time_us=time_us, key=key, data={})
+        return Event(id=identity, type=_name_of(body) + CLOSED, time_us=time_us, key=key, data={})
 
     def _next(self, name: str) -> int:
         self.counts[name] += 1
@@ -358,7 +359,7 @@ class JoinInputHost(Host):
             ids, data = (_replaced(pieces, is_closing, by) for pieces, by in ((ids, b""), (data, b"{}")))
         events = EventBatch.of_hashed(
             merged_ids(body["number"], places, ids),
-            merged_types(body["alias"], marks),
+            merged_types(_name_of(body), marks),
             input_events.time_us,
             (input_events.columns.column("key"), input_events.key_hashes),
             data,
@@ -381,6 +382,11 @@ class JoinInputHost(Host):
         unusable_rows = np.flatnonzero(is_event & ~is_whole)
         self.refused[name] += len(unusable_rows)
         return np.flatnonzero(is_whole), batch.take(unusable_rows) if len(unusable_rows) else None
+
+
+def _name_of(body: Mapping[str, Any]) -> str:
+    """The name of an input in merged types; inputs that an earlier release registered have no reading."""
+    return input_name(body["alias"], body.get("reading", ""))
 
 
 def _mark_of(event_type: str, body: Mapping[str, Any], ends: Sequence[str]) -> np.int8:

@@ -127,8 +127,10 @@ class JoinKind(DocumentKind):
 
         An input with a further key has a second operator on the correlation key, for events without the further key.
         """
-        definitions = []
-        for number, join_input in enumerate(_body(definition.body).inputs):
+        from joins import readings_of  # noqa: PLC0415 - takes long
+
+        definitions, join = [], _body(definition.body)
+        for number, (join_input, reading) in enumerate(zip(join.inputs, readings_of(join), strict=True)):
             declaration = declared(join_input.stream)
             source, path = source_of(join_input.stream, join_input.key, declaration)
             by_constraints = "workflow" in join_input.closings
@@ -141,6 +143,7 @@ class JoinKind(DocumentKind):
                 "into": merged_stream(definition.name),
                 "number": number,
                 "alias": join_input.alias,
+                "reading": reading,
                 "types": list(join_input.types),
                 "last": sorted(join_input.closing_types),
                 "ends": join_input.ends_with_traces,
