@@ -417,7 +417,7 @@ def _text(value: Mapping[str, Any], name: str) -> str:
 def readings_of(body: JoinBody) -> list[str]:
     """For each input, a hash of the members that decide which events are its merged events, and with which keys.
 
-    Merged events and saved states contain the hash, so it must stay the same in later releases.
+    Merged events, control records and saved states contain the hash, so it must stay the same in later releases.
     """
     return [
         f"{key_hash(orjson.dumps([number, *_read(join_input), join_input.waits]).decode()):016x}"

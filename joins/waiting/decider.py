@@ -43,9 +43,10 @@ class KeyBlock:
 
 
 class InputKeys:
-    """The observations of all shards about one input."""
+    """The observations of all shards about one input; ``reading``: how the observed version reads the input."""
 
-    def __init__(self) -> None:
+    def __init__(self, reading: str = "") -> None:
+        self.reading = reading
         self._blocks: list[KeyBlock] = []
         self._open = KeyBlock()
         self._closing_key: int | None = None
@@ -55,7 +56,7 @@ class InputKeys:
 
     def measured_anew(self) -> InputKeys:
         """A new instance without observations, but with the last closing key, which may still apply."""
-        input_keys = InputKeys()
+        input_keys = InputKeys(self.reading)
         input_keys._closing_key, input_keys._closed_us = self._closing_key, self._closed_us
         return input_keys
 
@@ -87,7 +88,7 @@ class InputKeys:
         if self._reached_us is None:
             return None
         if self._below >= ENOUGH_EVENTS:
-            closed_keys = ClosedKeys(input=name, to=None, time_us=self._reached_us, seen=self.seen())
+            closed_keys = self._closed_keys(name, None, self._reached_us)
             self._blocks, self._open, self._closing_key, self._below = [], KeyBlock(), None, 0
             return closed_keys
         highest, figures = self._settled(), self.figures()
@@ -98,7 +99,10 @@ class InputKeys:
         if closing < LEAST_NUMBER or (self._closing_key is not None and closing < self._closing_key + least):
             return None
         self._closing_key, self._closed_us = closing, self._reached_us
-        return ClosedKeys(input=name, to=closing, time_us=self._reached_us, seen=self.seen())
+        return self._closed_keys(name, closing, self._reached_us)
+
+    def _closed_keys(self, name: str, to: int | None, time_us: int) -> ClosedKeys:
+        return ClosedKeys(input=name, to=to, time_us=time_us, seen=self.seen(), reading=self.reading)
 
     def figures(self) -> KeyFigures:
         """The current measurements."""
@@ -141,11 +145,12 @@ class InputKeys:
             "said_us": self._closed_us,
             "below": self._below,
             "reached_us": self._reached_us,
+            **({"reading": self.reading} if self.reading else {}),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        input_keys = cls()
+        input_keys = cls(value.get("reading", ""))
         input_keys._blocks = [KeyBlock.from_json(block) for block in value["blocks"]]
         input_keys._open = KeyBlock.from_json(value["open"])
         input_keys._closing_key, input_keys._closed_us, input_keys._below = (
@@ -161,7 +166,8 @@ class WaitDecider:
     """Decides which keys the inputs of a join have finished, for each input independently of the others.
 
     The newest ``BLOCKS`` blocks of at least ``BLOCK_EVENTS`` events, and the events after them, are considered; the
-    order of observations does not matter. Another version of the join is measured anew.
+    order of observations does not matter. Another version of the join is measured anew, and the last
+    closing key of an input continues only if both versions read the input equally.
 
     A join with a limit of held events is refused if a shard holds more, or if the first measurement of all its inputs
     predicts more.
@@ -194,7 +200,16 @@ class WaitDecider:
             input_summaries = [summary for summary in current if summary.get("input") == name]
             chunks = [KeyChunk(*chunk) for summary in input_summaries for chunk in summary["chunks"]]
             reached = [summary["reached_us"] for summary in input_summaries if summary["reached_us"] is not None]
-            self._inputs.setdefault(name, InputKeys()).observe(chunks, max(reached, default=None))
+            reading = input_summaries[0].get("reading", "")
+            self._input(name, reading).observe(chunks, max(reached, default=None))
+
+    def _input(self, name: str, reading: str) -> InputKeys:
+        """The observations of an input, begun anew if they are about another reading; earlier releases saved none."""
+        input_keys = self._inputs.get(name)
+        if input_keys is None or (input_keys.reading and input_keys.reading != reading):
+            input_keys = self._inputs[name] = InputKeys()
+        input_keys.reading = reading
+        return input_keys
 
     def decide(self) -> KeysClosed | None:
         """The keys that inputs have newly finished, and whether the join must stop; None: nothing has changed."""
@@ -203,7 +218,7 @@ class WaitDecider:
         refused = self._excess()
         if refused is not None:  # after a resume, the shards report their held events again
             self._held, self._is_admitted = {}, False
-        return KeysClosed(closed, refused) if closed or refused is not None else None
+        return KeysClosed(closed, refused, self._version or None) if closed or refused is not None else None
 
     def _excess(self) -> str | None:
         """The reason why the join may not continue; None: it may."""
@@ -268,11 +283,17 @@ def held_summary(version: int, held: int, allowed: int, inputs: Sequence[str]) -
     return {"version": version, "held": held, "allowed": allowed, "inputs": list(inputs)}
 
 
-def keys_summary(version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None) -> dict[str, Any]:
-    """A shard's report to the decider about events since its last report; ``reached_us``: the shard's event time."""
+def keys_summary(
+    version: int, name: str, chunks: Iterable[KeyChunk], reached_us: int | None, reading: str = ""
+) -> dict[str, Any]:
+    """A shard's report to the decider about events since its last report.
+
+    ``reached_us`` is the shard's event time; ``reading``: as in ``InputKeys``.
+    """
     return {
         "version": version,
         "input": name,
         "reached_us": reached_us,
         "chunks": [chunk.to_json() for chunk in chunks],
+        **({"reading": reading} if reading else {}),
     }

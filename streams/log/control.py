@@ -385,6 +385,8 @@ class ClosedKeys(Body):
     Attributes:
         to: The last finished key: no event with a key up to this key and a time after ``time_us`` is expected. None:
             the input's keys have begun again, so finished keys may come again.
+        reading: A hash of how the observed version reads the input: other versions ignore the decision. Empty: a
+            decision of an earlier release, which every version obeys.
         seen: The basis of the decision, for people.
     """
 
@@ -392,6 +394,7 @@ class ClosedKeys(Body):
     to: Annotated[int | None, Member(_closing_key)]
     time_us: Annotated[int, Member(Members.known_time_us, name="time")]
     seen: Object = field(default_factory=dict)
+    reading: Annotated[str, Member(Members.text, is_sparse=True)] = ""
 
 
 def _listed(closed: Sequence[ClosedKeys]) -> list[dict[str, Any]]:
@@ -410,13 +413,15 @@ class KeysClosed(ControlRecord):
     """Inputs of an operator finish keys, as a decider concluded from the observations of all shards.
 
     The record belongs to the stream of the operator. ``refused``: the reason in words if the operator must stop,
-    because it would exceed its memory limit; None: the operator continues.
+    because it would exceed its memory limit; None: the operator continues. ``version``: the observed version of the
+    operator, and the only one that ``refused`` stops; None: any version, as in earlier releases.
     """
 
     KIND: ClassVar[RecordKind] = RecordKind.KEYS_CLOSED
 
     closed: Annotated[tuple[ClosedKeys, ...], Member(_closed, _listed)]
     refused: Annotated[str | None, Member(Members.text, is_sparse=True)] = None
+    version: Annotated[int | None, Member(Members.version, is_sparse=True)] = None
 
 
 CONTROL_RECORDS: tuple[type[ControlRecord], ...] = (

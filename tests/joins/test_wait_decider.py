@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -272,3 +273,23 @@ def test_a_join_is_refused_by_what_is_expected_when_that_is_first_known_and_late
         assert len(record.closed) == 2
     decider.observe([summary([(4_000, 0)]), held(0, 5, allowed)])
     assert decider.decide() is None, "it is in use by now, and one event is too late"
+
+
+def of_reading(rows, version, reading):
+    return keys_summary(version, "o", monitored(rows), rows[-1][0], reading)
+
+
+@pytest.mark.parametrize("before", ["orders", "invoices", ""])
+def test_a_closing_key_continues_only_where_the_input_is_read_equally(before: str) -> None:
+    decider = WaitDecider()
+    decider.observe([of_reading(scrambled(1, 0, 4_000, 50), 1, before)])
+    record = decider.decide()
+    assert record is not None
+    assert (record.version, record.closed[0].reading) == (1, before)
+    decider = WaitDecider.from_json(decider.to_json())
+    rows = [(8_000 + time_us, key) for time_us, key in scrambled(2, 0, 2_000, 10)]
+    decider.observe([of_reading(rows, 2, "orders")])
+    record = decider.decide()
+    assert record is not None
+    assert (record.version, record.closed[0].reading) == (2, "orders")
+    assert (record.closed[0].to is None) == (before != "invoices"), "or the keys of another reading begin again"

@@ -1,4 +1,4 @@
-"""Versions of a join with other inputs: which events of an earlier version a later version uses."""
+"""Versions of a join with other inputs: which events and decisions of an earlier version a later version uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ import pytest
 
 from shards import InlineShards, RowBlock, ShardState
 from shards.kinds.joins import JoinKind, merged_stream
-from streams import Event, EventBatch, KeyRange, OperatorOn, Punctuation, Start, StreamDeclaration, StreamOn
+from streams import (
+    ClosedKeys,
+    Event,
+    EventBatch,
+    KeyRange,
+    KeysClosed,
+    OperatorOn,
+    Punctuation,
+    Start,
+    StreamDeclaration,
+    StreamOn,
+)
 
 KIND = JoinKind()
 STREAMS = {name: StreamDeclaration(name=name) for name in ("orders", "payments", "refunds")}
@@ -22,6 +33,11 @@ JOIN: dict[str, Any] = {
         {"stream": "payments", "as": "p", "key": "data.order", "window": "1 h"},
     ],
     "return": {"order": "id(o)", "payment": "id(p)"},
+}
+WAITING: dict[str, Any] = {
+    **JOIN,
+    "wait": "auto",
+    "inputs": [{"stream": stream, "as": stream[0], "key": "data.order"} for stream in ("orders", "payments")],
 }
 
 
@@ -118,3 +134,52 @@ def test_a_range_of_another_key_finishes_nothing() -> None:
     rows = run.finish()
     assert bodies(rows, "dead-letter") == []
     assert joined(rows) == [{"order": "o1", "payment": "p1"}]
+
+
+def after_decision(changed: Mapping[str, Any], start: Start, **members: Any) -> list[RowBlock]:
+    """Rows of two versions; the decision that the orders have finished keys up to 10 follows the second version."""
+    run, rows = begun(), list[RowBlock]()
+    registered(run, WAITING, 1)
+    orders = {part.body["alias"]: part.body["reading"] for part in parts(WAITING)}
+    fed(run, "orders", ("o1", 1, "x", {"order": 5, "invoice": 5}))
+    rows += run.settle()
+    registered(run, changed, 2, start)
+    closed = ClosedKeys(input="o", to=10, time_us=2, reading=orders["o"])
+    run.say("paid.inputs", replace(KeysClosed((closed,), version=1), **members))
+    rows += run.settle()
+    for stream in ("orders", "payments"):
+        fed(run, stream, (f"{stream[0]}3", 3, "x", {"order": 5, "invoice": 5}))
+    return rows + run.finish()
+
+
+def parts(document: Mapping[str, Any]) -> Sequence[Any]:
+    return KIND.parts(KIND.read(document, STREAMS.__getitem__), STREAMS.__getitem__)
+
+
+INVOICES = {**WAITING, "inputs": [{**one, "key": "data.invoice"} for one in WAITING["inputs"]]}
+
+
+def test_a_decision_about_another_key_finishes_nothing() -> None:
+    rows = after_decision(INVOICES, "fresh")
+    assert bodies(rows, "dead-letter") == []
+    assert joined(rows) == [{"order": "o3", "payment": "p3"}]
+
+
+@pytest.mark.parametrize(
+    ("changed", "start", "closed"),
+    [
+        ({**WAITING, "type": "Paid"}, "keep", {}),
+        (INVOICES, "fresh", {"closed": (ClosedKeys(input="o", to=10, time_us=2),), "version": None}),
+    ],
+    ids=["of a kept version", "of an earlier release"],
+)
+def test_a_decision_counts(changed: Mapping[str, Any], start: Start, closed: dict[str, Any]) -> None:
+    rows = after_decision(changed, start, **closed)
+    assert [letter["event_id"] for letter in bodies(rows, "dead-letter")] == ["o3"]
+
+
+@pytest.mark.parametrize(("version", "is_stopped"), [(1, False), (2, True), (None, True)])
+def test_a_refusal_stops_only_the_version_that_it_is_about(version: int | None, is_stopped: bool) -> None:
+    rows = after_decision(INVOICES, "fresh", closed=(), version=version, refused="it holds too many events")
+    assert len(bodies(rows, "join-suspension")) == is_stopped
+    assert bool(joined(rows)) == (not is_stopped)

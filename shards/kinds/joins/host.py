@@ -6,7 +6,17 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from joins import Broken, JoinBody, JoinOutput, JoinRun, finished_range, held_summary, keeps_rows
+from joins import (
+    Broken,
+    JoinBody,
+    JoinOutput,
+    JoinRun,
+    finished_range,
+    held_summary,
+    input_name,
+    keeps_rows,
+    readings_of,
+)
 from shards.errors import ShardError
 from shards.hosts.keyed_host import KeyedHost, Operator
 from shards.kinds.derived_rows import derived_rows
@@ -137,20 +147,29 @@ class RunningJoin(Operator):
         self._run.drop(~is_kept(keys), keys)
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
-        """Merged events that finish the keys of inputs up to their closing keys; a refused join stops for good."""
+        """Merged events that finish the keys of inputs up to their closing keys; a refused join stops for good.
+
+        Decisions about another version are ignored, except closing keys of inputs that both versions read equally.
+        """
         body = self._run.body
-        if record.refused is not None and body.waits:
+        if record.refused is not None and body.waits and record.version in (None, self._run.version):
             self._run.refuse(record.refused)
-        numbers = {join_input.alias: number for number, join_input in enumerate(body.inputs) if join_input.waits}
+        inputs = zip(body.inputs, readings_of(body), strict=True)
+        own_inputs = {
+            join_input.alias: (number, reading)
+            for number, (join_input, reading) in enumerate(inputs)
+            if join_input.waits
+        }
         batches = [
             finished_range(
-                numbers[closed_input.input],
-                closed_input.input,
+                number,
+                input_name(closed_input.input, reading),
                 None if closed_input.to is None else KeyRange(high=closed_input.to),
                 closed_input.time_us,
             )
             for closed_input in record.closed
-            if closed_input.input in numbers
+            for number, reading in [own_inputs.get(closed_input.input, (0, None))]
+            if reading is not None and closed_input.reading in ("", reading)
         ]
         return EventBatch.joined(batches) if batches else EventBatch.from_events([])
 

@@ -269,7 +269,7 @@ class JoinInputHost(Host):
         for name, monitor in self.monitors.items():
             version, body = self.running[name]
             if chunks := monitor.take_chunks():
-                summary = keys_summary(version, body["alias"], chunks, self.newest_us)
+                summary = keys_summary(version, body["alias"], chunks, self.newest_us, body.get("reading", ""))
                 yield Observation(stream=body["into"], decider=WAIT, summary=summary)
 
     def dump(self) -> SavedHost:
