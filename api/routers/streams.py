@@ -31,14 +31,14 @@ def declare_stream(
     give_location(response, "streams", stream.name)
     record = services.stores.registry.stream_with_schemas(stream.name)
     give_tag(response, record)
-    return StreamModel.of(*record)
+    return StreamModel.of(record)
 
 
 @router.get("", summary="List the streams")
 def list_streams(services: Served, caller: Calling, part: WantedPart) -> StreamList:
     """All streams that the caller may touch, by name."""
     records = services.stores.registry.streams_with_schemas()
-    models = [StreamModel.of(*record) for record in records if caller.may_touch(record.declaration.name)]
+    models = [StreamModel.of(record) for record in records if caller.may_touch(record.declaration.name)]
     return StreamList(**part.of(models, "name"))
 
 
@@ -51,7 +51,7 @@ def get_stream(stream: str, services: Served, response: Response) -> StreamDetai
     """
     record = services.stores.registry.stream_with_schemas(stream)
     give_tag(response, record)
-    return StreamDetail.used(*record, stream_usage(services.stores, record.declaration))
+    return StreamDetail.used(record, stream_usage(services.stores, record.declaration))
 
 
 @router.patch("/{stream}", summary="Change a stream")
@@ -71,7 +71,7 @@ def change_stream(
         stream, changes.to_domain(), preconditions, is_checked=_checked(changes)
     )
     give_tag(response, record)
-    return StreamModel.of(*record)
+    return StreamModel.of(record)
 
 
 @router.delete("/{stream}", summary="Delete a stream")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from api.wire import ChangesModel, From, PartModel, Text, Time, WireModel
-from service import Decision, MeasuredLateness, SchemaUse, StreamUsage, StreamUse
+from service import Decision, MeasuredLateness, StreamRecord, StreamUsage, StreamUse
 from streams import (
     ColumnType,
     Duplicates,
@@ -201,11 +201,12 @@ class StreamModel(_StreamMembers):
     max_ahead: AheadModel = Field(description=_AHEAD)
 
     @classmethod
-    def of(cls, declaration: StreamDeclaration, use: SchemaUse, **members: Any) -> Self:
-        """Convert a declaration and its use of schemas; ``members`` are further members of a subclass."""
+    def of(cls, record: StreamRecord, **members: Any) -> Self:
+        """Convert a stream's record; ``members`` are further members of a subclass."""
+        declaration = record.declaration
         return cls.copying(
             declaration,
-            schemas="check" if use.is_checked else "off",
+            schemas="check" if record.schemas.is_checked else "off",
             idle_timeout_s=declaration.idle_timeout,
             quiet_after_s=declaration.quiet_after,
             max_ahead=AheadModel.from_domain(declaration.max_ahead),
@@ -274,11 +275,10 @@ class StreamDetail(StreamModel):
     )
 
     @classmethod
-    def used(cls, declaration: StreamDeclaration, schemas: SchemaUse, usage: StreamUsage) -> Self:
-        """Convert a declaration, its producers and consumers, and its measured lateness."""
+    def used(cls, record: StreamRecord, usage: StreamUsage) -> Self:
+        """Convert a stream's record, its producers and consumers, and its measured lateness."""
         return cls.of(
-            declaration,
-            schemas,
+            record,
             producers=sorted({use.name for use in usage.uses if use.feeds}),
             consumers=sorted({use.name for use in usage.uses if not use.feeds}),
             held_back_by=usage.waits_for,

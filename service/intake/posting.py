@@ -16,7 +16,7 @@ from service.errors import BatchTooLarge, IdempotencyKeyReused, InvalidIdempoten
 from service.intake.event_schemas import EventSchema, StepBudget
 from service.intake.identities import without_repetitions
 from service.settings import Limits
-from service.stores import DeadLetter, EventLog, FeedStep, Receipt, Registry, SchemaUse, Submission
+from service.stores import DeadLetter, EventLog, FeedStep, Receipt, Registry, StreamRecord, Submission
 from streams import (
     LATEST_US,
     Clock,
@@ -94,10 +94,12 @@ class _Letters:
 class _Schemas:
     """The compiled schemas of event types, each with its version; ``version`` counts the changes of all schemas.
 
-    A schema may be newer than ``version``, because schemas are read afterwards. ``most_steps`` limits the steps of the
-    checks of a request.
+    A schema may be newer than ``version``, because schemas are read afterwards. ``since_ms`` is the time of the
+    stream's declaration, as a stream that is declared again counts from the beginning. ``most_steps`` limits the steps
+    of the checks of a request.
     """
 
+    since_ms: int
     version: int
     types: Mapping[str, tuple[EventSchema, int]]
     most_steps: int
@@ -163,9 +165,10 @@ class Intake:
         appended once per ``idempotency_key``, the client's name for it.
         """
         self._check(objects, idempotency_key)
-        declaration, use = self._registry.stream_with_schemas(stream)
+        record = self._registry.stream_with_schemas(stream)
+        declaration = record.declaration
         require_posted(declaration)
-        rules = _Rules(shape, self._checks(stream, use), self._clock.now_us())
+        rules = _Rules(shape, self._checks(record), self._clock.now_us())
         valid_events, rejected = _sorted_out(objects, declaration, rules)
         origins = None if part is None else part.origins
         batch, ids = without_repetitions(
@@ -191,21 +194,21 @@ class Intake:
 
     def judge(self, stream: str, objects: Sequence[object], shape: EventShape = "any") -> tuple[RejectedEvent, ...]:
         """The events of a batch that would be rejected; nothing is appended."""
-        declaration, use = self._registry.stream_with_schemas(stream)
-        require_posted(declaration)
-        return _sorted_out(objects, declaration, _Rules(shape, self._checks(stream, use), self._clock.now_us()))[1]
+        record = self._registry.stream_with_schemas(stream)
+        require_posted(record.declaration)
+        rules = _Rules(shape, self._checks(record), self._clock.now_us())
+        return _sorted_out(objects, record.declaration, rules)[1]
 
-    def _checks(self, stream: str, use: SchemaUse) -> _Schemas | None:
+    def _checks(self, record: StreamRecord) -> _Schemas | None:
         """The schemas that a stream's events must match, compiled once per version; None if checks are off."""
+        stream, use, since_ms = record.declaration.name, record.schemas, record.since_ms
         if not use.is_checked:
             return None
         schemas = self._schemas.get(stream)
-        if schemas is None or schemas.version < use.version:
+        if schemas is None or schemas.since_ms != since_ms or schemas.version < use.version:
             records = self._registry.event_types.all(stream)
-            types = {
-                name: (EventSchema(record.schema, is_stored=True), record.version) for name, record in records.items()
-            }
-            schemas = self._schemas[stream] = _Schemas(use.version, types, self._limits.max_schema_steps)
+            types = {name: (EventSchema(kept.schema, is_stored=True), kept.version) for name, kept in records.items()}
+            schemas = self._schemas[stream] = _Schemas(since_ms, use.version, types, self._limits.max_schema_steps)
         return schemas
 
     def _check(self, objects: Sequence[object], idempotency_key: str | None) -> None:

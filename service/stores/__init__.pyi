@@ -48,7 +48,7 @@ from .log.pipeline_status import (
     StreamReport as StreamReport,
 )
 from .log.stream_times import StreamTimes as StreamTimes, StreamTimesStore as StreamTimesStore
-from .registry.event_types import EventType as EventType, SchemaUse as SchemaUse
+from .registry.event_types import EventType as EventType
 from .registry.keys import ApiKey as ApiKey, KeyStore as KeyStore, Scope as Scope
 from .registry.life_cycle import Action as Action
 from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as ProjectStore

@@ -264,10 +264,15 @@ class RegisteredConstraints:
 
 
 class StreamRecord(NamedTuple):
-    """A declared stream: the declaration, and whether events are checked against schemas."""
+    """A declared stream: the declaration, and whether events are checked against schemas.
+
+    ``since_ms``: time of the declaration by Redis' clock; 0 in records of older releases. A stream that is declared
+    again under the name of a removed one has another time, and its schemas are numbered from the beginning.
+    """
 
     declaration: StreamDeclaration
     schemas: SchemaUse
+    since_ms: int = 0
 
     def tagged(self) -> dict[str, Any]:
         """All members that a change can set: the declaration, and ``schemas`` if events are checked."""
@@ -278,7 +283,8 @@ def read_stream(body: bytes, name: str) -> StreamRecord:
     """Read a stored stream."""
     fields = decode(body, f"the stream {name!r}")
     try:
-        return StreamRecord(StreamDeclaration.from_json(fields.get("declaration")), read_use(fields))
+        declaration = StreamDeclaration.from_json(fields.get("declaration"))
+        return StreamRecord(declaration, read_use(fields), int(fields.get("since_ms", 0)))
     except DeclarationError as error:
         raise RecordFormatError(f"the stored record of the stream {name!r} is damaged: {error}") from error
 

@@ -115,7 +115,7 @@ class Registry:
             use = before.schemas
             if is_checked not in (None, use.is_checked):
                 use = SchemaUse(version=use.version + 1, is_checked=not use.is_checked)
-            if (declaration, use) == before:
+            if (declaration, use) == (before.declaration, before.schemas):
                 return None
             members = {"declaration": declaration.to_json(), "schemas": asdict(use)}
             record = encode(**{**decode(current, title), **members})
@@ -149,14 +149,11 @@ class Registry:
 
         Milliseconds UTC; 0 if an older release declared the stream.
         """
-        body = self._book.get(STREAMS_KEY, name)
-        if body is None:
-            raise UnknownStream.named(name)
-        return int(decode(body, f"the stream {name!r}").get("since_ms", 0))
+        return self.stream_with_schemas(name).since_ms
 
     def streams(self) -> list[StreamDeclaration]:
         """All streams, by name."""
-        return [stream for stream, _ in self.streams_with_schemas()]
+        return [record.declaration for record in self.streams_with_schemas()]
 
     def streams_with_schemas(self) -> list[StreamRecord]:
         """All streams, by name, each with its use of schemas."""

@@ -115,6 +115,16 @@ def test_the_newest_schema_counts(checked):
     assert checked.post(f"/v1/dead-letters/{letter['id']}/replay").json()["is_accepted"] is True
 
 
+def test_a_stream_that_is_declared_again_is_checked_against_its_own_schemas(orders):
+    for required, other in (("price", "amount"), ("amount", "price")):
+        assert orders.post("/v1/streams", json={"name": "orders", "key": "data.id", "end_events": ["Z"]}).is_success
+        orders.put(f"{PATH}/Quoted", json={"required": [required]})
+        orders.patch(STREAM, json={"schemas": "check"})
+        assert send(orders, **{required: 1})["accepted"] == 1
+        assert len(send(orders, **{other: 1})["rejected"]) == 1
+        assert orders.delete(f"{STREAM}?cascade=true").status_code == 200
+
+
 def test_a_checked_stream_is_declared_as_before(checked):
     again = checked.post("/v1/streams", json={"name": "orders", "key": "data.id", "end_events": ["Z"]})
     assert again.status_code == 200
