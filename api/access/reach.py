@@ -48,12 +48,13 @@ _OWNERS: Mapping[tuple[str, str], tuple[Owner, type[NotFound]]] = {
         lambda services, id_: str(services.stores.incidents.get(id_)["stream"]),
         UnknownIncident,
     ),
-    ("patterns", "name"): (lambda services, name: services.stores.registry.operator(name).stream, UnknownPatternName),
+    ("patterns", "name"): (lambda services, name: services.stores.registry.pattern(name).stream, UnknownPatternName),
     ("sinks", "sink_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownSink),
     ("webhooks", "webhook_id"): (lambda services, id_: services.stores.webhooks.get(id_).stream, UnknownWebhook),
 }
 _STREAMS = frozenset({("streams", "stream"), ("constraints", "stream"), ("traces", "stream")})
 OWNED_PLACES = _STREAMS | _OWNERS.keys()
+_FILTERING = frozenset({"sinks", "webhooks"})  # their bodies name an operator of any kind, whose results they select
 _NAMING_PATTERNS = {"/patterns/dry-run": ("name",)}  # members of bodies that name a pattern, besides the usual ones
 _PARTS = frozenset({"delivery_id", "event_type", "key", "version"})  # parts of a resource that another parameter names
 _OPEN_RESOURCES = frozenset({"caller", "schemas"})
@@ -111,7 +112,7 @@ def _named_in_query(request: Request, services: Services, caller: Caller, route:
             services.stores.alerts.page(AlertFilter(stream=stream, pattern=pattern), limit=1).items
             for stream in streams
         ):
-            _stream_in_reach(services, caller, ("patterns", "name"), pattern)
+            _require_filter_in_reach(services, caller, pattern)
 
 
 def _named_in_body(
@@ -131,7 +132,10 @@ def _named_in_body(
     if isinstance(stream, str) or ("stream" in members and "stream" in document):
         yield stream if isinstance(stream, str) else None  # null means every stream; other types are refused later
     for pattern in _patterns_in(document, resource, _NAMING_PATTERNS.get(route.path, ())):
-        _stream_in_reach(services, caller, ("patterns", "name"), pattern)
+        if resource in _FILTERING:
+            _require_filter_in_reach(services, caller, pattern)
+        else:
+            _stream_in_reach(services, caller, ("patterns", "name"), pattern)
     if any(_names_file(document.get(member)) for member in members) or "workflow" in members:
         yield None  # files and workflows belong to no stream
 
@@ -184,6 +188,19 @@ def _stream_in_reach(services: Services, caller: Caller, place: tuple[str, str],
     if stream is None or not caller.may_touch(stream):
         raise missing(f"there is no {value!r}", name=value)
     return stream
+
+
+def _require_filter_in_reach(services: Services, caller: Caller, name: str) -> None:
+    """Check that an operator by which results are filtered is within reach: a pattern, or of another kind.
+
+    Operators of several kinds may share the name. The results are also filtered by a stream within reach.
+    """
+    try:
+        operators = services.stores.registry.named(name)
+    except UnknownPatternName:
+        operators = []
+    if not any(caller.may_touch(operator.stream) for operator in operators):
+        raise UnknownPatternName(f"there is no {name!r}", name=name)
 
 
 def _operator_stream_in_reach(services: Services, caller: Caller, kind: str, name: str) -> str:

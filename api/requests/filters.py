@@ -52,7 +52,7 @@ def known_pattern(
 ) -> str | None:
     """The pattern in the query, by which alerts are filtered; it must be registered or still have alerts."""
     if pattern is not None and not services.stores.alerts.page(AlertFilter(pattern=pattern), limit=1).items:
-        services.stores.registry.operator(pattern)
+        services.stores.registry.named(pattern)
     return pattern
 
 

@@ -219,7 +219,7 @@ class WebhookLibrary:
         """Validate a webhook; checks stream, pattern, headers, address and sink only if ``former`` had others."""
         checks: dict[str, Callable[[], object]] = {
             "stream": lambda: webhook.stream is None or self._stores.registry.stream(webhook.stream),
-            "pattern": lambda: webhook.pattern is None or self._stores.registry.operator(webhook.pattern),
+            "pattern": lambda: webhook.pattern is None or self._stores.registry.named(webhook.pattern),
             "headers": lambda: check_headers(webhook.headers),
         }
         if (sink := webhook.sink) is None:

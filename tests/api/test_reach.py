@@ -255,6 +255,45 @@ def test_a_dry_run_of_a_pattern_of_another_stream_is_not_there(made, clerk, chec
     assert clerk.post("/v1/patterns/dry-run", json={"stream": "orders", "name": "of_orders"}).status_code == 200
 
 
+def declare_aggregate(http, name, stream):
+    body = {"name": name, "of": stream, "by": ["key"], "values": {"n": "count()"}, "window": "1 h"}
+    answer = http.post("/v1/aggregates", json=body)
+    assert (answer.status_code, answer.json()["stream"]) == (201, stream)
+
+
+def test_an_operator_of_the_same_name_opens_no_pattern_of_another_stream(made, clerk, http, check_problem):
+    declare_aggregate(http, "of_payments", "orders")
+    for method, path in (("GET", ""), ("POST", "/pause"), ("DELETE", "")):
+        check_problem(clerk.request(method, f"/v1/patterns/of_payments{path}"), 404, "unknown-pattern")
+    assert http.get("/v1/patterns/of_payments").json()["state"] == "active"
+    named = {"stream": "orders", "name": "of_payments"}
+    check_problem(clerk.post("/v1/patterns/dry-run", json=named), 404, "unknown-pattern")
+    backtest = {"stream": "orders", "pattern": {"name": "of_payments"}, "source": {"log": True}}
+    check_problem(clerk.post("/v1/backtests", json=backtest), 404, "unknown-pattern")
+
+
+def test_an_operator_of_the_same_name_hides_no_pattern_of_the_own_stream(made, clerk, http):
+    declare_aggregate(http, "of_orders", "payments")
+    assert clerk.get("/v1/patterns/of_orders").json()["stream"] == "orders"
+    assert clerk.post("/v1/patterns/dry-run", json={"stream": "orders", "name": "of_orders"}).status_code == 200
+    backtest = {"stream": "orders", "pattern": {"name": "of_orders"}, "source": {"log": True}}
+    assert clerk.post("/v1/backtests", json=backtest).status_code == 202
+    text = TEXT.format("of_orders") + " WITHIN 1 h"
+    assert clerk.put("/v1/patterns/of_orders", json={"stream": "orders", "text": text}).status_code == 200
+
+
+def test_a_filter_by_a_shared_name_shows_only_the_own_stream(made, clerk, http):
+    for name, stream in (("of_orders", "payments"), ("of_payments", "orders")):
+        declare_aggregate(http, name, stream)
+        shown = clerk.get(f"/v1/alerts?stream=orders&pattern={name}").json()["items"]
+        assert {alert["stream"] for alert in shown} <= {"orders"}
+        webhook = {"url": URL, "stream": "orders", "pattern": name}
+        assert clerk.post("/v1/webhooks", json=webhook).json()["stream"] == "orders"
+        for path in (f"/v1/alerts?pattern={name}", f"/v1/alerts?stream=payments&pattern={name}"):
+            assert clerk.get(path).status_code == 403
+        assert clerk.post("/v1/webhooks", json={"url": URL, "pattern": name}).status_code == 403
+
+
 def test_every_name_in_a_body_is_checked():
     """A member of a body that names something registered is known to the rules; this makes somebody think about it."""
     known = {"stream", "streams", "pattern", "against", "workflow"}  # looked up wherever they are

@@ -247,10 +247,16 @@ class Registry:
             raise UnknownStream.named(record.stream)
         return record, read_stream(stream, record.stream)[0]
 
-    def operator(self, name: str) -> RegisteredOperator:
-        """The operator with a name: a pattern, or an operator of another kind."""
+    def named(self, name: str) -> list[RegisteredOperator]:
+        """The operators of all kinds with a name, which is unique only within a kind.
+
+        Raises ``UnknownPatternName`` if there are none.
+        """
         operators = [operator for operator in self.operators("").all() if operator.name == name]
-        return operators[0] if operators else self.pattern(name)
+        pattern = self.pattern_operators.find(name)
+        if pattern is None and not operators:
+            raise self.pattern_operators.unknown(name)
+        return operators if pattern is None else [pattern, *operators]
 
 
 class ConstraintSets(Records[RegisteredConstraints]):
