@@ -43,7 +43,7 @@ class IncidentLibrary:
         return incident
 
     def close_all(self, pattern: str) -> None:
-        """Request that the open incidents of a pattern are closed; to be called before the pattern is deleted."""
+        """Request that the open incidents of a pattern are closed; to be called before its inner stream is removed."""
         if incidents := self._stores.incidents.open_incidents(pattern):
             self._request(incidents, CLOSE, {"by": None, "how": "deletion"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -18,7 +19,7 @@ from nfa import (
     pattern_from_json,
     require_rows,
 )
-from service.errors import PatternTooLong, StreamInUse, UnknownPatternName
+from service.errors import PatternTooLong, StreamInUse, UnknownPatternName, UnknownStream
 from service.latest_used import LatestUsed
 from service.registering.constraint_sets import ConstraintSets
 from service.registering.derivations import Derivations, remove_inner
@@ -146,12 +147,27 @@ class Registration:
         )
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
-        """Delete a pattern with its inner streams; stored alerts are kept."""
-        suppression = self._stores.registry.pattern(name).body.get(SUPPRESSION) or {}
+        """Delete a pattern with its inner streams, and close its incidents; stored alerts are kept.
+
+        A process that stops after the first write leaves open incidents and inner streams; the next call completes the
+        deletion, although it raises ``UnknownPatternName``.
+        """
+        patterns = self._stores.registry.pattern_operators
+        try:
+            deleted = patterns.remove(name, condition)
+        except UnknownPatternName:
+            if (former := patterns.stored(name)) is not None and not former.is_active:
+                self._end_alerts(former)
+            raise
+        self._end_alerts(deleted)
+
+    def _end_alerts(self, deleted: RegisteredPattern) -> None:
+        """Request that the incidents of a deleted pattern are closed, and remove its inner streams."""
+        suppression = deleted.body.get(SUPPRESSION) or {}
         if "incident" in suppression:
-            IncidentLibrary(self._stores, self._clock).close_all(name)
-        self._stores.registry.pattern_operators.remove(name, condition)
-        remove_inner(self._stores, {alerts_stream(name), fed_stream(name, suppression)})
+            with suppress(UnknownStream):  # the deletion is complete
+                IncidentLibrary(self._stores, self._clock).close_all(deleted.name)
+        remove_inner(self._stores, {alerts_stream(deleted.name), fed_stream(deleted.name, suppression)})
 
     def _check_length(self, text: str) -> None:
         limit = self._settings.limits.max_pattern_chars

@@ -196,6 +196,13 @@ def test_open_incidents_leave_the_state_as_time_passes() -> None:
     assert sum(one.measures()[alerts_stream("p")]["suppression_incidents"] or 0 for one in run.states) == 0
 
 
+def test_requests_count_after_the_end_of_the_pattern() -> None:
+    run, incident = one_open()
+    run.say("orders", PatternOff("p"))
+    (closed,) = read(act(run, incident, CLOSE))["closed-incident"]
+    assert (closed["incident"], closed["state"]) == (incident["incident"], "closed")
+
+
 @pytest.mark.parametrize("is_same", [True, False])
 def test_another_version_continues_the_same_groups_and_closes_others(is_same: bool) -> None:
     run, incident = one_open()

@@ -154,14 +154,14 @@ class Operators(Records[RegisteredOperator]):
             return False
         return record.suspension == suspension
 
-    def remove(self, name: str, condition: Condition = ANY) -> None:
-        """Delete an operator; its results are kept."""
+    def remove(self, name: str, condition: Condition = ANY) -> RegisteredOperator:
+        """Delete an operator, and return it; its results are kept."""
 
         def change(stored: RegisteredOperator | None) -> Change | None:
             record = self.require(stored, name, condition)
             return self._change(replace(record, is_active=False), self._off(name) if record.is_running else None)
 
-        self.apply(name, change)
+        return self.apply(name, change)[0]
 
     def unknown(self, name: str, reason: str = "", **details: Any) -> NotFound:
         return UnknownOperator(reason or f"there is no {self._kind} {name!r}", kind=self._kind, name=name)

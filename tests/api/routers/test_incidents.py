@@ -138,6 +138,29 @@ def test_the_incidents_of_a_deleted_pattern_are_closed(opened, stores):
     assert opened.get("/v1/incidents/i1").json()["closed_by"]["how"] == "deletion"
 
 
+def test_a_refused_deletion_closes_no_incidents(opened, stores, check_problem):
+    check_problem(opened.delete("/v1/patterns/p", headers={"If-Match": '"stale"'}), 412, "precondition-failed")
+    assert requests(stores) == []
+    tag = opened.get("/v1/patterns/p").headers["etag"]
+    assert opened.delete("/v1/patterns/p", headers={"If-Match": tag}).status_code == 204
+    kinds = [(one.kind, one.stream) for one in stores.log.read_range(0)]
+    end = kinds.index(("pattern-off", "orders"))
+    assert ("stream-off", "p.alerts") in kinds[end:]
+    assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+
+
+def test_an_interrupted_deletion_is_completed_by_the_next_one(opened, stores, monkeypatch, check_problem):
+    with monkeypatch.context() as patch:
+        patch.setattr("service.registering.incidents.IncidentLibrary.close_all", None)
+        assert opened.delete("/v1/patterns/p").status_code == 500
+    assert requests(stores) == []
+    assert opened.get("/v1/streams/p.alerts").status_code == 200
+    for _ in range(2):
+        check_problem(opened.delete("/v1/patterns/p"), 404, "unknown-pattern")
+        assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+        assert opened.get("/v1/streams/p.alerts").status_code == 404
+
+
 def test_webhooks_get_changes_under_one_key(opened, stores):
     kinds = ["incident.opened", "incident.closed"]
     template = {"dedup_key": "{{incident}}", "summary": "{{pattern}} {{group.customer}}: {{state}}"}
