@@ -8,7 +8,7 @@ from contextlib import suppress
 from nfa import Pattern, parse_pattern, unknown_types
 from service.errors import DerivationRefused, StreamInUse, StreamNotDerived, UnknownStream
 from service.runtime import Stores
-from service.stores import ANY, OperatorPart, RegisteredPattern, Registry, StreamUse
+from service.stores import ANY, OperatorDraft, OperatorPart, RegisteredPattern, Registry, StreamUse
 from shards import Feed, Feeds, OperatorRefused, require_final
 from streams import RETRACTED, ControlRecordError, Definition, StreamDeclaration
 
@@ -99,6 +99,17 @@ class Derivations:
                     require_final(operator.definition, [(kind, name, into)])
                 except OperatorRefused as error:
                     raise DerivationRefused(error.message) from error
+
+    def declare_fed_by(self, stream: str, draft: OperatorDraft) -> None:
+        """Declare the derived streams of an operator that is about to be registered on a stream.
+
+        First raises the error with which the registration would be refused. If the process stops before the
+        registration, or another writer comes first, the declared streams stay, without events.
+        """
+        feeders = draft.record(stream, 0, 0).feeders
+        if feeders and not draft.is_draft:
+            self._registry.operators(draft.kind).check_put(stream, draft)
+            self.declare_fed(feeders)
 
     def declare_fed(self, feeders: Sequence[OperatorPart]) -> None:
         """Declare derived streams that do not exist yet; raises ``StreamExists`` if one now takes posted events."""

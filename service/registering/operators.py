@@ -87,8 +87,7 @@ class OperatorLibrary:
         first = definition.inputs[0].stream
         feeders = draft.record(first, 0, 0).feeders
         self._derivations.check_operator(kind, definition.name, feeders)
-        if not is_draft:
-            self._derivations.declare_fed(feeders)
+        self._derivations.declare_fed_by(first, draft)
         return self._registry.operators(kind).put(first, draft, self._clock.now_us())
 
     def _read(self, reader: DocumentKind, document: Mapping[str, Any]) -> Definition:
@@ -111,7 +110,7 @@ class OperatorLibrary:
         """
         operators = self._registry.operators(kind)
         if action == "activate":
-            self._derivations.declare_fed(operators.get(name).feeders)
+            self._derivations.declare_fed(operators.check_move(name, action, condition).feeders)
         return operators.move(name, action, condition, self._clock.now_us(), stops=stops)
 
     def explain(self, kind: str, name: str) -> OperatorExplanation:

@@ -136,15 +136,14 @@ class Registration:
 
         Activating a draft that cannot match under the stream's constraints raises ``UnsatisfiablePattern``.
         """
+        patterns = self._stores.registry.pattern_operators
         if action == "activate":
-            record = self._stores.registry.pattern(name)
+            record = patterns.check_move(name, action, condition)
             if record.state == "draft":
                 pattern = parse_pattern(record.text)
                 self.check_pattern(record.stream, pattern, is_guarded=record.is_guarded)
                 self._derivations.declare_fed(record.feeders)
-        return self._report(
-            *self._stores.registry.pattern_operators.move(name, action, condition, self._clock.now_us(), stops=stops)
-        )
+        return self._report(*patterns.move(name, action, condition, self._clock.now_us(), stops=stops))
 
     def delete_pattern(self, name: str, condition: Condition = ANY) -> None:
         """Delete a pattern with its inner streams, and close its incidents; stored alerts are kept.
@@ -221,8 +220,7 @@ class Registration:
         if suppression is not None:
             self._derivations.check_operator("pattern", draft.name, unversioned.feeders)
             warnings = (*warnings, *self._resolving_nothing(suppression))
-        if not draft.is_draft:
-            self._derivations.declare_fed(unversioned.feeders)
+        self._derivations.declare_fed_by(declaration.name, draft)
         record, is_new = self._stores.registry.put_pattern(declaration.name, draft, self._clock.now_us())
         return PatternReport(pattern=record, is_new=is_new, parsed=pattern, warnings=warnings)
 

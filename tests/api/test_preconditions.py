@@ -182,3 +182,41 @@ def test_a_weak_tag_is_none_that_counts(orders, check_problem):
 def test_what_is_no_tag_is_refused(orders, check_problem, header):
     pattern(orders)
     check_problem(orders.delete("/v1/patterns/p", headers={"If-Match": header}), 422, "wrong-shape")
+
+
+INTO = TEXT + " RETURN a.v AS v INTO fresh"
+AGGREGATE = {"name": "g", "of": "orders", "by": ["region"], "values": {"n": "count()"}, "window": "1 h"}
+
+
+def names_of_streams(http):
+    return [stream["name"] for stream in http.get("/v1/streams").json()["items"]]
+
+
+@pytest.mark.parametrize("stored", [None, "active", "draft"])
+def test_a_refused_registration_declares_no_stream(orders, check_problem, stored):
+    if stored is not None:
+        draft = {"stream": "orders", "text": TEXT if stored == "active" else INTO, "state": stored}
+        assert orders.post("/v1/patterns", json=draft).status_code == 201
+    stale = {"If-Match": '"stale"'}
+    check_problem(pattern(orders, INTO, stale), 412, "precondition-failed")
+    path = "/v1/patterns/p"
+    body = {"stream": "orders", "text": INTO}
+    check_problem(orders.put(path, json=body, headers=stale), 412, "precondition-failed")
+    if stored == "active":
+        check_problem(pattern(orders, INTO), 409, "operator-exists")
+    if stored == "draft":
+        check_problem(orders.post(f"{path}/activate", headers=stale), 412, "precondition-failed")
+    assert names_of_streams(orders) == ["orders"]
+    assert orders.put(path, json=body).is_success
+    assert names_of_streams(orders) == ["fresh", "orders"]
+
+
+def test_a_refused_aggregate_declares_no_inner_stream(orders, check_problem):
+    stale = {"If-Match": '"stale"'}
+    check_problem(orders.post("/v1/aggregates", json=AGGREGATE, headers=stale), 412, "precondition-failed")
+    assert names_of_streams(orders) == ["orders"]
+    assert orders.post("/v1/aggregates", json={**AGGREGATE, "state": "draft"}).status_code == 201
+    check_problem(orders.post("/v1/aggregates/g/activate", headers=stale), 412, "precondition-failed")
+    assert names_of_streams(orders) == ["orders"]
+    assert orders.post("/v1/aggregates/g/activate").status_code == 200
+    assert len(names_of_streams(orders)) > 1

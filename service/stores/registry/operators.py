@@ -67,35 +67,17 @@ class Operators(Records[RegisteredOperator]):
         used on another stream, or, with ``draft.creates``, by a different operator; if the state permits no other
         version; or if the former version is to finish its partial matches, but the new one listens by another key.
         """
+        return self.apply(draft.name, lambda stored: self._registered(stream, draft, now_us, stored))
 
-        def change(stored: RegisteredOperator | None) -> Change | None:
-            current = stored if stored is not None and stored.is_active else None
-            draft.condition.check_record(current)
-            if current is not None:
-                self._check_same_stream(current, stream)
-                require_writable(current, is_draft=draft.is_draft)
-                is_same = draft.is_registered_as(current)
-                if draft.creates and not (is_same and draft.severity in (None, current.severity)):
-                    raise OperatorExists(
-                        f"the {current.kind} {current.name!r} exists with other members; change it "
-                        f"(PUT /v1/{current.kind}s/{current.name}), or use another name",
-                        kind=current.kind,
-                        name=current.name,
-                        version=current.version,
-                    )
-                if is_same:
-                    return self._same_change(current, draft)
-            record = replace(
-                draft.record(stream, 1 if stored is None else stored.version + 1, now_us),
-                severity=draft.severity or (USUAL_SEVERITY if current is None else current.severity),
-                stage="draft" if draft.is_draft else "running",
-            )
-            running = current if current is not None and current.is_running else None
-            start = self._start(draft, running)
-            record = begun(record, running if start == "keep" else None)
-            return self._change(record, None if draft.is_draft else self._on(record, start), running)
+    def check_put(self, stream: str, draft: OperatorDraft) -> None:
+        """Raise the error with which ``put`` would refuse a draft at present; changes nothing."""
+        self._registered(stream, draft, 0, self.stored(draft.name))
 
-        return self.apply(draft.name, change)
+    def check_move(self, name: str, action: Action, condition: Condition = ANY) -> RegisteredOperator:
+        """The operator before an action; raises the error with which ``move`` would refuse the action at present."""
+        record = self.require(self.stored(name), name, condition)
+        moved(record, action)
+        return record
 
     def move(
         self,
@@ -174,6 +156,36 @@ class Operators(Records[RegisteredOperator]):
 
     def _off(self, name: str) -> ControlRecord:
         return OperatorOff(self._kind, name)
+
+    def _registered(
+        self, stream: str, draft: OperatorDraft, now_us: int, stored: RegisteredOperator | None
+    ) -> Change | None:
+        """The change that registers a draft in place of the stored record; None: nothing changes."""
+        current = stored if stored is not None and stored.is_active else None
+        draft.condition.check_record(current)
+        if current is not None:
+            self._check_same_stream(current, stream)
+            require_writable(current, is_draft=draft.is_draft)
+            is_same = draft.is_registered_as(current)
+            if draft.creates and not (is_same and draft.severity in (None, current.severity)):
+                raise OperatorExists(
+                    f"the {current.kind} {current.name!r} exists with other members; change it "
+                    f"(PUT /v1/{current.kind}s/{current.name}), or use another name",
+                    kind=current.kind,
+                    name=current.name,
+                    version=current.version,
+                )
+            if is_same:
+                return self._same_change(current, draft)
+        record = replace(
+            draft.record(stream, 1 if stored is None else stored.version + 1, now_us),
+            severity=draft.severity or (USUAL_SEVERITY if current is None else current.severity),
+            stage="draft" if draft.is_draft else "running",
+        )
+        running = current if current is not None and current.is_running else None
+        start = self._start(draft, running)
+        record = begun(record, running if start == "keep" else None)
+        return self._change(record, None if draft.is_draft else self._on(record, start), running)
 
     def _elsewhere(self, message: str, record: RegisteredOperator) -> ServiceError:
         return OperatorOnOtherStream(message, kind=self._kind, name=record.name, stream=record.stream)
