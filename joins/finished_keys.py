@@ -102,6 +102,8 @@ class FinishedKeys:
         covered = self._covered(batch)
         is_broken = covered[inputs, np.arange(len(batch))]
         is_last = closes[batch.type_codes] & ~is_broken
+        is_known = is_last & self._are_bare(batch)
+        is_last &= ~is_known
         clustered = [
             number for number, join_input in enumerate(self._body.inputs) if "clustered" in join_input.closings
         ]
@@ -118,8 +120,18 @@ class FinishedKeys:
             (rows[is_unkeyed], Item.PLACE, hashes[is_unkeyed], inputs[is_unkeyed]),
             *reminders(covered & is_behind, hashes),
             (rows[is_last], Item.CLOSING, hashes[is_last], inputs[is_last]),
+            (rows[is_known], Item.KNOWN, hashes[is_known], inputs[is_known]),
         ]
         return ItemColumns.in_order(parts, batch.time_us)
+
+    def _are_bare(self, batch: EventBatch) -> NDArray[np.bool_]:
+        """Mask of the closings without a key text, in a join with ``wait: auto``: the key may be no whole number.
+
+        Such a closing must not create the state of a key, because no range would ever cover the key.
+        """
+        if not self._body.waits:
+            return np.zeros(len(batch), np.bool_)
+        return batch.lacks_key_text
 
     def _covered(self, batch: EventBatch) -> NDArray[np.bool_]:
         """Mask (inputs, rows): whether the input has finished the row's key by a range, even if the key is unknown."""

@@ -24,6 +24,7 @@ class Item(IntEnum):
     PLACE = tables.PLACE
     TIME = tables.TIME
     REMINDER = tables.REMINDER
+    KNOWN = tables.KNOWN
 
 
 class Cause(IntEnum):
@@ -51,7 +52,8 @@ class ItemColumns:
     Attributes:
         kinds: uint8 ``Item``. ``EVENT``: an event of a key. ``CLOSING``: no more events of the key come on the input.
             ``PLACE``: an event that joins nothing. ``TIME``: time advances. ``REMINDER``: as ``CLOSING``, for a key in
-            a range that was closed before; it does not count as a duplicate.
+            a range that was closed before; it does not count as a duplicate. ``KNOWN``: as ``REMINDER``, for any key;
+            without effect if the key has no state.
         inputs: uint8 numbers of inputs; 0 for times.
         keys: uint64 hashed keys; 0 for times, and for ``PLACE`` items of keys that ranges have finished.
         times_us: int64; a time older than that of an earlier item counts as the earlier item's time.

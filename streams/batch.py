@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streams.columns.arrow_columns import column_of, numbers_of, time_column
@@ -154,6 +155,12 @@ class EventBatch:
         """Mask of the rows that end the trace of their key instead of being events."""
         names = self.type_names
         return self.type_codes == names.index(ENDED) if ENDED in names else np.zeros(len(self), np.bool_)
+
+    @property
+    def lacks_key_text(self) -> NDArray[np.bool_]:
+        """Mask of the rows of ``of_ended`` and the like, whose keys are known as hashes only."""
+        lengths = pc.binary_length(shown_texts(self.columns.column("key")))
+        return cast("NDArray[np.bool_]", numbers_of(lengths) == 0)
 
     def to_events(self) -> list[Event]:
         """The rows as single events, for slow paths and tests."""

@@ -53,7 +53,7 @@ class SeenKey:
             self.first[number] = min(self.first[number], time_us)
             self.last[number] = time_us
             self.events[number] += 1
-        elif kind == Item.CLOSING:
+        elif kind in (Item.CLOSING, Item.KNOWN):
             self.closed[number] = min(self.closed[number], time_us)
 
     def records(self, windows: Sequence[float], optional: Collection[int] = ()) -> Iterator[tuple[int, KeyRecord]]:

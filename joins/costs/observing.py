@@ -66,7 +66,7 @@ class StateObserver:
         self._events += np.bincount(items.inputs[is_event], minlength=len(self._events))
         self._shorten()
         if any(self._closes):
-            self._follow(items, is_event | (items.kinds == Item.CLOSING))
+            self._follow(items, is_event | np.isin(items.kinds, (Item.CLOSING, Item.KNOWN)))
 
     def rate(self, number: int) -> float | None:
         """Events of an input per second of event time; None: no time has passed."""
@@ -110,10 +110,12 @@ class StateObserver:
         columns = (items.kinds[rows], items.inputs[rows], items.keys[rows], items.times_us[rows])
         for kind, number, key, time_us in zip(*(column.tolist() for column in columns), strict=True):
             seen_key = self._open.get(key)
+            if seen_key is None and kind == Item.KNOWN:
+                continue
             if seen_key is None:
                 seen_key = self._open[key] = SeenKey.of(len(self._windows))
             seen_key.see(kind, number, time_us)
-            if kind == Item.CLOSING and self._is_over(seen_key):
+            if kind != Item.EVENT and self._is_over(seen_key):
                 self._finish(key)
         self._forget()
 

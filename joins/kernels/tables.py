@@ -22,6 +22,7 @@ CLOSING = 1  # no more events of the key come on the input
 PLACE = 2  # an event without a key: it joins nothing and takes a place in a window of a number of events
 TIME = 3  # no item before its time comes any more; its input and key mean nothing
 REMINDER = 4  # a closing of a key in a range that was closed before; does not count as a duplicate
+KNOWN = 5  # a closing that has no effect on a key without state; does not count as a duplicate
 
 # Statuses that kernels return: done, or stopped before an item because there was no room.
 DONE = 0

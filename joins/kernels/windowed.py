@@ -51,6 +51,7 @@ from joins.kernels.tables import (
     FRESH_NODES,
     IMMEDIATE,
     JOINED,
+    KNOWN,
     LOOKUPS,
     NIL,
     NODES_FULL,
@@ -295,8 +296,10 @@ def take_item(lent: JoinState, rules: Rules, out: Output, items: Items, item: np
     if not has_room(lent, out, most):
         return False
     counters[LOOKUPS] += kind != PLACE
+    if kind == KNOWN and cluster == NIL:
+        return True
     take_known(lent, rules, out, items, (cluster, slot, count), item, lacks)
-    if kind in (CLOSING, REMINDER):
+    if kind in (CLOSING, REMINDER, KNOWN):
         return True
     counters[SEQUENCE] += 1
     if rules.counts[number] > 0 and lent.sides[number]["size"] > rules.counts[number]:
@@ -320,9 +323,9 @@ def take_known(
     ``entry``: as in ``take_event``.
     """
     kind, (cluster, slot, _) = items.kinds[item], entry
-    if kind in (CLOSING, REMINDER) and lacks:
+    if kind in (CLOSING, REMINDER, KNOWN) and lacks:
         close_input(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
-    elif kind in (CLOSING, REMINDER):
+    elif kind in (CLOSING, REMINDER, KNOWN):
         take_closing(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)
     elif kind == EVENT and lacks:
         take_part(borrowed(lent), borrowed(rules), borrowed(out), borrowed(items), (cluster, slot), item)

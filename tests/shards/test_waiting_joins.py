@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from shards import WAIT, InlineShards, RowBlock, ShardState
 from shards.blob import unpack
-from streams import ClosedKeys, Event, EventBatch, KeyRange, KeysClosed, Punctuation, Tick, format_time
+from streams import (
+    ClosedKeys,
+    Event,
+    EventBatch,
+    KeyRange,
+    KeysClosed,
+    Punctuation,
+    StreamDeclaration,
+    StreamOn,
+    Tick,
+    format_time,
+)
 from tests.shards.test_joins import found, started
 
 STREAMS = ("orders", "payments")
@@ -238,6 +249,69 @@ def test_a_range_that_a_sender_finishes_counts_as_well() -> None:
     assert measured(run, "stored") == 2, "6 and 100"
 
 
+IDLE_US = 20
+IDLE: dict[str, Any] = {
+    **WAITING,
+    "inputs": [WAITING["inputs"][0], {**WAITING["inputs"][1], "type": "Pay", "closed_by": "end"}],
+    "outer": ["p"],
+    "return": {"o": "id(o)", "p": "id(p)", "why": "decided_by(p)"},
+}
+
+
+def idling(shards: int, document: dict[str, Any]) -> InlineShards:
+    """Shards with a join of streams; the traces of payments end when they are idle."""
+    run: InlineShards = started(shards, document)
+    run.say("payments", StreamOn(StreamDeclaration(name="payments", idle_timeout=IDLE_US / 1e6)))
+    run.settle()
+    return run
+
+
+def put(run: InlineShards, stream: str, time_us: int, key: str, kind: str = "T") -> None:
+    event = Event(id=f"{stream[0]}{key}at{time_us}", type=kind, time_us=time_us, key=key, data={})
+    run.feed(stream, EventBatch.from_events([event]))
+
+
+@pytest.mark.parametrize("wait", ["none", "auto"])
+def test_an_idle_trace_finishes_its_key(wait: str) -> None:
+    run = idling(1, {**IDLE, "wait": wait, "window": "1 h"})
+    put(run, "orders", 10, "1")
+    put(run, "payments", 10, "1", "Note")
+    put(run, "orders", 200, "3")
+    put(run, "payments", 200, "3", "Pay")
+    rows = run.settle() + run.pause()
+    absent = {"o": "o1at10", "p": None, "why": "finished"}
+    assert (format_time(30), orjson.dumps(absent)) in found(rows, "pairs")
+    assert (measured(run, "purged"), measured(run, "stored")) == (1, 2)
+
+
+def test_idle_traces_of_keys_that_the_join_does_not_hold_are_not_remembered() -> None:
+    run = idling(1, IDLE)
+    for number in range(40):
+        put(run, "payments", 10 + number, f"a{number}", "Note")
+        put(run, "payments", 10 + number, str(number), "Pay" if number < 5 else "Note")
+    put(run, "orders", 200, "99")
+    put(run, "payments", 200, "99")
+    rows = run.settle() + run.pause()
+    assert letters(rows) == []
+    assert (measured(run, "keys"), measured(run, "stored")) == (6, 6)
+
+
+def test_an_upstream_join_that_ends_a_key_finishes_it() -> None:
+    inputs = [{"stream": "orders", "as": "o", "closed_by": "unique"}, {**WAITING["inputs"][1], "closed_by": "unique"}]
+    upstream = {"name": "paid", "inputs": inputs, "return": {"o": "id(o)"}}
+    inputs = [{"stream": "parcels", "as": "q"}, {"stream": "paid", "as": "r", "closed_by": "end"}]
+    document = {**WAITING, "inputs": inputs, "outer": ["r"], "return": {"q": "id(q)", "why": "decided_by(r)"}}
+    run = started(1, upstream, document)
+    put(run, "orders", 10, "1")
+    put(run, "parcels", 11, "1")
+    put(run, "payments", 20, "1")
+    for stream in ("orders", "payments", "parcels"):
+        put(run, stream, 90, "7")
+    run.settle()
+    run.pause()
+    assert (measured(run, "purged"), measured(run, "stored")) == (2, 2), "parcels are dropped"
+
+
 def test_of_a_join_without_wait_nothing_is_observed() -> None:
     run = started(1, ALL_KEPT)
     fed(run, "orders", (1, 5))
@@ -348,3 +422,30 @@ def test_records_mean_what_they_say_for_any_number_of_shards_and_any_cut(
     assert sorted(tuple(orjson.loads(data).values()) for _, data in found(rows, "pairs")) == sorted(pairs)
     assert sorted(letter["event_id"] for letter in letters(rows)) == sorted(f"e{place}" for place in late)
     assert measured(run, "stored") == 0
+
+
+idle_steps = st.tuples(
+    st.sampled_from(STREAMS), st.integers(0, 15), st.sampled_from(["1", "2", "3", "a"]), st.sampled_from(["Pay", "T"])
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(idle_steps, max_size=40),
+    st.sampled_from([{}, {"emit": "on_close", "return": {"o": "count(o)", "p": "count(p)"}}]),
+    st.sampled_from([{}, {"window": "25 us"}, {"memory": {"rows": 1, "spill": True}}]),
+    st.sets(st.integers(0, 40)),
+)
+def test_idle_traces_finish_the_same_keys_for_any_cut(
+    made: list[tuple[str, int, str, str]], emit: dict[str, Any], bound: dict[str, Any], cuts: set[int]
+) -> None:
+    whole, cut = idling(1, {**IDLE, **emit, **bound}), idling(3, {**IDLE, **emit, **bound})
+    rows, time_us = [], 0
+    for place, (stream, pause, key, kind) in enumerate(made):
+        time_us += pause
+        put(whole, stream, time_us, key, kind)
+        put(cut, stream, time_us, key, kind)
+        if place in cuts:
+            rows += cut.settle()
+            reloaded(cut)
+    assert found(whole.settle() + whole.finish(), "pairs") == found(rows + cut.finish(), "pairs")

@@ -347,7 +347,7 @@ class JoinInputHost(Host):
         if "keyless" in body:
             marks[:] = _UNKEYED
         if name in self.monitors:
-            rows, refused = self._watched(name, input_events, ~np.isin(marks, (_CLOSING, _RETRACTING)))
+            rows, refused = self._watched(name, input_events, marks)
             input_events, marks, is_closing = input_events.take(rows), marks[rows], is_closing[rows]
         places = _places(input_events, marks)
         if is_here:
@@ -373,15 +373,20 @@ class JoinInputHost(Host):
         )
 
     def _watched(
-        self, name: str, batch: EventBatch, is_event: NDArray[np.bool_]
+        self, name: str, batch: EventBatch, marks: NDArray[np.int8]
     ) -> tuple[NDArray[np.intp], EventBatch | None]:
-        """Observe the keys of rows; returns the rows whose keys are whole numbers, and the events with other keys."""
+        """Observe the keys of rows; returns the rows to hand on, and the refused events: their keys are not whole.
+
+        Handed on are rows whose keys are whole numbers, and closings without a key text, such as those of idle traces.
+        """
+        is_event = ~np.isin(marks, (_CLOSING, _RETRACTING))
         is_whole, keys = whole_numbers(batch.columns.column("key"))
         is_seen = is_whole & is_event
         self.monitors[name].add(batch.time_us[is_seen], keys[is_seen])
         unusable_rows = np.flatnonzero(is_event & ~is_whole)
         self.refused[name] += len(unusable_rows)
-        return np.flatnonzero(is_whole), batch.take(unusable_rows) if len(unusable_rows) else None
+        is_bare = (marks == _CLOSING) & batch.lacks_key_text
+        return np.flatnonzero(is_whole | is_bare), batch.take(unusable_rows) if len(unusable_rows) else None
 
 
 def _name_of(body: Mapping[str, Any]) -> str:
