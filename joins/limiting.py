@@ -64,6 +64,10 @@ class ResultAccount:
         """The results on the account, and the number of events whose results were cut."""
         return {"results_ahead": -(-self.owed // _DROPPED), "results_cut": self.cut}
 
+    def clear_counts(self) -> None:
+        """Forget the results on the account and the number of cut events."""
+        self.owed = self.cut = 0
+
     def to_json(self) -> dict[str, list[int]]:
         """The account as part of a saved join's head; empty as long as all values are 0."""
         state = [self.owed, self.cut, int(self.has_asked)]

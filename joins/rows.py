@@ -138,6 +138,11 @@ class JoinRows:
         counts["expired"] += self._pager.expired
         return counts | spilled
 
+    def clear_counts(self) -> None:
+        """Restart the counts of rows on disk from 0."""
+        if self._pager is not None:
+            self._pager.clear_counts()
+
     def dump(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """The state as members of a JSON object, and as sections by name."""
         state: dict[str, Any] = {}

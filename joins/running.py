@@ -297,6 +297,17 @@ class JoinRun:
         self.rows.drop(dropped)
         self._finished.forget(dropped)
 
+    def clear_counts(self) -> None:
+        """Restart all counts from 0, and the account of results; the state of keys and the order of events stay."""
+        self._join.clear_counts()
+        self.rows.clear_counts()
+        self._account.clear_counts()
+        self._unkeyed = UnkeyedEvents(self.body)
+        self._arrivals = Arrivals(len(self.body.inputs))
+        self._finished.broken = 0
+        if self._where is not None:
+            self._where.left_out = [0, 0, 0]
+
     def keys(self) -> NDArray[np.uint64]:
         """Hashed keys with state, including the newest keys of clustered inputs."""
         others = [*self._finished.newest.values()]

@@ -7,7 +7,7 @@ events of it come. A key is over when no combination can contain it any more; it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -106,6 +106,9 @@ _COUNTER_OF = {
 }
 
 
+_STATE_COUNTERS = frozenset({"events", "stored", "keys", "remembered"})  # the others only count
+
+
 _USED = {  # the counter of the used rows of each saved array; without optional inputs, ``seen`` has no rows
     "keyed": kernel.FRESH_CLUSTERS,
     "lists": kernel.FRESH_CLUSTERS,
@@ -142,6 +145,7 @@ class WindowJoin:
         self._rules = _rules(windows, outer, self._optional, limits, covers=False, reports_all=reports_all)
         self._state = _empty_state(len(windows), has_seen=bool(optional))
         self._output = _room(len(windows), _FIRST_ROOM, _FIRST_ROOM)
+        self._uncounted = 0
 
     @property
     def inputs(self) -> int:
@@ -181,7 +185,14 @@ class WindowJoin:
 
     @property
     def stats(self) -> JoinStats:
-        return JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
+        stats = JoinStats(**{name: int(self._state.counters[place]) for name, place in _COUNTER_OF.items()})
+        return replace(stats, events=stats.events - self._uncounted)
+
+    def clear_counts(self) -> None:
+        """Restart all counts from 0; the sequence numbers of events continue."""
+        self._uncounted = self.next_sequence
+        for name in _COUNTER_OF.keys() - _STATE_COUNTERS:
+            self._state.counters[_COUNTER_OF[name]] = 0
 
     def push(self, items: ItemColumns) -> JoinedColumns:
         """Process items in order; the division of items into calls does not change the results."""
@@ -381,6 +392,7 @@ class WindowJoin:
         has_keys = bool(counters[kernel.CLUSTERS] or counters[kernel.NODES])
         clusters, nodes = (counters[[kernel.FRESH_CLUSTERS, kernel.FRESH_NODES]] * has_keys).tolist()
         head = {"format": _FORMAT, "inputs": self.inputs, "clusters": clusters, "nodes": nodes}
+        head |= {"uncounted": self._uncounted} if self._uncounted else {}
         arrays = {"counters": counters[: kernel.N_SAVED]} | (_saved(self._state) if has_keys else {})
         return head, {name: array.tobytes() for name, array in arrays.items()}
 
@@ -391,6 +403,7 @@ class WindowJoin:
                 f"the saved join has the format {head.get('format')} and {head.get('inputs')} inputs; this one reads "
                 f"format {_FORMAT} and has {self.inputs}"
             )
+        self._uncounted = head.get("uncounted", 0)
         try:
             self._state = _loaded(self.inputs, head["clusters"], head["nodes"], arrays, has_seen=bool(self._optional))
         except (KeyError, ValueError) as error:

@@ -101,6 +101,10 @@ class Pager:
         """Forget all keys whose rows are out of their windows."""
         self.expired += self.disk.expire(now_us, every=True)
 
+    def clear_counts(self) -> None:
+        """Restart the counts of expired, written and read rows from 0."""
+        self.expired = self.disk.rows_written = self.disk.rows_read = 0
+
     def texts(self) -> Iterator[tuple[NDArray[np.uint64], pa.Array]]:
         """The keys of the rows on disk, as hashes and as texts."""
         for rows in self.disk.read_all():

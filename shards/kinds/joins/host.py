@@ -145,6 +145,8 @@ class RunningJoin(Operator):
     def keep(self, is_kept: KeyChoice, *, has_counts: bool) -> None:
         keys = self._run.keys()
         self._run.drop(~is_kept(keys), keys)
+        if not has_counts:
+            self._run.clear_counts()
 
     def close_keys(self, record: KeysClosed) -> EventBatch:
         """Merged events that finish the keys of inputs up to their closing keys; a refused join stops for good.

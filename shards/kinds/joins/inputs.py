@@ -104,7 +104,8 @@ class JoinInputHost(Host):
 
     Attributes:
         route: Name of the further key by which the events arrive; empty for the correlation key.
-        counts: For each input, the number of rows handed on within the shard; it numbers the next rows.
+        counts: For each input, the number of the last row handed on within the shard; it numbers the next rows.
+        uncounted: For each input, the part of ``counts`` that another shard counts: rows before a division.
         ruled_out: Inputs that constraints finish in each trace (``closed_by: workflow``); None: no such input.
         monitors: For each input of a join with ``wait: auto``, its keys since the last observation.
         refused: For each input of such a join, the number of events whose keys are no whole numbers.
@@ -118,6 +119,7 @@ class JoinInputHost(Host):
     ruled_out: RuledOut | None = None
     monitors: dict[str, KeyMonitor] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
+    uncounted: dict[str, int] = field(default_factory=dict)
     trace_ends: TraceEnds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +141,7 @@ class JoinInputHost(Host):
             None if ruled_out is None else RuledOut.load(ruled_out, declaration.ties),
             monitors={name: KeyMonitor() for name, (_, body) in running.items() if body.get("wait")},
             refused=dict(saved.head.get("refused", {})),
+            uncounted=dict(saved.head.get("uncounted", {})),
         )
         host.trace_ends = TraceEnds(declaration, saved.sections, is_needed=host._ends_with_traces)
         return host
@@ -179,6 +182,7 @@ class JoinInputHost(Host):
         del self.running[name], self.counts[name]
         self.monitors.pop(name, None)
         self.refused.pop(name, None)
+        self.uncounted.pop(name, None)
         if not self._by_constraints:
             self.ruled_out = None
         self.trace_ends.declare(self.declaration, is_needed=self._ends_with_traces)
@@ -259,11 +263,14 @@ class JoinInputHost(Host):
         if self.ruled_out is not None:
             self.ruled_out.keep(is_kept)
         self.trace_ends.keep(is_kept)
+        if not has_counts:
+            self.uncounted = dict(self.counts)
+            self.refused = dict.fromkeys(self.refused, 0)
 
     def measures(self) -> Mapping[str, int]:
         """The number of rows handed on within the shard, and of events whose keys are no whole numbers."""
         refused = {"refused": sum(self.refused.values())} if self.refused else {}
-        return {"handed_on": sum(self.counts.values()), **refused}
+        return {"handed_on": sum(self.counts.values()) - sum(self.uncounted.values()), **refused}
 
     def observed(self) -> Iterator[Observation]:
         for name, monitor in self.monitors.items():
@@ -279,6 +286,8 @@ class JoinInputHost(Host):
             head["ruled_out"] = self.ruled_out.dump()
         if self.refused:
             head["refused"] = self.refused
+        if self.uncounted:
+            head["uncounted"] = self.uncounted
         return SavedHost(head=head, sections=self.trace_ends.dump())
 
     @property
