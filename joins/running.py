@@ -304,7 +304,7 @@ class JoinRun:
         self._account.clear_counts()
         self._unkeyed = UnkeyedEvents(self.body)
         self._arrivals = Arrivals(len(self.body.inputs))
-        self._finished.broken = 0
+        self._finished.broken = self._finished.other_version = 0
         if self._where is not None:
             self._where.left_out = [0, 0, 0]
 
