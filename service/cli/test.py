@@ -15,6 +15,7 @@ from service.cli.waiting import waiting_on
 from service.errors import FileUnreadable, ProjectRefused
 from service.projects import (
     Case,
+    Document,
     LocalProject,
     Outcome,
     cases_of,
@@ -22,7 +23,7 @@ from service.projects import (
     outcome_of,
     read_project,
     run_case,
-    with_expectation,
+    update_tests,
 )
 from streams import EventBatch
 from streams.compiling import compile_kernels
@@ -47,6 +48,7 @@ def test(
     with waiting_on() as waiting:
         compile_kernels(project.exercises(), waiting.compiling)
     outcomes: list[Outcome] = []
+    expectations: list[tuple[Document, dict[str, list[str]]]] = []
     unkeyed: dict[str, Sequence[str]] = {}
     for case in cases:
         begun = time.perf_counter()
@@ -59,9 +61,9 @@ def test(
             tell_notices({name: [sentence] for name, sentence in case_run.losses.items()})
         is_updatable = not outcome.is_right and not outcome.suspensions  # a suspension stays, whatever is expected
         if update and is_updatable and typer.confirm("Write these results into the test?", err=True):
-            expected = expectation(case_run.lines, case)
-            case.document.file.write_text(with_expectation(case.document, expected), encoding="utf-8")
-            standard_error.say(f"{case.document.file} is updated")
+            expectations.append((case.document, expectation(case_run.lines, case)))
+    for file in update_tests(expectations):
+        standard_error.say(f"{file} is updated")
     tell_notices(unkeyed)
     tell_notices(project.event_notices(_events_of(cases), is_example=True))
     if junit is not None:

@@ -16,7 +16,6 @@ from service.projects.cases import (
     line_of,
     outcome_of,
     run_case,
-    with_expectation,
     words_of,
 )
 from service.projects.comparing import Comparison, Difference
@@ -25,4 +24,5 @@ from service.projects.exporting import export_project
 from service.projects.local import LocalProject
 from service.projects.planning import Change, Plan, plan_project
 from service.projects.promises import PromiseRefused, read_promises
+from service.projects.updating import update_tests
 from service.runs import EVENTS, LISTS, SUSPENSIONS, Results

@@ -16,7 +16,6 @@ import orjson
 
 from service.projects.documents import Document
 from service.projects.local import LocalProject
-from service.projects.planning import as_yaml
 from service.projects.promises import read_promise
 from service.runs import EVENTS, LISTS, OLD_LISTS, SUSPENSIONS, row_text
 from shards import DOCUMENT_KINDS
@@ -186,29 +185,6 @@ def line_of(body: Mapping[str, Any], short: Mapping[str, str], *, has_keys: bool
     else:
         words += [f"{short.get(body['event'], body['event'])}: {' '.join(body['reason'].split())}"]
     return " ".join(words)
-
-
-def with_expectation(document: Document, expected: Mapping[str, Sequence[str]]) -> str:
-    """The text of a document's file with a new expectation.
-
-    Refused if two members share a line or members are indented, because the lines to replace are ambiguous then.
-    """
-    lines = document.file.read_text(encoding="utf-8").splitlines(keepends=True)
-    starts = sorted(line for line in document.lines.values() if line >= document.line)
-    at = document.lines.get("expect")
-    if len(set(starts)) < len(starts) or any(lines[line - 1][:1].isspace() for line in starts):
-        raise document.refuse("only a document with each member on lines of its own is updated; write it so", "expect")
-    first = (at or starts[-1]) - 1
-    end = first + 1
-    while end < len(lines) and lines[end][:1] in (" ", "\n", "#") and not lines[end].startswith("---"):
-        end += 1
-    while end > first + 1 and not lines[end - 1].strip():
-        end -= 1
-    text = as_yaml({"expect": dict(expected)})
-    kept = [] if at is not None else lines[first:end]
-    if kept and not kept[-1].endswith("\n"):
-        kept[-1] += "\n"
-    return "".join([*lines[:first], *kept, text, *lines[end:]])
 
 
 def _case(document: Document, project: LocalProject) -> Case:

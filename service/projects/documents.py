@@ -116,7 +116,7 @@ def read_project(folder: Path) -> list[Document]:
     by_path: dict[Path, list[Document] | ProjectRefused] = {}
     for path in sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()):
         if not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            by_path[path] = _read(path)
+            by_path[path] = read_file(path)
     parts = {
         path for documents in by_path.values() if isinstance(documents, list) for path in _referenced_files(documents)
     }
@@ -141,7 +141,7 @@ def read_project(folder: Path) -> list[Document]:
     return documents
 
 
-def _read(path: Path) -> list[Document] | ProjectRefused:
+def read_file(path: Path) -> list[Document] | ProjectRefused:
     """Read the documents of a file; returns an error if the file is unreadable or invalid."""
     try:
         return list(_documents(path))
