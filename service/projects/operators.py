@@ -60,12 +60,17 @@ class Operators(ResourceKind):
         return {**form, "severity": answer["severity"], "state": state}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register an operator unless an equal one is stored, then bring it to the wanted state."""
+        """Register an operator unless an equal one is stored, then bring it to the wanted state.
+
+        An operator in a state from which no action leads to the wanted one is registered again: a draft to be paused
+        is activated so, and the service refuses a retired operator and a draft of an operator that ran.
+        """
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]
         tag = tag_of(stored)
-        if stored is None or {**form, "state": state} != stored.form or state == "retired":
-            first_state = "draft" if aim == "draft" and state in (None, "draft") else "active"
+        is_reachable = state == aim or (state, aim) in _STEPS
+        if stored is None or {**form, "state": state} != stored.form or not is_reachable:
+            first_state = "draft" if aim == "draft" else "active"
             client.request(
                 "POST", self.path, body={**self._registration(wanted), "state": first_state}, headers=condition(tag)
             )
@@ -81,9 +86,11 @@ class Operators(ResourceKind):
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason why an operator cannot be changed: its stream would change; empty if the stream is the same."""
-        is_same = stored.get("stream") == wanted.get("stream")
-        return "" if is_same else f"the stream of {indefinite(self.title)} cannot be changed; rename it"
+        """The reason why an operator cannot be changed: another stream, or a draft after it ran; empty if it can."""
+        if stored.get("stream") != wanted.get("stream"):
+            return f"the stream of {indefinite(self.title)} cannot be changed; rename it"
+        is_again = wanted["state"] == "draft" and stored["state"] in ("active", "paused")
+        return "it cannot be a draft again; give the draft another name" if is_again else ""
 
     def effect(self, stored: Form, wanted: Form) -> str:
         """Whether a running operator keeps its state, in words; empty if the change does not affect the state."""
