@@ -100,7 +100,9 @@ class Matching:
         """Match the events of a table."""
         rules, dropped = self.rules, list[int]()
         options = replace(self.names.options(rules.declaration), on_dropped=dropped.append)
-        frame = read_frame(events, lambda column_names: columns_read(column_names, options, rules.read))
+        frame = read_frame(
+            events, lambda column_names: columns_read(column_names, options, rules.read), options.columns.time or "time"
+        )
         batch = batch_of_table(frame.table, options, rules.read, is_compact=True)
         compile_kernels(exercises_of(rules.plan))
         run = StreamRun(rules.plan, lists=[OUTPUTS[name] for name in self.outputs])

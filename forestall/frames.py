@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -49,12 +50,13 @@ class Frame:
     back: Back[Any]
 
 
-def read_frame(events: Any, chosen: Chosen = list) -> Frame:
+def read_frame(events: Any, chosen: Chosen = list, time: str | None = None) -> Frame:
     """Read the columns of a table of events.
 
     Args:
         events: The table.
         chosen: Picks the needed columns from all columns; other columns may be left unread.
+        time: The column of the events' times. If only some of its values have a zone, it becomes a column of texts.
 
     Raises:
         FrameRefused: The value is not a table, or a column has values of several types.
@@ -64,7 +66,7 @@ def read_frame(events: Any, chosen: Chosen = list) -> Frame:
     if library in _READERS and not any(hasattr(type(events), member) for member in _OF_TABLES):
         raise _no_table(events)
     try:
-        frame = read(events, chosen)
+        frame = read(events, chosen, time)
     except _REFUSALS as error:
         raise FrameRefused(
             f"the table cannot be read as columns: {error}; give each column values of one type, or leave it out"
@@ -94,7 +96,7 @@ def _no_table(events: object) -> FrameRefused:
     return FrameRefused(f"{type(events).__name__} is not a table of events; give {_KNOWN}")
 
 
-def _of_rows(events: Any, _: Chosen) -> Frame:
+def _of_rows(events: Any, _: Chosen, time: str | None) -> Frame:
     """The columns of a list of dictionaries; names that a row lacks are null."""
     if not isinstance(events, Iterable) or isinstance(events, str | bytes | Mapping):
         raise _no_table(events)
@@ -103,13 +105,14 @@ def _of_rows(events: Any, _: Chosen) -> Frame:
         if not isinstance(row, Mapping):
             raise FrameRefused(f"row {number} is {type(row).__name__}, not a dictionary; give {_KNOWN}")
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    columns = {name: _column(name, [row.get(name) for row in rows]) for name in names}
+    columns = {name: _column(name, [row.get(name) for row in rows], is_time=name == time) for name in names}
     return Frame(pa.table(columns), lambda table: table.to_pylist())
 
 
-def _column(name: str, values: Any, *, from_pandas: bool = False) -> pa.Array:
+def _column(name: str, values: Any, *, is_time: bool = False, from_pandas: bool = False) -> pa.Array:
     try:
-        return pa.array(values, from_pandas=from_pandas)
+        array = pa.array(values, from_pandas=from_pandas)
+        return _time_texts(values) if is_time and pa.types.is_timestamp(array.type) and _is_mixed(values) else array
     except (*_REFUSALS, OverflowError) as error:
         raise FrameRefused(
             f"column {name!r} cannot be read: {error}; give it values of one type, or leave it out",
@@ -117,7 +120,26 @@ def _column(name: str, values: Any, *, from_pandas: bool = False) -> pa.Array:
         ) from error
 
 
-def _of_pandas(events: Any, chosen: Chosen) -> Frame:
+def _is_mixed(values: Any) -> bool:
+    """Whether some times have a zone and others have none, which Arrow would read as times of one zone."""
+    if getattr(getattr(values, "dtype", None), "kind", "O") != "O":  # a column of one type
+        return False
+    return len({value.tzinfo is None for value in values if _is_datetime(value)}) > 1
+
+
+def _is_datetime(value: object) -> bool:
+    return isinstance(value, datetime) and value == value  # noqa: PLR0124 - NaT of pandas is not
+
+
+def _time_texts(values: Any) -> pa.Array:
+    """Texts of times, in UTC if they have a zone, and in local time otherwise; null for other values."""
+    times = (value if _is_datetime(value) else None for value in values)
+    return pa.array(
+        [time and (time if time.tzinfo is None else time.astimezone(UTC)).isoformat() for time in times], pa.string()
+    )
+
+
+def _of_pandas(events: Any, chosen: Chosen, time: str | None) -> Frame:
     """The columns of a pandas DataFrame, and the named levels of its index."""
     pandas, index = sys.modules["pandas"], events.index
     levels = [(name, index.get_level_values(level)) for level, name in enumerate(index.names)]
@@ -135,20 +157,20 @@ def _of_pandas(events: Any, chosen: Chosen) -> Frame:
         }
         return pandas.DataFrame(frame_columns, plain_frame.index, copy=False)
 
-    arrays = [_of_series(name, values) for name, values in columns if name in names]
+    arrays = [_of_series(name, values, is_time=name == time) for name, values in columns if name in names]
     return Frame(pa.Table.from_arrays(arrays, names=names), back)
 
 
-def _of_series(name: str, series: Any) -> pa.Array:
+def _of_series(name: str, series: Any, *, is_time: bool) -> pa.Array:
     """The values of a pandas series; categories and times share its memory, because Arrow would copy and check them."""
     values, kind = series.array, series.dtype
     if hasattr(kind, "categories"):
         is_null = values.codes < 0
         indices = pa.array(values.codes, mask=is_null) if is_null.any() else pa.array(values.codes)
-        return pa.DictionaryArray.from_arrays(indices, pa.array(values.categories))
+        return pa.DictionaryArray.from_arrays(indices, _column(name, values.categories, is_time=is_time))
     if getattr(kind, "kind", "") == "M" and hasattr(values, "asi8") and not values.isna().any():
         return column_of(values.asi8, pa.array(series.take([]), from_pandas=True).type)
-    return _column(name, series, from_pandas=True)
+    return _column(name, series, is_time=is_time, from_pandas=True)
 
 
 def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
@@ -159,20 +181,20 @@ def _texts(coded: pa.ChunkedArray) -> NDArray[np.object_]:
     return texts
 
 
-def _of_polars(events: Any, chosen: Chosen) -> Frame:
+def _of_polars(events: Any, chosen: Chosen, _: str | None) -> Frame:
     polars = sys.modules["polars"]
     frame = events.collect() if hasattr(events, "collect") else events
     return Frame(frame.select(chosen(frame.columns)).to_arrow(), lambda table: polars.from_arrow(_plain(table)))
 
 
-def _of_arrow(events: Any, chosen: Chosen) -> Frame:
+def _of_arrow(events: Any, chosen: Chosen, _: str | None) -> Frame:
     """The columns of an Arrow table, record batch, reader or dataset; of a dataset, only chosen columns are read."""
     if hasattr(events, "scanner"):
         return Frame(events.to_table(columns=chosen(events.schema.names)), _plain)
     return Frame(events.to_table() if hasattr(events, "to_table") else pa.table(events), _plain)
 
 
-def _of_duckdb(events: Any, _: Chosen) -> Frame:
+def _of_duckdb(events: Any, _: Chosen, _time: str | None) -> Frame:
     """The columns of a DuckDB relation; results are relations of the same connection."""
 
     def back(table: pa.Table) -> Any:
@@ -182,7 +204,7 @@ def _of_duckdb(events: Any, _: Chosen) -> Frame:
     return Frame(pa.table(events), back)
 
 
-_READERS: Mapping[str, Callable[[Any, Chosen], Frame]] = {
+_READERS: Mapping[str, Callable[[Any, Chosen, str | None], Frame]] = {
     "pandas": _of_pandas,
     "polars": _of_polars,
     "pyarrow": _of_arrow,

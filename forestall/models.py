@@ -224,9 +224,9 @@ class Discovery(Generic[FrameT]):
 
 def _past(events: Any, names: ColumnNames, end_events: Collection[str]) -> tuple[Frame, PastLog]:
     """Read a table; returns the frame and its past transactions."""
-    frame = read_frame(events)
-    declaration = StreamDeclaration(name="file", key=names.key or "key")
-    batch = batch_of_table(frame.table, names.options(declaration), ())
+    options = names.options(StreamDeclaration(name="file", key=names.key or "key"))
+    frame = read_frame(events, time=options.columns.time or "time")
+    batch = batch_of_table(frame.table, options, ())
     columns = batch.columns
     keys, types = columns.column("key").to_pylist(), columns.column("type").to_pylist()
     return frame, PastLog.of("events", zip(keys, types, batch.time_us.tolist(), strict=True), end_events)

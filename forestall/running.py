@@ -51,11 +51,11 @@ def run(
     for name in events:
         if local.stream(name).derived:
             raise FrameRefused(f"the events of {name!r} are derived; give those that they are made of")
-    frames = {name: read_frame(table) for name, table in events.items()}
+    options = {name: ColumnNames().options(local.stream(name)) for name in events}
+    frames = {name: read_frame(table, time=options[name].columns.time or "time") for name, table in events.items()}
     if not frames:
         posted = [name for name, stream in local.streams.items() if not stream.derived]
         raise FrameRefused(f"no events: give a table for one of the streams {listed(posted)}")
-    options = {name: ColumnNames().options(local.stream(name)) for name in frames}
     batches = {name: batch_of_table(frame.table, options[name]) for name, frame in frames.items()}
     compile_kernels(local.exercises())
     inline_run = local.fed(batches)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import orjson
@@ -209,6 +209,32 @@ def test_times_of_pandas_are_moments(times):
         pd.DataFrame({"type": ["A", "B"], "time": times, "key": "k"}), "PATTERN p EVENT SEQ(A a, B b)"
     )
     assert list(found.matches["start"]) + list(found.matches["end"]) == list(ZONED)
+
+
+LOCAL, AWARE = datetime(2026, 7, 1, 10), datetime(2026, 7, 1, 11, tzinfo=timezone(timedelta(hours=2)))
+MIXED: dict[str, tuple[list[datetime], list[str]]] = {
+    "naive first": ([LOCAL, AWARE], ["2026-07-01T08:00:00Z", "2026-07-01T09:00:00Z"]),
+    "aware first": ([AWARE, LOCAL + timedelta(hours=2)], ["2026-07-01T09:00:00Z", "2026-07-01T10:00:00Z"]),
+    "moments of pandas": ([pd.Timestamp(LOCAL), pd.Timestamp(AWARE)], ["2026-07-01T08:00:00Z", "2026-07-01T09:00:00Z"]),
+}
+
+
+@pytest.mark.parametrize("kind", [list, pd.DataFrame, lambda rows: pd.DataFrame(rows).astype({"at": "category"})])
+@pytest.mark.parametrize("name", MIXED)
+def test_a_zone_is_that_of_the_times_without_one_in_a_column_with_both(kind, name):
+    times, moments = MIXED[name]
+    rows = kind([{"type": one, "at": at, "since": at, "key": "k"} for one, at in zip("AB", times, strict=True)])
+    text = "PATTERN p EVENT SEQ(A a, B b) RETURN b.since AS since"
+    found = forestall.match(rows, text, time="at", zone="Europe/Berlin").to_dict()
+    (found,) = found["matches"]
+    assert [pd.Timestamp(found[end]) for end in ("start", "end")] == [pd.Timestamp(moment) for moment in moments]
+    assert found["returns"]["since"].endswith(".000000Z")
+
+
+def test_a_missing_time_among_times_with_and_without_a_zone_is_reported_with_its_row():
+    frame = pd.DataFrame({"type": list("ABC"), "time": pd.Series([LOCAL, AWARE, pd.NaT], dtype=object), "key": "k"})
+    with pytest.raises(forestall.ForestallError, match="'time': row 2: null or empty"):
+        forestall.match(frame, "PATTERN p EVENT SEQ(A a, B b)", zone="Europe/Berlin")
 
 
 @pytest.mark.parametrize("index", [[2.5, 1.5], ["x", "y"], [7, 7], pd.interval_range(0, 2)])
