@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest
@@ -21,7 +21,7 @@ from service.cli.output import echo_json, standard_error
 from service.client import AccessDenied, ApiError, Client
 from service.sending import REPLAY_SOURCE, send_events
 from streams import Event, KeyForm, StreamDeclaration, parse_time
-from streams.readers import ReaderOptions, kind_of, reading_of
+from streams.readers import ReaderOptions, reading_of
 
 _PATIENCE_S = 60.0  # so that a long file outlasts a restart of the service
 End = Annotated[
@@ -84,11 +84,17 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """The events of a file, in the order in which they are sent; ``key``: path of the stream's correlation key."""
+    """The events of a file, in the order in which they are sent.
+
+    Attributes:
+        numbered: The ids that were made from positions in the file.
+        key: Path of the stream's correlation key.
+    """
 
     stream: str
     path: Path
     events: Sequence[Event]
+    numbered: Collection[str] = frozenset()
     key: KeyForm = "subject"
 
 
@@ -110,6 +116,7 @@ def _file(
     name, path = source
     declared = StreamDeclaration(name=name) if client is None else declaration_in(client, name)
     defaults = reading_of(declared)
+    numbered: set[str] = set()
     options = replace(
         defaults,
         key=base.key or defaults.key,
@@ -117,15 +124,17 @@ def _file(
         lifecycle=base.lifecycle,
         keeps_order=False,
         duplicates="drop",
+        on_numbered=numbered.add,
     )
-    return EventFile(name, path, read_event_file(path, merged_options(options, arguments)), declared.key)
+    events = read_event_file(path, merged_options(options, arguments))
+    return EventFile(name, path, events, numbered, declared.key)
 
 
 def send_files(client: Client, files: Sequence[EventFile], batch_size: int, *, keeps: bool = False) -> dict[str, Sent]:
     """Send the events of files, merged by time; ``keeps``: events that the stream already has are sent as new ones."""
     run = uuid4().hex
     sent = {file.stream: Sent() for file in files}
-    sources = {file.stream: _sources(file.path, file.events, keeps=keeps) for file in files}
+    sources = {file.stream: _sources(file, keeps=keeps) for file in files}
     total, done = max(1, sum(len(file.events) for file in files)), 0
     with progress_bar(f"sending to {', '.join(sent)}") as (progress, task):
         for file, portion in _requests(files, batch_size):
@@ -186,22 +195,16 @@ def _tell_late(client: Client, files: Sequence[EventFile]) -> None:
                 )
 
 
-def _sources(file: Path, events: Sequence[Event], *, keeps: bool) -> list[str]:
+def _sources(file: EventFile, *, keeps: bool) -> list[str]:
     """The source of each event; an event whose source and id the stream knows is a repetition, unless ``keeps``.
 
     All files share one source, but events whose ids are positions in their file have the file's digest as source.
     """
     if keeps:
         run = uuid4().hex
-        return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(events))]
-    kind = kind_of(file)
-    if kind != "xes" and not any(map(_is_made_up, events)):
-        return [REPLAY_SOURCE] * len(events)
-    with file.open("rb") as stream:
+        return [f"{REPLAY_SOURCE}/{run}/{number}" for number in range(len(file.events))]
+    if not file.numbered:
+        return [REPLAY_SOURCE] * len(file.events)
+    with file.path.open("rb") as stream:
         digest_source = f"{REPLAY_SOURCE}/{file_digest(stream, 'sha256').hexdigest()[:16]}"
-    return [digest_source if kind == "xes" or _is_made_up(event) else REPLAY_SOURCE for event in events]
-
-
-def _is_made_up(event: Event) -> bool:
-    key, _, number = event.id.rpartition(":")
-    return key == event.key and number.isdigit()
+    return [digest_source if event.id in file.numbered else REPLAY_SOURCE for event in file.events]

@@ -47,7 +47,10 @@ class Assembly:
         self.has_numbered = True
         number = self._count_by_key.get(name, 0) + 1
         self._count_by_key[name] = number
-        return f"{name}:{number}"
+        event_id = f"{name}:{number}"
+        if self.options.on_numbered is not None:
+            self.options.on_numbered(event_id)
+        return event_id
 
     def next_time_us(self, value: object, advice: str) -> int:
         """The time of the next event: ``value``, or the event's number; ``advice``: how to correct a missing time."""

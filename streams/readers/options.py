@@ -54,6 +54,7 @@ class ReaderOptions:
         types: CSV: types of the columns named here; the types of others follow from their values.
         duplicates: What to do with an event whose id came before in the file: drop it, or read it like any other event.
         on_dropped: Called with the number of dropped events, if any.
+        on_numbered: Called with each id that is made from an event's position, because the file has none.
         keeps_order: Events stay in the order of the file instead of being sorted by time.
         lifecycle: XES: the event type is ``name+transition`` if the event has a ``lifecycle:transition``.
         classifier: XES: the name of the log's classifier that makes event types; None: ``concept:name``.
@@ -70,6 +71,7 @@ class ReaderOptions:
     types: Mapping[str, ColumnType] = field(default_factory=dict)
     duplicates: Duplicates = "drop"
     on_dropped: Callable[[int], None] | None = None
+    on_numbered: Callable[[str], None] | None = None
     on_notice: Callable[[str], None] | None = None
     keeps_order: bool = False
     lifecycle: bool = False

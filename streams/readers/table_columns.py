@@ -165,6 +165,9 @@ class _TableReader:
 
     def _ids(self) -> pa.Array:
         if not self._id_names:
+            if self.options.on_numbered is not None:
+                for number in range(len(self.table)):
+                    self.options.on_numbered(str(number))
             return column_of(np.arange(len(self.table), dtype=np.int32))
         first = self._column(self._id_names[0], "id")
         if len(self._id_names) == 1 and first.type == pa.int64() and not first.null_count:

@@ -6,7 +6,10 @@ from types import SimpleNamespace
 
 import httpx
 import orjson
+import pyarrow as pa
 import pytest
+from pyarrow.csv import write_csv
+from pyarrow.parquet import write_table
 
 from api import create_app
 from service.cli import main
@@ -202,6 +205,42 @@ def test_replay_says_which_events_were_rejected(api_url, caller, monkeypatch, ca
     assert status == 1
     assert "1 of 2 events sent to orders" in said
     assert "rejected event 1" in said
+
+
+ROW = {"type": "A", "time": 1, "key": "o-1"}
+GROWING = {
+    "own ids that look like positions": [{"id": f"o-1:{n}"} for n in (1, 2, 3)],
+    "own ids": [{"id": f"e{n}"} for n in (1, 2, 3)],
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_file_that_has_grown_is_replayed_without_its_earlier_events(
+    api_url, caller, monkeypatch, capsys, tmp_path, name
+):
+    caller.post("/streams", {"name": "orders"})
+    file = tmp_path / "events.jsonl"
+    lines = [orjson.dumps(ROW | own).decode() + "\n" for own in GROWING[name]]
+    said = ""
+    for count in (2, 3):
+        file.write_text("".join(lines[:count]))
+        _, said = replayed(monkeypatch, capsys, str(file), "--stream", "orders", "--url", api_url)
+    assert "1 of 3 events sent to orders" in said
+    assert "2 were dropped" in said
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_events_of_files_without_ids_are_told_apart_by_their_file(
+    api_url, caller, monkeypatch, capsys, tmp_path, ending
+):
+    caller.post("/streams", {"name": "orders"})
+    counts = []
+    for name in ("a", "b", "a"):
+        file, table = tmp_path / f"{name}.{ending}", pa.table({"type": ["A"], "time": [1], "key": ["k"], "v": [name]})
+        (write_csv if ending == "csv" else write_table)(table, file)
+        _, said = replayed(monkeypatch, capsys, str(file), "--stream", "orders", "--url", api_url)
+        counts.append(said.split(" events sent")[0].splitlines()[-1])
+    assert counts == ["1 of 1", "1 of 1", "0 of 1"]
 
 
 def test_replay_to_an_unknown_stream_is_refused_in_one_sentence(api_url, caller, monkeypatch, capsys, tmp_path):

@@ -38,6 +38,34 @@ def test_the_suffix_chooses_the_reader(tmp_path: Path, name: str, content: bytes
     assert [(event.type, event.time_us, event.key) for event in read_events(str(path))] == [("A", 0, "k")]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "ids"),
+    [
+        ("a.jsonl", LINE % (1, 0), []),
+        ("a.jsonl", b'{"id":"k:2","type":"A","time":0,"key":"k"}\n{"type":"A","time":1,"key":"k"}\n', ["k:1"]),
+        ("a.csv", CSV, []),
+        ("a.csv", b"type,time,key\nA,0,k\nA,1,k\n", ["k:1", "k:2"]),
+        ("a.xes", XES, ["k:1"]),
+    ],
+)
+def test_ids_that_are_made_from_positions_are_reported(
+    tmp_path: Path, name: str, content: bytes, ids: list[str]
+) -> None:
+    path, numbered = tmp_path / name, list[str]()
+    path.write_bytes(content)
+    read_events(path, ReaderOptions(on_numbered=numbered.append))
+    assert numbered == ids
+
+
+def test_numbers_of_rows_that_are_ids_are_reported(tmp_path: Path) -> None:
+    rows = {"type": ["A", "B"], "time": [0, 1], "key": ["k", "k"]}
+    for columns, ids in ((rows, ["0", "1"]), ({**rows, "id": ["k:1", "k:2"]}, [])):
+        numbered = list[str]()
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        read_events(tmp_path / "a.parquet", ReaderOptions(on_numbered=numbered.append))
+        assert numbered == ids
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.gz", "a.json", "jsonl"])
 def test_an_unknown_suffix_is_refused_with_those_that_are_known(tmp_path: Path, name: str) -> None:
     with pytest.raises(EventFileError, match=r"must end in \.jsonl, \.ndjson, \.csv, \.xes"):
