@@ -264,8 +264,9 @@ class _Teller:
     def look(self) -> None:
         """Print the progress if it is due."""
         now = time.monotonic()
-        counts = (self._progress.accepted, self._progress.rejected, self._progress.waiting)
-        if now < self._shown_at + _SHOWN_EVERY_S or counts in (self._shown, (0, 0, "")):
+        progress = self._progress
+        counts = (progress.accepted, progress.rejected, progress.duplicates, progress.waiting)
+        if now < self._shown_at + _SHOWN_EVERY_S or counts in (self._shown, (0, 0, 0, "")):
             return
         self._shown_at, self._shown = now, counts
         self.tell("waits" if self._progress.waiting else "runs")
@@ -273,14 +274,23 @@ class _Teller:
     def tell(self, state: str) -> None:
         progress = self._progress
         repeated = f", {progress.repeated:,} repeated rows skipped" if progress.repeated else ""
+        dropped = f"; {_dropped(progress.duplicates)}" if progress.duplicates else ""
         how = f"{state}: {progress.waiting}" if state == "waits" else state
         self._tell(
             state,
             f"feed {escape(self._name)} {escape(how)}: {progress.accepted:,} events appended, "
-            f"{progress.rejected:,} dead letters{repeated}",
+            f"{progress.rejected:,} dead letters{repeated}{dropped}",
             feed=self._name,
             accepted=progress.accepted,
             rejected=progress.rejected,
+            duplicates=progress.duplicates,
             repeated=progress.repeated,
             waiting=progress.waiting or None,
         )
+
+
+def _dropped(count: int) -> str:
+    """The sentence about dropped events."""
+    if count == 1:
+        return "1 event had the id of an earlier event and was dropped"
+    return f"{count:,} events had the id of an earlier event and were dropped"

@@ -46,13 +46,17 @@ class Feed:
 
 @dataclass(slots=True)
 class FeedProgress:
-    """Counts of a feed since its process began; ``repeated`` counts rows that an earlier append had already written.
+    """Counts of a feed since its process began.
 
-    ``waiting`` is the error because of which the feed waits; empty if it does not wait.
+    Attributes:
+        duplicates: Events that were dropped because an earlier event of the stream has their id.
+        repeated: Rows that an earlier append had already written.
+        waiting: The error because of which the feed waits; empty if it does not wait.
     """
 
     accepted: int = 0
     rejected: int = 0
+    duplicates: int = 0
     repeated: int = 0
     waiting: str = ""
 
@@ -169,6 +173,7 @@ class FeedSink:
         report = self._patiently(lambda: self._intake.ingest(self._feed.stream, objects, part=part))
         self.progress.accepted += report.accepted
         self.progress.rejected += len(report.rejected)
+        self.progress.duplicates += report.duplicates
         return after
 
     def _patiently(self, call: Callable[[], T]) -> T:

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -100,6 +101,13 @@ def test_rows_that_are_gone_when_a_micro_batch_is_repeated_shift_no_others(intak
     thinned = [row for row in rows(20) if row.place % 3]
     sink_of(intake, stores, feed)(thinned, 0)
     assert ids(stores) == [f"e{n}" for n in range(10, 20) if n % 3]
+
+
+def test_events_with_the_id_of_an_earlier_event_are_counted(intake, stores, feed):
+    sink = sink_of(intake, stores, feed, max_batch_events=2)
+    sink([replace(rows(1)[0], place=n) for n in range(3)], 0)
+    assert ids(stores) == ["e0"]
+    assert (sink.progress.accepted, sink.progress.duplicates, sink.progress.repeated) == (1, 2, 0)
 
 
 def test_an_empty_micro_batch_moves_the_mark(intake, stores, feed):

@@ -64,7 +64,23 @@ def test_what_a_feed_has_done_is_told(capsys):
     found = orjson.loads(capsys.readouterr().out)
     assert MOMENT.match(found.pop("at"))
     assert found == {
-        "event": "waits", "feed": "night", "accepted": 5, "rejected": 1, "repeated": 0, "waiting": "the log is full",
+        "event": "waits", "feed": "night", "accepted": 5, "rejected": 1, "duplicates": 0, "repeated": 0,
+        "waiting": "the log is full",
     }  # fmt: skip
     _Teller("night", progress, telling(is_json=False)).tell("ended")
     assert capsys.readouterr().err == "feed night ended: 5 events appended, 1 dead letters\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (1, "1 event had the id of an earlier event and was dropped"),
+        (2_000, "2,000 events had the id of an earlier event and were dropped"),
+    ],
+)
+def test_dropped_events_of_a_feed_are_printed(capsys, monkeypatch, count, sentence):
+    monkeypatch.setattr("service.cli.feed._SHOWN_EVERY_S", 0.0)
+    teller = _Teller("night", FeedProgress(duplicates=count), telling(is_json=False))
+    teller.look()
+    teller.look()
+    assert capsys.readouterr().err == f"feed night runs: 0 events appended, 0 dead letters; {sentence}\n"
