@@ -21,8 +21,9 @@ def without_repetitions(
     """Drop repeated events of a batch; returns the remaining events and the digests of their identities.
 
     ``batch`` has the events of ``objects`` except the rows ``rejected``. The identity of a CloudEvent is its source and
-    id, the identity of a plain object its id. If a feed made an event's id from its row in a file (``origins``), the
-    event has no identity, because the feed takes each row once. The digest of an event without identity is None; there
+    id, the identity of a plain object its id. If a feed made an event's id from its place in a file or a topic
+    (``origins``), the event has no identity, because the feed takes each row once, and another folder or cluster may
+    have files or topics of the same name. The digest of an event without identity is None; there
     are no digests if the stream keeps repeated events.
     """
     if declaration.duplicates == "keep":
@@ -54,4 +55,7 @@ def _source(value: object) -> str:
 
 
 def _is_made_up(event_id: str, origin: Mapping[str, Any]) -> bool:
-    return "file" in origin and event_id.startswith(f"{origin['file']}:")
+    """Whether an id is the place of a row: it begins with the file, or is topic, partition and offset."""
+    if "file" in origin:
+        return event_id.startswith(f"{origin['file']}:")
+    return "topic" in origin and event_id == f"{origin['topic']}:{origin['partition']}:{origin['offset']}"

@@ -10,12 +10,15 @@ import orjson
 import pytest
 
 from pipeline.feeds import FeedOptions, FeedRow, FolderOptions, start_feed
+from pipeline.feeds.kafka_messages import read_plain
 from service import Intake
 from service.errors import BatchTooLarge, DataFolderUnusable, FeedInUse, FeedMisplaced, LogFull, UnknownStream
 from service.intake.feeds import FeedSink, opened_feed
+from service.intake.posting import FeedPart
 from service.settings import Limits
-from service.stores import FeedMark
+from service.stores import FeedMark, FeedStep
 from streams import EventBatch, StreamDeclaration
+from streams.readers import ReaderOptions
 
 pytestmark = pytest.mark.redis
 
@@ -49,17 +52,22 @@ def sink_of(intake, stores, feed, **limits):
     return FeedSink(intake, stores.feeds, feed, Limits(**limits), threading.Event())
 
 
+def logged(stores):
+    return [
+        event
+        for shard in range(3)
+        for entry in stores.log.read_range(shard)
+        if entry.kind == "events"
+        for event in EventBatch.from_bytes(entry.body).to_events()
+    ]
+
+
 def ids(stores):
-    return sorted(
-        (
-            event.id
-            for shard in range(3)
-            for entry in stores.log.read_range(shard)
-            if entry.kind == "events"
-            for event in EventBatch.from_bytes(entry.body).to_events()
-        ),
-        key=lambda text: int(text.lstrip("e")),
-    )
+    return sorted((event.id for event in logged(stores)), key=lambda text: int(text.lstrip("e")))
+
+
+def keys(stores):
+    return [event.key for event in logged(stores)]
 
 
 def wanted(count):
@@ -108,6 +116,31 @@ def test_events_with_the_id_of_an_earlier_event_are_counted(intake, stores, feed
     sink([replace(rows(1)[0], place=n) for n in range(3)], 0)
     assert ids(stores) == ["e0"]
     assert (sink.progress.accepted, sink.progress.duplicates, sink.progress.repeated) == (1, 2, 0)
+
+
+def records(cluster, count):
+    """Records without ids of the topic ``t``, as a feed reads them."""
+    for offset in range(count):
+        value = orjson.dumps({"type": "A", "time": 5, "order": f"{cluster}-{offset}"})
+        body, fault = read_plain(value, f"t:0:{offset}", ReaderOptions(key="order"), "subject")
+        origin = {"topic": "t", "partition": 0, "offset": offset}
+        yield FeedRow(place=offset, body=body, origin=origin, fault=fault)
+
+
+def test_records_without_ids_of_two_clusters_with_one_topic_are_taken_once_each(intake, stores, tmp_path):
+    for cluster in ("eu", "us"):
+        with opened_feed(tmp_path, cluster, "orders", f"topic t of Kafka cluster {cluster}") as feed:
+            rows = list(records(cluster, 5))
+            half = FeedMark(checkpoint=feed.checkpoint, row=2)
+            stores.feeds.begin(cluster, FeedMark(checkpoint=feed.checkpoint), "orders")
+            step = FeedStep(feed=cluster, before=FeedMark(checkpoint=feed.checkpoint), after=half)
+            part = FeedPart(step=step, origins=[row.origin for row in rows[:2]])
+            intake.ingest("orders", [orjson.loads(row.body) for row in rows[:2]], part=part)  # and the process dies
+            for _ in range(2):
+                sink = sink_of(intake, stores, feed)
+                sink(rows, 0)
+            assert (sink.progress.accepted, sink.progress.duplicates, sink.progress.repeated) == (0, 0, 5)
+    assert sorted(keys(stores)) == [f"{cluster}-{offset}" for cluster in ("eu", "us") for offset in range(5)]
 
 
 def test_an_empty_micro_batch_moves_the_mark(intake, stores, feed):

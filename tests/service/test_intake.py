@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import orjson
 import pytest
@@ -133,16 +135,24 @@ def test_a_stream_may_take_events_as_often_as_they_come(intake, stores):
         assert (report.accepted, report.duplicates) == (2, 0)
 
 
-def test_ids_that_a_feed_made_of_places_are_no_identities(intake, stores):
+PLACES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "file": ("o.csv:2", [{"file": "o.csv", "row": 2}, {"file": "o.csv"}]),
+    "topic": ("o:0:2", [{"topic": "o", "partition": 0, "offset": offset} for offset in (2, 3)]),
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_ids_that_a_feed_made_of_places_are_no_identities(intake, stores, kind):
+    made, origins = PLACES[kind]
     before = FeedMark(checkpoint="c")
     for batch in range(2):
         after = FeedMark(checkpoint="c", batch=batch + 1)
         stores.feeds.begin("f", before, "orders")
         part = FeedPart(
             step=FeedStep(feed="f", before=before, after=after),
-            origins=[{"file": "o.csv", "row": 2}, {"file": "o.csv"}],
+            origins=origins,
         )
-        report = intake.ingest("orders", [plain(1, id="o.csv:2"), plain(1)], part=part)
+        report = intake.ingest("orders", [plain(1, id=made), plain(1)], part=part)
         assert (report.accepted, report.duplicates) == ((2, 0) if batch == 0 else (1, 1))
         before = after
 
