@@ -125,11 +125,17 @@ def due_tick(
         return Tick(time_us=ticked_us + 1, cause="clock")  # everything derived up to now is complete
     if quiet_us is None or pause_us < quiet_us:
         return None
-    time_us = now_us - quiet_us if newest_us is None else min(newest_us + pause_us, now_us, LATEST_US)
+    time_us = now_us - quiet_us if newest_us is None else _passed(newest_us, times, now_us)
     step_us = min(max(quiet_us // 4, _SECOND_US), _LONGEST_PAUSE_US)
     is_first = newest_us is not None and ticked_us is not None and ticked_us <= newest_us + 1
     is_due = ticked_us is None or time_us >= ticked_us + (1 if is_first else step_us)
     return Tick(time_us=time_us, cause="clock") if is_due else None
+
+
+def _passed(newest_us: int, times: StreamTimes, now_us: int) -> int:
+    """The newest event's time plus the time since it was appended; older events that follow change nothing."""
+    risen_us = times.appended_us if times.risen_us is None else times.risen_us
+    return min(newest_us + now_us - (now_us if risen_us is None else risen_us), now_us, LATEST_US)
 
 
 def _is_resting(times: StreamTimes, derived: Sequence[StreamTimes], now_us: int) -> bool:

@@ -1,5 +1,6 @@
 """When the timekeeper appends ticks; each shard gets every tick once."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,25 @@ def times(newest_s, appended_s, ticked_s=None):
 def test_time_comes_from_events_and_from_the_clock_where_there_are_none(known, now_s, expected):
     tick = due_tick(QUIET, known, now_s * SECOND)
     assert (None if tick is None else (tick.time_us // SECOND, tick.cause)) == expected
+
+
+def test_an_older_event_in_a_quiet_stream_does_not_set_its_clock_back():
+    known = replace(times(5, 3_000, 2_005), risen_us=1_000 * SECOND)
+    assert due_tick(QUIET, known, 3_039 * SECOND) is None
+    assert due_tick(QUIET, known, 3_040 * SECOND) == Tick(time_us=2_045 * SECOND, cause="clock")
+
+
+def test_when_the_newest_time_rose_is_stored_beside_the_last_append(stores):
+    stores.registry.declare_stream(StreamDeclaration(name="orders", quiet_after=40))
+    submit(stores, "orders", 10 * SECOND)
+    first = stores.stream_times.read()[1]["orders"]
+    submit(stores, "orders", 5 * SECOND)
+    second = stores.stream_times.read()[1]["orders"]
+    assert first.risen_us == first.appended_us == second.risen_us
+    assert second.appended_us > first.appended_us
+    submit(stores, "orders", 11 * SECOND)
+    third = stores.stream_times.read()[1]["orders"]
+    assert third.risen_us == third.appended_us > second.appended_us
 
 
 def test_the_clock_stands_still_for_a_stream_that_does_not_ask_for_it():

@@ -16,22 +16,31 @@ from streams import STREAMS_KEY, Tick
 
 ANY_LIFE = "*"
 
-TIME_PARTS = (":newest", ":appended", ":ticked")
+TIME_PARTS = (":newest", ":appended", ":ticked", ":risen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimes:
-    """The times of a stream, in us UTC or None: newest event, last append (by the clock of Redis), newest tick."""
+    """The times of a stream, in us UTC.
+
+    Attributes:
+        newest_us: The time of the newest event; None: no event yet.
+        appended_us: When events were appended last, by the clock of Redis.
+        ticked_us: The newest tick.
+        risen_us: When ``newest_us`` last rose, by the clock of Redis; None: an earlier release stored no such time.
+    """
 
     newest_us: int | None
     appended_us: int | None
     ticked_us: int | None
+    risen_us: int | None = None
 
     @classmethod
     def read(cls, values: Sequence[bytes | int | None]) -> Self:
         """Parse the values of the fields ``TIME_PARTS``, in this order."""
-        newest_us, appended_us, ticked_us = (None if time_us is None else int(time_us) for time_us in values)
-        return cls(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us)
+        known = (None if time_us is None else int(time_us) for time_us in values)
+        newest_us, appended_us, ticked_us, risen_us = known
+        return cls(newest_us=newest_us, appended_us=appended_us, ticked_us=ticked_us, risen_us=risen_us)
 
 
 def times_of(stream: str) -> list[str]:
