@@ -82,7 +82,8 @@ class EventColumns:
         key_hashes: Hashes of the correlation keys.
         ids: Ids of the events.
         arguments: One column for each of ``AggregateBody.arguments``.
-        newest_us: The newest time of the batch, including retractions and ends of transactions.
+        clocks_us: The newest time of the batch up to each event, including events that the aggregate does not read.
+        newest_us: The newest time of the batch, including those events.
         ops: The meaning of each row, as flags; None: all rows are events.
         retracted: For a retraction, the id of the retracted event; empty: there are no retractions.
         shown: If the aggregate has ``events``: the members of each event, as derived events list it.
@@ -97,6 +98,7 @@ class EventColumns:
     key_hashes: NDArray[np.uint64]
     ids: Sequence[Any]
     arguments: Sequence[ScalarColumn]
+    clocks_us: NDArray[np.int64]
     newest_us: int
     ops: NDArray[np.uint8] | None = None
     retracted: Sequence[str] = ()
@@ -118,6 +120,7 @@ class EventColumns:
             key_hashes=self.key_hashes[rows],
             ids=values_at(self.ids, rows),
             arguments=[column.at(rows) for column in self.arguments],
+            clocks_us=self.clocks_us[rows],
             ops=None if self.ops is None else self.ops[rows],
             retracted=values_at(self.retracted, rows) if self.retracted else (),
             shown=values_at(self.shown, rows) if self.shown else (),

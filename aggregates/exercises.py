@@ -43,6 +43,7 @@ def _events(first_us: int) -> EventColumns:
         key_hashes=np.ones(20, np.uint64),
         ids=ids,
         arguments=[ScalarColumn.of([n / 8 for n in range(20)])],
+        clocks_us=first_us + numbers // 4,
         newest_us=first_us + 4,
     )
 

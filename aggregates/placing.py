@@ -1,4 +1,4 @@
-"""Rows of events in the order in which their groups process them, and the events that may be retracted."""
+"""Rows of events with the times from which they count, and the events that may be retracted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Orders the rows of events for the kernel, and numbers events in the order of their arrival.
+    """Makes rows of events for the kernel, and numbers events in the order of their arrival.
 
     Attributes:
         kept: Events in windows, by arrival number.
@@ -68,13 +68,13 @@ class Placing:
         self._first, size = self.number, len(events)
         self.number += size
         self._new = self._kept_of(events) if is_kept else ()
-        at_us = np.maximum(events.times_us, now_us)
-        if events.ops is None and not self._is_revocable and (at_us[1:] >= at_us[:-1]).all():
+        at_us = np.maximum(events.clocks_us, now_us)
+        if events.ops is None and not self._is_revocable:
             numbers = np.arange(size)
             rows = BatchRows(numbers, events.times_us, at_us, numbers, numbers + self._first, np.zeros(size, np.uint8))
             hashes = events.hashes
         else:
-            rows, hashes = self._ordered(events, now_us)
+            rows, hashes = self._rows_of(events, at_us)
         windows = self._body.window.size // self._body.window.every_us if self._body.window.is_fixed else 1
         most = _MOST_PLACED // windows + 1
         for begin in range(0, len(hashes), most):
@@ -83,40 +83,34 @@ class Placing:
         if self._is_revocable:
             self._forget_those_that_did_not_enter()
 
-    def _ordered(self, events: EventColumns, now_us: int) -> tuple[BatchRows, NDArray[np.uint64]]:
-        """Rows in the order in which their groups process them: a row never precedes its group's newest time."""
-        newest: dict[int, int] = {}
+    def _rows_of(self, events: EventColumns, at_us: NDArray[np.int64]) -> tuple[BatchRows, NDArray[np.uint64]]:
+        """The rows of events, retractions and ends; a retraction of an unknown event has none."""
         of_key: dict[int, dict[int, None]] = {}
         placed: list[tuple[int, int, int, int, int, int]] = []
         ops = [COUNTS] * len(events) if events.ops is None else events.ops.tolist()
-        columns = (events.times_us.tolist(), events.hashes.tolist(), events.key_hashes.tolist())
-
-        def place(row: int, group: int, time_us: int, what: tuple[int, int, int]) -> None:
-            at_us = newest[group] = max(time_us, now_us, newest.get(group, time_us))
-            placed.append((row, what[0], at_us, what[1], what[2], group))
-
-        for row, (op, time_us, group, key_hash) in enumerate(zip(ops, *columns, strict=True)):
+        columns = (at_us.tolist(), events.times_us.tolist(), events.hashes.tolist(), events.key_hashes.tolist())
+        for row, (op, now_us, time_us, group, key_hash) in enumerate(zip(ops, *columns, strict=True)):
             if op & RETRACTS:
                 known = self._of_id.get((key_hash, events.retracted[row]), ())
                 if known:
                     number = known[-1]
                     kept = self.kept[number] if number < self._first else self._new[number - self._first]
                     self._forget_id(kept, number)
-                    place(row, kept.group, time_us, (kept.time_us, number, RETRACT))
+                    placed.append((row, kept.time_us, now_us, number, RETRACT, kept.group))
             elif op & COUNTS:
-                place(row, group, time_us, (time_us, self._first + row, COUNT))
+                number = self._first + row
+                placed.append((row, time_us, now_us, number, COUNT, group))
                 if self._has_ends:
                     of_key.setdefault(key_hash, {})[group] = None
                 if self._is_revocable:
-                    self._of_id.setdefault((key_hash, events.ids[row]), []).append(self._first + row)
+                    self._of_id.setdefault((key_hash, events.ids[row]), []).append(number)
             if op & ENDS and self._has_ends:
-                for ended_group in {**of_key.get(key_hash, {}), **dict.fromkeys(self._groups_of(key_hash))}:
-                    place(row, ended_group, time_us, (time_us, 0, END))
+                ended = {**of_key.get(key_hash, {}), **dict.fromkeys(self._groups_of(key_hash))}
+                placed += [(row, time_us, now_us, 0, END, ended_group) for ended_group in ended]
         columns_of = np.array([placed_row[:5] for placed_row in placed], np.int64).reshape(len(placed), 5)
-        columns_of = columns_of[order := np.argsort(columns_of[:, 2], kind="stable")]
-        sources, times_us, at_us, numbers, kinds = columns_of.T
-        hashes = np.array([placed_row[5] for placed_row in placed], np.uint64)[order]
-        return BatchRows(sources, times_us, at_us, sources, numbers, kinds.astype(np.uint8)), hashes
+        sources, times_us, ats_us, numbers, kinds = columns_of.T
+        hashes = np.array([placed_row[5] for placed_row in placed], np.uint64)
+        return BatchRows(sources, times_us, ats_us, sources, numbers, kinds.astype(np.uint8)), hashes
 
     def _groups_of(self, key_hash: int) -> list[int]:
         """The hashes of the known groups of a key."""

@@ -1,9 +1,8 @@
 """Running aggregates: events, time and ends of transactions in, derived events out.
 
 A kernel adds events to windows and removes them, in the order of time, and writes the changes of groups as columns
-(*steps*). All groups have the same time at the end of a batch: the batch's newest time. Within a batch, rows are put
-into the order in which each group processes them. An event that is older than its group's time counts from the group's
-time on, if the event is still in the window.
+(*steps*). All groups have the same time: that of the newest event so far. An event that is older counts from this time
+on, if the event is still in the window; so results do not depend on where batches begin.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ from streams import NEVER_US
 
 Bound: TypeAlias = tuple[str, float, float]
 """The name of a value, and the range (lowest, highest) outside which the condition cannot be true."""
+
+MOST_ROWS_OF_AN_EVENT = 4  # a row and an earlier value, of the event's group and of the group of all
 
 _FORMAT = 5
 _FEW = 1_024
@@ -165,6 +166,11 @@ class AggregateRun:
     def rows(self) -> int:
         """The number of events in windows, plus the number of earlier values; ``most_rows`` limits this sum."""
         return self._tables.held + self._steps.past.size
+
+    @property
+    def waiting(self) -> int:
+        """The number of changes that are not among the earlier values yet, because events of their time may follow."""
+        return int(self._tables.waiting)
 
     @property
     def is_idle(self) -> bool:

@@ -132,7 +132,7 @@ def shown(run: AggregateRun, found: Sequence[Emission]) -> list[Any]:
 @settings(max_examples=500, deadline=None)
 @given(data=st.data())
 def test_it_emits_what_every_window_computed_anew_has(data: st.DataObject) -> None:
-    """Any cut and any saved state in between; late events come one at a time, as their time depends on others."""
+    """Any cut and any saved state in between, also where events come late."""
     document, is_simultaneous = data.draw(documents()), data.draw(st.booleans())
     is_plain = "before" not in document.get("having", "")
     is_revocable, is_late = is_plain and data.draw(st.booleans()), is_plain and data.draw(st.booleans())
@@ -142,7 +142,7 @@ def test_it_emits_what_every_window_computed_anew_has(data: st.DataObject) -> No
     found: list[Emission] = []
     rest = list(events)
     while rest:
-        size = 1 if is_late else data.draw(st.integers(1, len(rest)))
+        size = data.draw(st.integers(1, len(rest)))
         some, rest = rest[:size], rest[size:]
         found += taken(run, some)
         if data.draw(st.booleans()):

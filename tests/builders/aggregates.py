@@ -25,6 +25,7 @@ def columns_of(body: AggregateBody, rows: Sequence[Row]) -> EventColumns:
             ScalarColumn.of([row.arguments[places[one]] if row.arguments else None for row in rows])
             for one in body.arguments
         ],
+        clocks_us=np.maximum.accumulate(np.array([row.time_us for row in rows], np.int64)),
         newest_us=max(row.time_us for row in rows),
         ops=np.array(ops, np.uint8) if any(op != COUNTS for op in ops) else None,
         retracted=[row.retracts for row in rows],

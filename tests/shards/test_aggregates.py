@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import orjson
@@ -118,6 +119,21 @@ def test_a_late_event_counts_from_then_on_or_not_at_all(by: list[str]) -> None:
         ("made", ["e3", "e2"]),
         ("made.cleared", ["e2"]),
     ]
+
+
+@pytest.mark.parametrize("by", [["key"], ["key", "g"]])
+@pytest.mark.parametrize("declared", [{}, {"lateness": 0, "late": "process"}])
+def test_events_in_any_order_count_alike_in_one_batch_and_in_many(by: list[str], declared: dict[str, Any]) -> None:
+    """Events that ``where`` leaves out advance time, too. (Groups across keys are sorted before they count.)"""
+    random = Random(1)
+    events = [
+        event(number, 2 * number - random.randrange(15), key=random.choice("ab"), v=random.randrange(3), g=number % 2)
+        for number in range(60)
+    ]
+    document = {**COUNTED, "by": by, "where": "v > 0"}
+    expected = run_of(document, [[one] for one in events], **declared)
+    assert run_of(document, [events], **declared) == expected
+    assert len(expected) > 10
 
 
 @EVERY_PLACE

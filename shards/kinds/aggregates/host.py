@@ -30,9 +30,9 @@ from shards.kinds.aggregates.reading import (
     EventReader,
     are_revocable,
     condition_and_bounds,
-    events_of_reading,
     moved_columns,
     reading_of,
+    rows_of_reading,
 )
 from shards.kinds.aggregates.results import AGGREGATE_SUSPENSION, moved_stream
 from shards.kinds.aggregates.row_groups import RowGroups
@@ -120,12 +120,12 @@ class RunningAggregate(Operator):
         """
         was_suspended = self._run.is_suspended
         if self._is_moved:
-            size, newest_us = len(batch), int(batch.time_us.max())
-            batch = events_of_reading(self._body, self._reading, batch)
-            self._other_version += size - len(batch)
-            if not len(batch):
-                return self.advance_time(newest_us)
-            events = moved_columns(self._body, batch, newest_us)
+            clocks_us, rows = np.maximum.accumulate(batch.time_us), rows_of_reading(self._body, self._reading, batch)
+            self._other_version += len(batch) - len(rows)
+            if not len(rows):
+                return self.advance_time(int(clocks_us[-1]))
+            batch = batch.take(rows) if len(rows) < len(batch) else batch
+            events = moved_columns(self._body, batch, clocks_us=clocks_us[rows], newest_us=int(clocks_us[-1]))
             if are_revocable(batch) and not self._run.is_revocable:  # at the first batch; all are revocable, or none
                 self._run = self._begin(is_revocable=True)
         else:

@@ -102,7 +102,7 @@ class EventReader:
         """The columns of a batch: events that satisfy ``where``, retractions of events, and ends of transactions."""
         is_revocable = declaration.derived and not self.body.is_final
         columns, ops = columns_of_events(batch), _ops(batch, declaration, is_revocable=is_revocable)
-        newest_us = int(batch.time_us.max())
+        clocks_us = np.maximum.accumulate(batch.time_us)
         if self._where is not None:
             ops &= ~np.where(self._where.holds(columns, np.arange(len(batch))), 0, COUNTS).astype(np.uint8)
         rows = np.flatnonzero(ops)
@@ -129,7 +129,8 @@ class EventReader:
             key_hashes=batch.key_hashes,
             ids=ids,
             arguments=[arguments[argument_name] for argument_name in self.body.arguments],
-            newest_us=newest_us,
+            clocks_us=clocks_us[rows],
+            newest_us=int(clocks_us[-1]),
             ops=None if (ops == COUNTS).all() else ops,
             retracted=_retracted(batch, ops) if is_revocable else (),
             shown=_source_events(batch) if self.body.events else (),
@@ -256,18 +257,18 @@ def _forms(
             yield {"group": group, "arguments": some, **more}
 
 
-def events_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> EventBatch:
+def rows_of_reading(body: AggregateBody, reading: str, batch: EventBatch) -> NDArray[np.int64]:
     """The re-keyed events of a batch with the reading of ``body``; versions that read otherwise made the other events.
 
     Events of earlier releases have no reading. They belong to ``body`` if they have the number of its columns.
     """
     readings = [name.partition(_OF_READING)[2] for name in batch.type_names]
     if all(name == reading for name in readings):
-        return batch
+        return np.arange(len(batch))
     is_own = np.array([name == reading for name in readings])[batch.type_codes]
     for row in np.flatnonzero(np.array([not name for name in readings])[batch.type_codes]).tolist():
         is_own[row] = _fits(body, orjson.loads(batch.columns.column("data")[row].as_py()))
-    return batch.take(np.flatnonzero(is_own))
+    return np.flatnonzero(is_own)
 
 
 def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
@@ -278,8 +279,10 @@ def _fits(body: AggregateBody, form: Mapping[str, Any]) -> bool:
     return sizes == (len(body.values), len(body.ask), bool(body.events))
 
 
-def moved_columns(body: AggregateBody, batch: EventBatch, newest_us: int) -> EventColumns:
-    """The columns of re-keyed events with the reading of ``body``; ``newest_us``: as in ``EventColumns``."""
+def moved_columns(
+    body: AggregateBody, batch: EventBatch, *, clocks_us: NDArray[np.int64], newest_us: int
+) -> EventColumns:
+    """The columns of re-keyed events with the reading of ``body``; the times are as in ``EventColumns``."""
     forms = list(map(orjson.loads, batch.columns.column("data").to_pylist()))
     keys, ids = (batch.columns.column(name).to_pylist() for name in ("key", "id"))
     groups = [form["group"] for form in forms]
@@ -297,6 +300,7 @@ def moved_columns(body: AggregateBody, batch: EventBatch, newest_us: int) -> Eve
         arguments=[
             ScalarColumn.of([some[places[argument_name]] for some in arguments]) for argument_name in body.arguments
         ],
+        clocks_us=clocks_us,
         newest_us=newest_us,
         ops=np.array([RETRACTS if retracted_id else COUNTS for retracted_id in retracted], np.uint8)
         if any(retracted)
