@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aggregates.columns import EventColumns
 from aggregates.document import AggregateBody
 from aggregates.emitting import Emission, in_order
-from aggregates.running import AggregateRun
+from aggregates.running import MOST_ROWS_OF_AN_EVENT, AggregateRun
 from aggregates.scalars import Scalar
 from streams import NEVER_US
 
@@ -39,9 +39,23 @@ class RowWindows:
         self._sizes: dict[Scalar, int] = {}
 
     def process(self, events: EventColumns) -> list[Emission]:
-        """Process events, then advance time to the newest event."""
-        if self.is_suspended:
-            return []
+        """Process events, then advance time to the newest event.
+
+        The aggregate is suspended at the event at which all runs together hold more than ``most_rows`` rows.
+        """
+        emissions, begin = list[Emission](), 0
+        while not self.is_suspended and (begin < len(events) or not begin):
+            end = begin + max(1, self._room() // MOST_ROWS_OF_AN_EVENT)
+            emissions += self._processed(_slice(events, begin, end), begin)
+            begin = end
+        return in_order(emissions)
+
+    def _room(self) -> int:
+        """The number of rows by which all runs together may grow before they exceed ``most_rows``."""
+        return self.body.most_rows - sum(run.rows + run.waiting for run in self._runs.values())
+
+    def _processed(self, events: EventColumns, begin: int) -> list[Emission]:
+        """Process events, of which the first has number ``begin`` in its batch."""
         sizes = np.array([self._size_of(emission) for emission in events.by[-1]], np.int64)
         for size in np.unique(sizes).tolist():
             self._run_of(size)
@@ -50,14 +64,13 @@ class RowWindows:
         for size, run in self._runs.items():
             rows = np.flatnonzero(sizes == size)
             for emission in run.process(events.at(rows)):
-                emissions.append(
-                    emission._replace(place=int(rows[emission.place - 1]) + 1) if emission.place else emission
-                )
+                place = int(rows[emission.place - 1]) + 1 + begin if emission.place else 0
+                emissions.append(emission._replace(place=place))
         runs = self._runs.values()
         if any(run.is_suspended for run in runs) or sum(run.rows for run in runs) > self.body.most_rows:
             self._runs, self.is_suspended = {}, True
         self._forget_idle()
-        return in_order(emissions)
+        return emissions
 
     def advance_time(self, now_us: int) -> list[Emission]:
         """Advance time to ``now_us``; the caller ensures that no earlier event follows."""
@@ -128,3 +141,10 @@ class RowWindows:
         if duration not in self._sizes:
             self._sizes[duration] = self.body.window.of_row(duration).size
         return self._sizes[duration]
+
+
+def _slice(events: EventColumns, begin: int, end: int) -> EventColumns:
+    """The events from ``begin`` to before ``end`` as a batch; the last ones have the newest time of all."""
+    if end >= len(events):
+        return events if not begin else events.at(np.arange(begin, len(events)))
+    return replace(events.at(np.arange(begin, end)), newest_us=int(events.clocks_us[end - 1]))

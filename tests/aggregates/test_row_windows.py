@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
 from typing import Any
 
 import orjson
@@ -80,6 +82,28 @@ def test_earlier_values_of_all_lengths_together_are_limited() -> None:
         run.process(columns(run, [event(second, "a", "1 s"), event(second, "b", "2 s")]))
         suspended.append(run.is_suspended)
     assert suspended == [False, False, True]
+
+
+@pytest.mark.parametrize("most", range(4, 13))
+def test_whether_rows_of_all_lengths_are_too_many_does_not_depend_on_where_batches_begin(most: int) -> None:
+    random = Random(most)
+    seconds = sorted(random.choices(range(30), k=40))
+    rows = [event(second, random.choice("ab"), random.choice(["1 s", "2 s", "5 s"])) for second in seconds]
+    for cuts in ([0, 40], sorted(random.sample(range(1, 40), 5))):
+        run, split = run_of(memory={"rows": most}), run_of(memory={"rows": most})
+        found = [
+            (one.time_us, one.change, one.cause, one.data)
+            for row in rows
+            for one in split.process(columns(split, [row]))
+        ]
+        parts = [rows[begin:end] for begin, end in pairwise([0, *cuts, 40])]
+        assert [
+            (one.time_us, one.change, one.cause, one.data)
+            for part in parts
+            if part
+            for one in run.process(columns(run, part))
+        ] == found
+        assert (run.is_suspended, run.measures()) == (split.is_suspended, split.measures())
 
 
 def test_lengths_that_no_row_has_any_more_are_forgotten() -> None:
