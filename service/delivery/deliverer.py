@@ -94,7 +94,11 @@ class Deliverer:
 
     def _claim(self, now_us: int, lease_us: int, limit: int) -> list[Delivery]:
         """Claim due deliveries, and queue the digests that are due."""
-        return self._stores.deliveries.claim(now_us, lease_us, limit, partial(self._close, now_us=now_us))
+        close = partial(self._close, now_us=now_us)
+        return self._stores.deliveries.claim(now_us, lease_us, limit, close, self._report_unreadable)
+
+    def _report_unreadable(self, error: RecordFormatError) -> None:
+        self._log.warning("delivery-unreadable", code=error.code, error=error.message)
 
     def _close(self, webhook_id: str, now_us: int) -> None:
         """Queue a digest; if it cannot be made, as one of its records is damaged, try again after a minute."""

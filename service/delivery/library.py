@@ -209,11 +209,15 @@ class WebhookLibrary:
         return self._stores.deliveries.send_again(webhook_id, [delivery], self._clock.now_us())
 
     def send_given_up_again(self, webhook_id: str, *, since_us: int, limit: int) -> Redelivery:
-        """Requeue deliveries that were abandoned at or after a time, oldest first, at most ``limit``."""
+        """Requeue deliveries that were abandoned at or after a time, oldest first, at most ``limit``.
+
+        Deliveries whose records cannot be read stay abandoned; if only such are left, none remains for another call.
+        """
         self._stores.webhooks.get(webhook_id)
         deliveries = self._stores.deliveries.given_up(webhook_id, since_us, limit)
         queued = self._stores.deliveries.send_again(webhook_id, deliveries, self._clock.now_us()) if deliveries else 0
-        return Redelivery(queued=queued, remaining=self._stores.deliveries.count_given_up(webhook_id, since_us))
+        remaining = self._stores.deliveries.count_given_up(webhook_id, since_us) if deliveries else 0
+        return Redelivery(queued=queued, remaining=remaining)
 
     def _check(self, webhook: RegisteredWebhook, former: RegisteredWebhook | None) -> None:
         """Validate a webhook; checks stream, pattern, headers, address and sink only if ``former`` had others."""

@@ -19,6 +19,7 @@ from service.delivery.attempts import pause_asked_for
 from service.delivery.deliverer import Deliverer, pause_s
 from service.settings import WebhookSettings
 from service.stores import Attempt, connect
+from service.stores.deliveries.delivery import RECORDS_KEY
 from tests.builders.delivering import deliver_due
 from tests.builders.service import answering, receiving, sink_row
 
@@ -417,3 +418,51 @@ def test_the_process_finishes_on_sigterm(stores, server_url, register, receiver,
     assert events.count("delivery-settled") == 3
     assert events[-1] == "process-stopped"
     assert stores.deliveries.queued() == 0
+
+
+DAMAGED = [
+    b'{"format":1,"web',
+    b'{"format":2,"webhook":"w"}',
+    b'{"format":1,"webhook":"w","alert":"a0","queued_us":0}',
+    b'{"format":1,"webhook":"w","alert":"a0","queued_us":0,"attempts":"x"}',
+    b'{"format":1,"webhook":"w","alert":"a0","queued_us":0,"attempts":0,"kind":"correction","body":{}}',
+]
+
+
+@pytest.mark.parametrize("record", DAMAGED)
+def test_a_damaged_record_is_abandoned_and_delays_no_other_delivery(
+    stores, settings, clock, client, register, receiver, record
+):
+    webhook, other = register(receiver.url), register(receiver.url)
+    write_alerts(stores, 2)
+    damaged = f"{webhook.id}:a0"
+    assert client.hset(RECORDS_KEY, damaged, record) == 0
+    with capture_logs() as logged:
+        assert run_rounds(stores, clock, 2) == [3, 0]
+    assert sorted(receiver.ids()) == ["a0", "a1", "a1"]
+    (line,) = [entry for entry in logged if entry["log_level"] == "warning"]
+    assert line["event"] == "delivery-unreadable"
+    assert f"the delivery {damaged}" in line["error"]
+    library = WebhookLibrary(stores, settings, clock)
+    health = library.health(webhook.id)
+    assert (health.stats.dead, health.stats.failed_attempts, health.circuit.failures) == (1, 0, 0)
+    assert (health.given_up, health.waiting, stores.deliveries.queued()) == (1, 0, 0)
+    assert stores.webhooks.stats(other.id).dead == 0
+    again = library.send_given_up_again(webhook.id, since_us=0, limit=1)
+    assert (again.queued, again.remaining) == (0, 0)
+
+
+def test_a_damaged_record_does_not_hide_deliveries_that_can_be_sent_again(
+    stores, settings, clock, client, register, receiver
+):
+    webhook = register(receiver.url)
+    write_alerts(stores, 1)
+    client.hset(RECORDS_KEY, f"{webhook.id}:a0", b"damaged")
+    run_rounds(stores, clock, 1)
+    write_alerts(stores, 2)
+    receiver.statuses = [500]
+    assert run_rounds(stores, clock, 1, attempts=1) == [1]
+    library = WebhookLibrary(stores, settings, clock)
+    assert library.send_given_up_again(webhook.id, since_us=0, limit=1).queued == 1
+    assert run_rounds(stores, clock, 1) == [1]
+    assert receiver.ids() == ["a1", "a1"]

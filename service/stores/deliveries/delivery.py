@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import orjson
 
+from service.errors import RecordFormatError
 from service.stores.connection import PREFIX
 from service.stores.records import decode, encode
 
@@ -23,6 +24,9 @@ COLLECTED = "+"
 """Prefix of the part after the webhook, in ids of deliveries that are collected."""
 
 Verdict = Literal["delivered", "retry", "dead", "dropped"]
+
+_REQUIRED = {"webhook": str, "alert": str, "attempts": int, "queued_us": int}
+_OPTIONAL = ("kind", "body", "traceparent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +76,15 @@ class DeliveryOutcome:
 
 
 def read_delivery(delivery_id: str, record: bytes, lease_us: int) -> Delivery:
-    """Read a stored delivery."""
-    fields = decode(record, f"the delivery {delivery_id}")
+    """Read a stored delivery; raises ``RecordFormatError`` if its record is damaged or has another format."""
+    title = f"the delivery {delivery_id}"
+    fields = decode(record, title)
+    wrong = [name for name, form in _REQUIRED.items() if not isinstance(fields.get(name), form)]
+    wrong += [name for name in _OPTIONAL if not isinstance(fields.get(name), str | None)]
+    if wrong:
+        raise RecordFormatError(f"the stored record of {title} is damaged: {', '.join(wrong)}")
     kind = fields.get("kind") or _kind_of(fields.get("body"))
-    members = {name: fields[name] for name in ("webhook", "alert", "attempts", "queued_us")}
-    members |= {name: fields.get(name) for name in ("body", "traceparent")}
+    members: dict[str, Any] = {name: fields.get(name) for name in (*_REQUIRED, "body", "traceparent")}
     return Delivery(id=delivery_id, lease_us=lease_us, kind=kind, **members)
 
 

@@ -11,17 +11,20 @@ circuit is open: its deliveries wait, and one attempt per ``circuit_pause_s`` pr
 first success closes the circuit. The deliveries of a disabled webhook wait until the webhook is enabled; the deliveries
 of a deleted webhook are dropped.
 
+A delivery whose record cannot be read is abandoned when it is claimed, and its record is kept.
+
 A webhook may collect results for a digest. Such deliveries wait outside the queue until the digest is due, and then
 become one delivery (``service.delivery.digests``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from service.errors import UnknownDelivery
+from service.errors import RecordFormatError, UnknownDelivery
 from service.settings import WebhookSettings
 from service.stores.connection import PREFIX, Client, register
 from service.stores.deliveries.delivery import (
@@ -44,6 +47,7 @@ from service.stores.deliveries.webhooks import (
 )
 from service.stores.latencies import LatencyStore
 from service.stores.records import decode, encode
+from streams import ScriptInput
 
 WAITING_KEY = PREFIX + "deliveries:waiting:"
 SENDING_KEY = PREFIX + "deliveries:sending:"
@@ -117,11 +121,17 @@ class DeliveryStore:
         self._latencies = LatencyStore(client)
 
     def claim(
-        self, now_us: int, lease_us: int, limit: int, close: Callable[[str], object] = lambda _: None
+        self,
+        now_us: int,
+        lease_us: int,
+        limit: int,
+        close: Callable[[str], object] = lambda _: None,
+        report: Callable[[RecordFormatError], object] = lambda _: None,
     ) -> list[Delivery]:
         """Claim due deliveries for ``lease_us`` microseconds, from each webhook in turn, the longest due first.
 
-        ``close`` is called with the id of each webhook whose digest is due.
+        ``close`` is called with the id of each webhook whose digest is due, ``report`` with the error of each delivery
+        that is abandoned because its record cannot be read.
         """
         end_us = now_us + lease_us
         settings = self._settings
@@ -139,7 +149,14 @@ class DeliveryStore:
         )
         for webhook in due:
             close(webhook.decode())
-        return [read_delivery(id_.decode(), record, end_us) for id_, record in claimed]
+        deliveries = []
+        for id_, record in claimed:
+            try:
+                deliveries.append(read_delivery(id_.decode(), record, end_us))
+            except RecordFormatError as error:
+                self._abandon_unreadable(id_.decode(), record, end_us, error.message, now_us)
+                report(error)
+        return deliveries
 
     def collected(self, webhook_id: str, limit: int) -> list[Delivery]:
         """The results that a webhook has collected, the oldest first."""
@@ -182,29 +199,54 @@ class DeliveryStore:
         if (outcome.verdict == "retry") != (outcome.next_us is not None):
             raise ValueError("a retry, and only a retry, has a next due time")
         attempts = delivery.attempts + (outcome.verdict in ("retry", "dead"))
-        webhook_id, settings = delivery.webhook, self._settings
-        is_counted = self._settle(
-            **_keys_of(webhook_id, "waiting sending stats circuit log given_up given_up_records"),
+        is_counted = self._settled(
+            delivery.webhook,
             id=delivery.id,
             lease_us=delivery.lease_us,
             verdict=outcome.verdict,
             next_us=outcome.next_us or 0,
             record=delivery.record(attempts),
-            webhook=webhook_id,
             status="" if outcome.status is None else outcome.status,
             reason=outcome.error or "",
             now_us=outcome.at_us,
             entry=encode(**asdict(_attempt_of(delivery, outcome))),
-            log_kept=settings.log_kept,
-            given_up_kept=self._given_up_kept,
-            per_target=settings.target_concurrency,
-            circuit_failures=settings.circuit_failures,
-            circuit_pause_us=round(settings.circuit_pause_s * 1_000_000),
             body="" if outcome.verdict == "retry" or len(delivery.body or "") > _MOST_LOGGED else delivery.body or "",
             rest_us=outcome.rest_us or 0,
         )
         if is_counted and outcome.verdict == "delivered":
             self._latencies.note("delivery", [outcome.at_us - delivery.queued_us])
+        return is_counted
+
+    def _abandon_unreadable(self, delivery_id: str, record: bytes, lease_us: int, reason: str, now_us: int) -> None:
+        """Abandon a claimed delivery whose record cannot be read; counts neither an attempt nor a failure."""
+        self._settled(
+            delivery_id.partition(":")[0],
+            id=delivery_id,
+            lease_us=lease_us,
+            verdict="unreadable",
+            next_us=0,
+            record=record,
+            status="",
+            reason=reason,
+            now_us=now_us,
+            entry=b"",
+            body="",
+            rest_us=0,
+        )
+
+    def _settled(self, webhook_id: str, **inputs: ScriptInput) -> bool:
+        """Run the script that ends an attempt at a webhook; returns whether the outcome counts."""
+        settings = self._settings
+        is_counted = self._settle(
+            **_keys_of(webhook_id, "waiting sending stats circuit log given_up given_up_records"),
+            **inputs,
+            webhook=webhook_id,
+            log_kept=settings.log_kept,
+            given_up_kept=self._given_up_kept,
+            per_target=settings.target_concurrency,
+            circuit_failures=settings.circuit_failures,
+            circuit_pause_us=round(settings.circuit_pause_s * 1_000_000),
+        )
         return bool(is_counted)
 
     def send_again(self, webhook_id: str, deliveries: Sequence[Delivery], now_us: int) -> int:
@@ -262,9 +304,15 @@ class DeliveryStore:
         )
 
     def given_up(self, webhook_id: str, since_us: int, limit: int) -> list[Delivery]:
-        """Deliveries abandoned since a time, oldest first."""
-        ids = self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=0, num=limit)
-        return [delivery for _, delivery in self._read(GIVEN_UP_RECORDS_KEY + webhook_id, ids) if delivery is not None]
+        """Deliveries abandoned since a time, oldest first, except those whose records cannot be read."""
+        first = 0
+        while page := self._client.zrangebyscore(GIVEN_UP_KEY + webhook_id, since_us, "+inf", start=first, num=limit):
+            ids = cast("list[bytes]", page)
+            records = cast("list[bytes | None]", self._client.hmget(GIVEN_UP_RECORDS_KEY + webhook_id, ids))
+            if deliveries := [*_readable(ids, records)]:
+                return deliveries
+            first += limit
+        return []
 
     def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
         """The number of deliveries abandoned since a time and not sent again."""
@@ -279,6 +327,14 @@ class DeliveryStore:
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
         rows = self._client.xrevrange(LOG_KEY + webhook_id, max=until, count=limit)
         return cast("list[tuple[bytes, dict[bytes, bytes]]]", rows)
+
+
+def _readable(ids: Sequence[bytes], records: Sequence[bytes | None]) -> Iterator[Delivery]:
+    """The deliveries among stored records that can be read."""
+    for id_, record in zip(ids, records, strict=True):
+        with suppress(RecordFormatError):
+            if record is not None:
+                yield read_delivery(id_.decode(), record, 0)
 
 
 def _keys_of(webhook_id: str, names: str) -> dict[str, str]:

@@ -3,8 +3,8 @@
 --! args: id, lease_us, verdict, next_us, record, webhook, status, reason, now_us, entry, log_kept, given_up_kept
 --! args: per_target, circuit_failures, circuit_pause_us, body, rest_us
 -- Records the outcome of an attempt: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
--- appended to the log of the webhook. Before ``rest_us`` (0: no pause) the webhook gets no attempts. Returns 1, or
--- 0 if the lease had run out.
+-- appended to the log of the webhook. Before ``rest_us`` (0: no pause) the webhook gets no attempts. The verdict
+-- unreadable abandons a delivery without an attempt. Returns 1, or 0 if the lease had run out.
 local now = tonumber(now_us)
 local lease = redis.call('ZSCORE', sending, id)
 if verdict == 'delivered' then
@@ -21,7 +21,7 @@ else
   redis.call('HDEL', records, id)
 end
 if verdict ~= 'dropped' and redis.call('HEXISTS', webhooks, webhook) == 1 then
-  if verdict == 'dead' then
+  if verdict == 'dead' or verdict == 'unreadable' then
     redis.call('ZADD', given_up, now_us, id)
     redis.call('HSET', given_up_records, id, record)
     local over = redis.call('ZCARD', given_up) - tonumber(given_up_kept)
@@ -33,7 +33,9 @@ if verdict ~= 'dropped' and redis.call('HEXISTS', webhooks, webhook) == 1 then
     end
     redis.call('HINCRBY', stats, 'dead', 1)
   end
-  if verdict == 'delivered' then
+  if verdict == 'unreadable' then
+    redis.call('HSET', stats, 'last_error', reason)
+  elseif verdict == 'delivered' then
     redis.call('HINCRBY', stats, 'delivered', 1)
     redis.call('DEL', circuit)
   else
@@ -44,8 +46,10 @@ if verdict ~= 'dropped' and redis.call('HEXISTS', webhooks, webhook) == 1 then
       redis.call('HSET', circuit, 'until_us', string.format('%.0f', now + tonumber(circuit_pause_us)))
     end
   end
-  redis.call('HSET', stats, 'last_status', status, 'last_error', reason, 'last_attempt_us', now_us)
-  redis.call('XADD', log, 'MAXLEN', '~', log_kept, '*', 'record', entry, 'body', body)
+  if verdict ~= 'unreadable' then
+    redis.call('HSET', stats, 'last_status', status, 'last_error', reason, 'last_attempt_us', now_us)
+    redis.call('XADD', log, 'MAXLEN', '~', log_kept, '*', 'record', entry, 'body', body)
+  end
 end
 local turn = redis.call('ZSCORE', turns, webhook)
 if not turn or tonumber(turn) > now then
