@@ -157,6 +157,9 @@ def _patterns_in(document: Mapping[str, Any], resource: str, more: Sequence[str]
             value = None
         if isinstance(value, str):
             yield value
+    resolves = document.get("resolves")
+    if isinstance(resolves, dict) and isinstance(resolves.get("pattern"), str):
+        yield resolves["pattern"]
 
 
 def _names_file(value: object) -> bool:

@@ -255,6 +255,24 @@ def test_a_dry_run_of_a_pattern_of_another_stream_is_not_there(made, clerk, chec
     assert clerk.post("/v1/patterns/dry-run", json={"stream": "orders", "name": "of_orders"}).status_code == 200
 
 
+RESOLVES = "PATTERN closes EVENT A a RETURN a.who AS who"
+
+
+@pytest.mark.parametrize("by", [{"by": ["who"]}, {}])
+def test_incidents_of_a_pattern_of_another_stream_are_not_resolved(made, clerk, http, check_problem, by):
+    body = {"stream": "orders", "text": RESOLVES}
+    for name in ("of_payments", "nothing"):
+        resolves = {**body, "resolves": {"pattern": name, **by}}
+        check_problem(clerk.post("/v1/patterns", json=resolves), 404, "unknown-pattern")
+        check_problem(clerk.put("/v1/patterns/closes", json=resolves), 404, "unknown-pattern")
+    assert http.get("/v1/patterns/closes").status_code == http.get("/v1/streams/of_payments.alerts").status_code == 404
+    own = clerk.post("/v1/patterns", json={**body, "resolves": {"pattern": "of_orders", **by}})
+    assert own.status_code == 201, own.text
+    foreign = {**body, "resolves": {"pattern": "of_payments", **by}}
+    check_problem(clerk.put("/v1/patterns/closes", json=foreign), 404, "unknown-pattern")
+    assert http.put("/v1/patterns/closes", json=foreign).status_code == 200
+
+
 def declare_aggregate(http, name, stream):
     body = {"name": name, "of": stream, "by": ["key"], "values": {"n": "count()"}, "window": "1 h"}
     answer = http.post("/v1/aggregates", json=body)
