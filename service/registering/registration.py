@@ -99,12 +99,18 @@ class Registration:
     def remove_stream(self, name: str, condition: Condition = ANY, *, is_cascading: bool = False) -> list[StreamUse]:
         """Remove a stream at the current end of the log, with its hourly counts; its results are kept.
 
-        Returns the stream's resources, such as patterns. Raises ``StreamInUse`` if resources use the stream, unless
-        ``is_cascading``.
+        Open incidents of its patterns are closed, as ``delete_pattern`` does; the next call completes a removal that
+        was interrupted, although it raises ``UnknownStream``. Returns the stream's resources, such as patterns. Raises
+        ``StreamInUse`` if resources use the stream, unless ``is_cascading``.
         """
-        uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+        try:
+            uses = self._stores.registry.removal.remove(name, condition, is_cascading=is_cascading)
+        except UnknownStream:
+            self._end_alerts_on(name)
+            raise
         self._stores.derived.forget(name)
         self._stores.hours.forget(name)
+        self._end_alerts_on(name)
         return uses
 
     def read_pattern(self, text: str | None, definition: object) -> Pattern:
@@ -159,6 +165,12 @@ class Registration:
                 self._end_alerts(former)
             raise
         self._end_alerts(deleted)
+
+    def _end_alerts_on(self, stream: str) -> None:
+        """Close the incidents of the deleted patterns of a removed stream, and remove the patterns' inner streams."""
+        for record in self._stores.registry.pattern_operators.ever():
+            if record.stream == stream and not record.is_active:
+                self._end_alerts(record)
 
     def _end_alerts(self, deleted: RegisteredPattern) -> None:
         """Request that the incidents of a deleted pattern are closed, and remove its inner streams."""

@@ -25,7 +25,7 @@ from shards import (
     read_quiet,
     routed,
 )
-from streams import Event, EventBatch, OperatorOn, PatternOff, PatternOn, Tick, format_time, parse_time
+from streams import Event, EventBatch, OperatorOn, PatternOff, PatternOn, StreamOff, Tick, format_time, parse_time
 from tests.builders.quiet import ORDERS, SECOND_US, begun, blocks_of, events_of, plan_of
 
 OPENS = {"text": "SEQ(A a, B b) RETURN a.customer AS customer, b.v AS v", "incident": {"close_after": "8 s"}}
@@ -196,9 +196,10 @@ def test_open_incidents_leave_the_state_as_time_passes() -> None:
     assert sum(one.measures()[alerts_stream("p")]["suppression_incidents"] or 0 for one in run.states) == 0
 
 
-def test_requests_count_after_the_end_of_the_pattern() -> None:
+@pytest.mark.parametrize("end", [PatternOff("p"), StreamOff("orders")])
+def test_requests_count_after_the_end_of_the_pattern_or_its_stream(end: PatternOff | StreamOff) -> None:
     run, incident = one_open()
-    run.say("orders", PatternOff("p"))
+    run.say("orders", end)
     (closed,) = read(act(run, incident, CLOSE))["closed-incident"]
     assert (closed["incident"], closed["state"]) == (incident["incident"], "closed")
 

@@ -161,6 +161,42 @@ def test_an_interrupted_deletion_is_completed_by_the_next_one(opened, stores, mo
         assert opened.get("/v1/streams/p.alerts").status_code == 404
 
 
+@pytest.mark.parametrize("is_retired", [False, True])
+def test_a_stream_is_deleted_with_the_incidents_of_its_patterns(opened, stores, is_retired):
+    if is_retired:
+        assert opened.post("/v1/patterns/p/retire").status_code == 200
+    assert opened.delete(f"/v1/streams/orders?cascade={not is_retired}").status_code == 200
+    assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+    assert opened.get("/v1/streams/p.alerts").status_code == 404
+
+
+def test_a_stream_is_deleted_beside_a_pattern_that_resolves_its_incidents(opened, stores):
+    assert opened.post("/v1/streams", json={"name": "payments"}).status_code == 201
+    assert opened.post("/v1/patterns", json={**CLOSES, "stream": "payments"}).status_code == 201
+    assert opened.delete("/v1/streams/orders?cascade=true").status_code == 200
+    assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+    assert opened.get("/v1/streams/p.alerts").status_code == 200
+    assert opened.delete("/v1/streams/payments?cascade=true").status_code == 200
+    assert opened.get("/v1/streams/p.alerts").status_code == 404
+
+
+def test_a_refused_deletion_of_a_stream_closes_no_incidents(opened, stores, check_problem):
+    check_problem(opened.delete("/v1/streams/orders"), 409, "stream-in-use")
+    assert opened.delete("/v1/streams/orders?cascade=true&dry_run=true").status_code == 200
+    assert requests(stores) == []
+
+
+def test_an_interrupted_deletion_of_a_stream_is_completed_by_the_next_one(opened, stores, monkeypatch, check_problem):
+    with monkeypatch.context() as patch:
+        patch.setattr("service.registering.incidents.IncidentLibrary.close_all", None)
+        assert opened.delete("/v1/streams/orders?cascade=true").status_code == 500
+    assert requests(stores) == []
+    for _ in range(2):
+        check_problem(opened.delete("/v1/streams/orders?cascade=true"), 404, "unknown-stream")
+        assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+        assert opened.get("/v1/streams/p.alerts").status_code == 404
+
+
 def test_webhooks_get_changes_under_one_key(opened, stores):
     kinds = ["incident.opened", "incident.closed"]
     template = {"dedup_key": "{{incident}}", "summary": "{{pattern}} {{group.customer}}: {{state}}"}
