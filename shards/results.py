@@ -40,7 +40,7 @@ class ResultKind:
             have counters of their own.
         delivered_as: ``type`` of the body that webhooks get; empty: these results are not delivered.
         is_usual: Whether webhooks that name no kinds get these results.
-        is_graded: Whether these results have the severity of their operator.
+        graded_by: Kind of the operators whose severity these results have; empty: they have no severity.
         is_main: Whether runs count these results by operator, and name their differences without the kind.
         members: The members that the body for webhooks may have.
         stops: Whether such a result suspends its operator in all shards.
@@ -60,7 +60,7 @@ class ResultKind:
     counts_for: str = ""
     delivered_as: str = ""
     is_usual: bool = False
-    is_graded: bool = False
+    graded_by: str = ""
     is_main: bool = False
     members: frozenset[str] = frozenset()
     stops: bool = False

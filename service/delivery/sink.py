@@ -89,7 +89,9 @@ class AlertSink:
             rows = self._suspending(rows)
         if not rows:
             return
-        severities = self._stores.registry.severities({row.subject for row in rows}) if kind.is_graded else None
+        severities: Mapping[str, str] | None = None
+        if kind.graded_by:
+            severities = self._stores.registry.severities(kind.graded_by, {row.subject for row in rows})
         if kind is DEAD_LETTER:
             _log_given_up(rows)
         if kind is ANSWER:

@@ -41,7 +41,7 @@ def test_another_severity_is_no_next_version(registration, stores):
     longer = register_pattern(registration, "orders", "PATTERN p EVENT SEQ(A a, B b, C c)").pattern
     assert (longer.version, longer.severity) == (2, "critical")
     registration.delete_pattern("p")
-    assert stores.registry.severities(["other", "p"]) == {"p": "critical"}
+    assert stores.registry.severities("pattern", ["other", "p"]) == {"p": "critical"}
 
 
 def test_a_call_parses_the_constraint_set_once(registration, monkeypatch):

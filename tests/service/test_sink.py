@@ -3,9 +3,9 @@ import pytest
 import structlog
 
 from service import AlertSink, WebhookDraft, WebhookLibrary
-from service.stores import RegisteredWebhook, pattern_draft
+from service.stores import OperatorDraft, RegisteredWebhook, Severity, pattern_draft
 from shards import ResultRows, RowBlock
-from streams import Event, EventBatch, PatternOn, StreamDeclaration, decode_control
+from streams import Event, EventBatch, Input, PatternOn, StreamDeclaration, decode_control
 from tests.builders.service import as_old_as_the_log, sink_row, stats_row
 
 pytestmark = pytest.mark.redis
@@ -137,6 +137,28 @@ def test_a_pattern_that_is_stopped_already_is_not_suspended(stores, clock, regis
     AlertSink(stores, clock)([told], 5)
     assert controls(stores) == before
     assert stores.results["suspension"].page(9).items == []
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_operators_of_one_name_have_their_own_severities(stores, settings, clock, registered, is_deleted):
+    severities: dict[str, Severity] = {"join": "critical", "aggregate": "low"}
+    for kind, severity in severities.items():
+        draft = OperatorDraft(kind=kind, name="p", inputs=(Input("s", ""),), body={}, severity=severity)
+        stores.registry.operators(kind).put("s", draft, 1)
+    if is_deleted:
+        stores.registry.pattern_operators.remove("p")
+    library = WebhookLibrary(stores, settings, clock)
+    kinds = ("alert", "join.suspended", "aggregate.suspended")
+    library.register(WebhookDraft(url="http://127.0.0.1:1/", kinds=kinds, min_severity="critical"))
+    suspended = [
+        row(f"{kind}-suspension", kind, type=f"{kind}.suspended", operator=kind, version=1, shard=0, reason="r")
+        for kind in severities
+    ]
+    AlertSink(stores, clock)([row("alert", "a1"), *suspended], 5)
+    (alert,) = stores.alerts.page().items
+    (join,), (aggregate,) = (stores.results[f"{kind}-suspension"].page(9).items for kind in ("join", "aggregate"))
+    assert [found["severity"] for found in (alert, join, aggregate)] == ["high", "critical", "low"]
+    assert [delivery.alert for delivery in stores.deliveries.claim(clock.now_us(), 1, 9)] == ["join"]
 
 
 @pytest.mark.parametrize(

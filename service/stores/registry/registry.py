@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from service.errors import NotFound, StreamExists, UnknownConstraints, UnknownStream
 from service.stores.conditions import ANY, Condition
@@ -20,7 +20,7 @@ from service.stores.log.stream_times import TIME_PARTS, StreamTimes
 from service.stores.record_books import Change, LogChange, RecordBook, Records, version_of
 from service.stores.records import decode, encode
 from service.stores.registry.event_types import EventTypeStore, SchemaUse
-from service.stores.registry.operators import OPERATORS_KEY, PATTERNS_KEY, Operators, PatternOperators
+from service.stores.registry.operators import Operators, PatternOperators
 from service.stores.registry.registered import (
     PATTERN,
     ConstraintsDraft,
@@ -34,7 +34,6 @@ from service.stores.registry.registered import (
 from service.stores.registry.removal import CONSTRAINT_VERSIONS_KEY, CONSTRAINTS_KEY, STREAM_VERSIONS_KEY, StreamRemoval
 from service.stores.server_facts import server_time_us
 from service.stores.severities import USUAL_SEVERITY, Severity
-from shards import KINDS_BY_NAME
 from streams import STREAMS_KEY, USUAL_BUDGET, ConstraintsOn, StreamDeclaration, StreamOn, WorkBudget
 
 _MOST_READ = 256  # operators whose parsed records are kept for further questions
@@ -202,16 +201,14 @@ class Registry:
             feeder for record in records for feeder in record.feeders if record.is_running or feeder.into not in fed
         ]
 
-    def severities(self, names: Collection[str]) -> dict[str, Severity]:
-        """The severities of operators by name (at least one), also of deleted operators with alerts still to come."""
-        identities = [(kind, name) for kind in KINDS_BY_NAME for name in names]
-        pipe = self._client.pipeline(transaction=False)
-        pipe.hmget(OPERATORS_KEY, ["/".join(identity) for identity in identities])
-        pipe.hmget(PATTERNS_KEY, list(names))
-        records = [body for bodies in pipe.execute() for body in bodies]
+    def severities(self, kind: str, names: Collection[str]) -> dict[str, Severity]:
+        """The severities of operators of a kind by name (at least one), also of deleted ones with alerts to come."""
+        operators = self.operators(kind)
+        fields = [operators.prefix + name for name in names]
+        records = cast("list[bytes | None]", self._client.hmget(operators.key, fields))
         return {
             name: decode(body, f"the {kind} {name!r}").get("severity", USUAL_SEVERITY)
-            for (kind, name), body in zip([*identities, *((PATTERN, name) for name in names)], records, strict=True)
+            for name, body in zip(names, records, strict=True)
             if body is not None
         }
 

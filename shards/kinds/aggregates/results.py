@@ -11,7 +11,7 @@ AGGREGATE_SUSPENSION = ResultKind(
     counted_by=("stream", "pattern"),
     delivered_as="aggregate.suspended",
     is_usual=True,
-    is_graded=True,
+    graded_by="aggregate",
     members=frozenset("type id operator stream pattern severity version shard reason".split()),
     stops=True,
 )

@@ -11,7 +11,7 @@ JOIN_SUSPENSION = ResultKind(
     counted_by=("stream", "pattern"),
     delivered_as="join.suspended",
     is_usual=True,
-    is_graded=True,
+    graded_by="join",
     members=frozenset(
         "type id operator stream pattern severity version key source event event_type time shard reason".split()
     ),

@@ -18,7 +18,7 @@ ALERT = ResultKind(
     counted_by=_BY_PATTERN,
     delivered_as="alert",
     is_usual=True,
-    is_graded=True,
+    graded_by="pattern",
     is_main=True,
     members=frozenset(
         "type id stream pattern severity version key route row start end detected_at bindings returns why decided_by "
@@ -52,7 +52,7 @@ OPENED = ResultKind(
     title="opened incidents",
     counted_by=_BY_PATTERN,
     delivered_as="incident.opened",
-    is_graded=True,
+    graded_by="pattern",
     members=frozenset(
         "type id incident stream pattern severity version group state revision opened_at updated_at closed_at "
         "closed_by acknowledged alerts suppressed_alerts first_alert last_alert key why".split()
@@ -126,7 +126,7 @@ CORRECTION = ResultKind(
     counted_by=_BY_PATTERN,
     delivered_as="correction",
     is_usual=True,
-    is_graded=True,
+    graded_by="pattern",
     members=frozenset(
         "type id stream pattern severity version key row alert bindings event event_type time reason".split()
     ),
@@ -141,7 +141,7 @@ SUSPENSION = ResultKind(
     counted_by=_BY_PATTERN,
     delivered_as="pattern.suspended",
     is_usual=True,
-    is_graded=True,
+    graded_by="pattern",
     members=frozenset(
         "type id stream pattern severity version key route event event_type time shard budget reason".split()
     ),
