@@ -189,6 +189,19 @@ def test_events_that_are_brought_together_by_their_group_answer_too() -> None:
     assert rounded(merged(shards, definition, question, None)["groups"]) == rounded(naive(events, question, 0))
 
 
+@pytest.mark.parametrize("by", [["user"], ["region"]])
+def test_questions_count_the_distinct_texts_of_an_argument_that_is_only_counted(by: list[str]) -> None:
+    definition = defined(by=by, values={"n": "count(city)"}, having="n > 1000", window="1 d")
+    shards, events = running(definition, 2), events_of(Random(5), 60)
+    shards.feed("logins", EventBatch.from_events(events))
+    shards.settle()
+    shards.pause()
+    question = {"values": {"cities": "distinct(city)"}}
+    expected = naive(events, question, 0)
+    assert merged(shards, definition, question, None)["groups"] == expected
+    assert expected[0]["cities"] > 1
+
+
 def merged(
     shards: InlineShards, definition: Definition, question: Mapping[str, Any], until_us: int | None
 ) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from aggregates import (
     RETRACTS,
     TEXT,
     AggregateBody,
+    AggregateValue,
     Bound,
     EventColumns,
     Holds,
@@ -112,7 +113,8 @@ class EventReader:
         for value, expression in zip(self.body.values, self._arguments, strict=True):
             if expression is not None:
                 argument = arguments.get(value.argument) or ScalarColumn.of_kinds(*expression.numbers(columns, rows))
-                if value.function in _OF_TEXTS and argument.objects is None and (argument.kinds == TEXT).any():
+                has_texts = argument.objects is None and bool((argument.kinds == TEXT).any())
+                if has_texts and (value.function in _OF_TEXTS or self._counts_distinct_in_questions(value)):
                     argument = argument._replace(objects=expression.column(columns, rows))
                 arguments[value.argument] = argument
         ids, keys = (batch.columns.column(name) for name in ("id", "key"))
@@ -137,6 +139,10 @@ class EventReader:
             asked=[expression.column(columns, rows) for expression in self._asked],
             arrivals=batch.arrivals,
         )
+
+    def _counts_distinct_in_questions(self, value: AggregateValue) -> bool:
+        """Whether a question may ask for ``distinct`` of the argument of a value."""
+        return bool(self.body.ask) and value.function == "count"
 
     def _hash(self, group: Sequence[Scalar]) -> int:
         """The hash of a group; cached for texts only, because equal numbers may have different hashes."""
