@@ -174,10 +174,9 @@ class Registration:
 
     def _end_alerts(self, deleted: RegisteredPattern) -> None:
         """Request that the incidents of a deleted pattern are closed, and remove its inner streams."""
+        with suppress(UnknownStream):  # the deletion is complete
+            IncidentLibrary(self._stores, self._clock).close_all(deleted.name)
         suppression = deleted.body.get(SUPPRESSION) or {}
-        if "incident" in suppression:
-            with suppress(UnknownStream):  # the deletion is complete
-                IncidentLibrary(self._stores, self._clock).close_all(deleted.name)
         remove_inner(self._stores, {alerts_stream(deleted.name), fed_stream(deleted.name, suppression)})
 
     def _check_length(self, text: str) -> None:

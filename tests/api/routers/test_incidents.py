@@ -138,6 +138,17 @@ def test_the_incidents_of_a_deleted_pattern_are_closed(opened, stores):
     assert opened.get("/v1/incidents/i1").json()["closed_by"]["how"] == "deletion"
 
 
+@pytest.mark.parametrize("path", ["/v1/patterns/p", "/v1/streams/orders?cascade=true"])
+@pytest.mark.parametrize("change", [{}, {"suppress": {"by": ["customer"], "for": "1 h"}}])
+def test_incidents_of_a_former_version_are_closed_with_the_pattern(opened, stores, path, change):
+    without = {name: value for name, value in OPENS.items() if name != "incident"}
+    assert opened.put("/v1/patterns/p", json={**without, **change}).json()["version"] == 2
+    assert requests(stores) == []
+    assert opened.delete(path).is_success
+    assert [(one.type, one.data["how"]) for one in requests(stores)] == [("close", "deletion")]
+    assert opened.get("/v1/streams/p.alerts").status_code == 404
+
+
 def test_a_refused_deletion_closes_no_incidents(opened, stores, check_problem):
     check_problem(opened.delete("/v1/patterns/p", headers={"If-Match": '"stale"'}), 412, "precondition-failed")
     assert requests(stores) == []
