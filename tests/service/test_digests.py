@@ -191,6 +191,63 @@ def test_what_is_collected_survives_a_change_and_goes_with_the_webhook(stores, c
     assert stores.deliveries.queued() == 0
 
 
+@pytest.mark.parametrize("without", [False, True])
+def test_a_shorter_interval_counts_from_the_next_result(stores, clock, library, receiver, without):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "7 d"}))
+    write(stores, ["a1"], clock.time_us)
+    deliver(stores, clock)
+    if without:
+        library.change(webhook.id, {"digest": None})
+    library.change(webhook.id, {"digest": {"every": "1 min"}})
+    clock.forward(30)
+    write(stores, ["a2"], clock.time_us)
+    deliver(stores, clock)
+    clock.forward(59)
+    deliver(stores, clock)
+    assert receiver.received == []
+    clock.forward(1)
+    deliver(stores, clock)
+    assert [[one["id"] for one in body["results"]] for body in bodies(receiver)] == [["a1", "a2"]]
+
+
+def test_a_longer_interval_counts_from_the_next_digest(stores, clock, library, receiver):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "1 min"}))
+    write(stores, ["a1"], clock.time_us)
+    deliver(stores, clock)
+    library.change(webhook.id, {"digest": {"every": "1 h"}})
+    write(stores, ["a2"], clock.time_us)
+    deliver(stores, clock)
+    clock.forward(60)
+    deliver(stores, clock)
+    assert [[one["id"] for one in body["results"]] for body in bodies(receiver)] == [["a1", "a2"]]
+
+
+def test_new_results_do_not_hasten_a_digest_that_cannot_be_made(stores, clock, library):
+    library.register(WebhookDraft(url="http://127.0.0.1:1/", digest={"every": "1 s"}))
+    deep = b'{"id":"deep","data":' + b"[" * 252 + b"]" * 252 + b"}"
+    row = sink_row(kind="alert", stream="s", id="deep", body=deep)
+    stores.alerts.append([row], stores.webhooks.all(), clock.time_us)
+    with capture_logs() as logged:
+        for second in range(5):
+            deliver(stores, clock)
+            clock.forward(1)
+            write(stores, [f"a{second}"], clock.time_us)
+    assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == ["digest-failed"]
+
+
+def test_a_result_that_is_found_while_the_digest_is_removed_waits_with_the_others(stores, clock, library, receiver):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "10 min"}))
+    write(stores, ["a1"], clock.time_us)
+    deliver(stores, clock)
+    write(stores, ["a2"], clock.time_us)
+    library.change(webhook.id, {"digest": None})
+    deliver(stores, clock)
+    assert receiver.received == []
+    clock.forward(600)
+    deliver(stores, clock)
+    assert [[one["id"] for one in body["results"]] for body in bodies(receiver)] == [["a1", "a2"]]
+
+
 def test_a_digest_is_closed_by_one_of_several_processes(stores, clock, library):
     webhook = library.register(WebhookDraft(url="http://127.0.0.1:1/", digest={"every": "1 min"}))
     write(stores, ["a1", "a2"], clock.time_us)

@@ -23,13 +23,19 @@ local function give_up_newest(webhook, id)
     end
   end
 end
-local function collect(webhook, id, due)
-  redis.call('ZADD', collected_key .. webhook, due, id)
-  if redis.call('ZSCORE', digests, webhook) then return end
+local function every_us_of(webhook)
   local record = redis.call('HGET', webhooks, webhook)
   local digest = record and cjson.decode(record).digest
-  local every_us = type(digest) == 'table' and digest.every_us or 0
-  redis.call('ZADD', digests, string.format('%.0f', tonumber(due) + every_us), webhook)
+  return type(digest) == 'table' and digest.every_us
+end
+local intervals = {}
+local function collect(webhook, id, due)
+  redis.call('ZADD', collected_key .. webhook, due, id)
+  if intervals[webhook] == nil then intervals[webhook] = every_us_of(webhook) or false end
+  local every_us, planned = intervals[webhook], redis.call('ZSCORE', digests, webhook)
+  -- A time within a minute stays, as a digest that could not be made is tried again after a minute.
+  if planned and (not every_us or tonumber(planned) <= now + 60000000) then return end
+  redis.call('ZADD', digests, 'LT', string.format('%.0f', tonumber(due) + (every_us or 0)), webhook)
 end
 local function take_new()
   local found = redis.call('ZRANGEBYSCORE', new, '-inf', now_us, 'WITHSCORES', 'LIMIT', 0, most_moved)
