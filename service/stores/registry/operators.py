@@ -141,7 +141,7 @@ class Operators(Records[RegisteredOperator]):
 
         def change(stored: RegisteredOperator | None) -> Change | None:
             record = self.require(stored, name, condition)
-            return self._change(replace(record, is_active=False), self._off(name) if record.is_running else None)
+            return self._change(replace(record, is_active=False), self._off(name) if record.state == "active" else None)
 
         return self.apply(name, change)[0]
 
@@ -193,7 +193,7 @@ class Operators(Records[RegisteredOperator]):
     def _parts(
         self, record: RegisteredOperator, before: RegisteredOperator | None, control: ControlRecord | None
     ) -> list[LogChange]:
-        """The effects on the log of an operator's parts; parts that only the former version had are switched off.
+        """The effects on the log of an operator's parts; running parts that only the former version had are stopped.
 
         ``control`` is the operator's own control record.
         """
@@ -204,8 +204,12 @@ class Operators(Records[RegisteredOperator]):
             if before is None
             else [former for former in before.parts if (former.kind, former.name, former.stream) not in kept_parts]
         )
+        was_seeing = before is not None and before.state == "active"
         return [
-            *(_part_change(part, OperatorOff(part.kind, part.name), "") for part in removed_parts),
+            *(
+                _part_change(part, OperatorOff(part.kind, part.name) if was_seeing else None, "")
+                for part in removed_parts
+            ),
             *(
                 _part_change(part, _part_control(control, part, record.version), part.key * is_seeing)
                 for part in record.parts
