@@ -86,7 +86,8 @@ def _add_register(router: APIRouter, kind: DocumentKind) -> None:
     ) -> OperatorModel:
         """Run an operator on later events.
 
-        Another document under the same name is refused (409), except with ``If-Match``; ``PUT`` replaces it.
+        Another document under the same name is refused (409), except with ``If-Match``; ``PUT`` replaces it. With
+        ``state: draft`` the operator is only checked and stored, with ``state: paused`` it runs once it is resumed.
         """
         answer, is_new = _put_version(
             kind, operator, services, response, preconditions, creates=preconditions.matches is None
@@ -129,9 +130,8 @@ def _put_version(
     creates: bool,
 ) -> tuple[OperatorModel, bool]:
     severity = operator.severity if creates else operator.severity or USUAL_SEVERITY
-    is_draft = operator.state == "draft"
     record, is_new = services.operators.put(
-        kind.name, operator.document, severity=severity, is_draft=is_draft, condition=condition, creates=creates
+        kind.name, operator.document, severity=severity, state=operator.state, condition=condition, creates=creates
     )
     return _answer(record, services, response), is_new
 

@@ -65,7 +65,7 @@ def register_pattern(
     Matches of a pattern with INTO become events of a derived stream, which the first such pattern declares.
 
     With ``state: draft`` the pattern is only checked and stored until it is activated. Sending a draft again without
-    this member activates it.
+    this member activates it. With ``state: paused`` the pattern sees no events until it is resumed.
     """
     parsed = services.registration.read_pattern(pattern.text, pattern.definition)
     draft = replace(pattern.to_domain(parsed, preconditions), creates=preconditions.matches is None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import orjson
 from pydantic import ConfigDict, Field
 
-from api.schemas.patterns import SkippedModel, State
+from api.schemas.patterns import FirstStateMember, SkippedModel, State
 from api.wire import From, PageModel, PartModel, Text, Time, WireModel, moment
 from service import OperatorAnswer, Severity, SkippedBacklog
 
@@ -22,9 +22,7 @@ class NewOperator(WireModel):
         None,
         description="The stream whose events it reads; not for kinds that name their streams elsewhere, such as joins.",
     )
-    state: Literal["draft", "active"] = Field(
-        "active", description="A 'draft' is checked and stored; 'activate' starts it."
-    )
+    state: FirstStateMember = "active"
     severity: Severity | None = Field(None, description="Severity of its alerts (default: medium).")
 
     @property

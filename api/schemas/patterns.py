@@ -28,6 +28,13 @@ from shards import SUPPRESSION, shown_quiet
 
 Switch: TypeAlias = Literal["on", "off"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
+FirstStateMember: TypeAlias = Annotated[
+    Literal["draft", "active", "paused"],
+    Field(
+        description="A 'draft' is checked and stored; 'activate' starts it. A 'paused' one sees no events until "
+        "'resume'; an active former version is paused."
+    ),
+]
 
 
 class SuppressModel(WireModel):
@@ -71,9 +78,7 @@ class NewPattern(WireModel):
         description="With 'off' the stream's constraints do not terminate its partial matches: for patterns that "
         "look for violations of the constraints.",
     )
-    state: Literal["draft", "active"] = Field(
-        "active", description="A 'draft' is checked and stored; 'activate' starts it."
-    )
+    state: FirstStateMember = "active"
     start: Literal["fresh", "migrate"] = Field(
         "fresh",
         description="What to do with the partial matches of the former version: drop them ('fresh'), or let the "
@@ -112,7 +117,7 @@ class NewPattern(WireModel):
                 for name in ("suppress", "incident", "resolves")
                 if (rules := getattr(self, name)) is not None
             },
-            is_draft=self.state == "draft",
+            state=self.state,
             condition=condition,
         )
 

@@ -71,7 +71,7 @@ class SinkChanges(ReceiverChanges):
     """Changes of a sink; omitted members stay as they are, null resets a member. Its kind does not change."""
 
     created = (NewParquetSink, NewEmailSink, NewKafkaSink)
-    defaults = MappingProxyType({"enabled": True, "secret": PydanticUndefined})
+    defaults = MappingProxyType({"secret": PydanticUndefined})
 
     secret: str | None = Field(None, max_length=1_000, description="Password.")
     path: _Path | None = None

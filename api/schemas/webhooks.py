@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -82,6 +81,7 @@ class NewReceiver(WireModel):
     kinds: Kinds = Field(list(USUAL_KINDS), validate_default=False)
     description: Description = ""
     digest: Digest = None
+    enabled: bool = Field(True, description="False: nothing is sent, and no results wait for it, until it is enabled.")
 
 
 class NewWebhook(NewReceiver):
@@ -102,6 +102,7 @@ def as_draft(model: Any, sink: Mapping[str, Any] | None = None) -> WebhookDraft:
     members = {name: getattr(model, name) for name in type(model).model_fields if name in names}
     digest = None if model.digest is None else model.digest.model_dump()
     shared = {"name": model.name or "", "kinds": _once_each(model.kinds), "digest": digest}
+    shared["is_enabled"] = model.enabled
     return WebhookDraft(**{**members, **shared, "sink": sink})
 
 
@@ -137,7 +138,6 @@ class WebhookChanges(ReceiverChanges):
     """Changes of a webhook; omitted members stay as they are, null resets a member."""
 
     created = (NewWebhook,)
-    defaults = MappingProxyType({"enabled": True})
 
     url: str | None = Field(None, description="URL to send to, as at registration; not null.")
     headers: Headers | None = Field(None, description="Replaces all present headers.")

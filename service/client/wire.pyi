@@ -675,7 +675,7 @@ NewOperator: TypeAlias = dict[str, Any]
 class NewPattern(TypedDict):
     stream: str
     constraints: NotRequired[Literal["on", "off"]]
-    state: NotRequired[Literal["draft", "active"]]
+    state: NotRequired[Literal["draft", "active", "paused"]]
     start: NotRequired[Literal["fresh", "migrate"]]
     severity: NotRequired[Literal["low", "medium", "high", "critical"] | None]
     suppress: NotRequired[SuppressModel | None]
@@ -1228,6 +1228,7 @@ class NewReceiver(TypedDict):
     kinds: NotRequired[list[ResultName]]
     description: NotRequired[str]
     digest: NotRequired[DigestModel | None]
+    enabled: NotRequired[bool]
 
 class StreamDeclaration(TypedDict):
     name: str

@@ -74,6 +74,7 @@ class WebhookDraft:
     digest: Mapping[str, Any] | None = None
     sink: Mapping[str, Any] | None = None
     key: str | None = None
+    is_enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class WebhookLibrary:
         self._resolver = resolver
 
     def register(self, draft: WebhookDraft) -> RegisteredWebhook:
-        """Register a webhook: new results are sent to its address.
+        """Register a webhook: new results are sent to its address, if it is enabled.
 
         Raises ``WebhookNameTaken``, or ``WebhookRefused`` if the address, secret, headers or template cannot be used.
         """
@@ -120,7 +121,8 @@ class WebhookLibrary:
             "secret": draft.secret or (_fresh_secret() if draft.sink is None else ""),
             "digest": read_digest(_digest_of(draft.sink, draft.digest)),
         }
-        webhook = RegisteredWebhook(**members, is_enabled=True, registered_us=self._clock.now_us())
+        reason = None if draft.is_enabled else BY_REQUEST
+        webhook = RegisteredWebhook(**members, disabled_because=reason, registered_us=self._clock.now_us())
         self._check(webhook, None)
         self._stores.webhooks.put(webhook)
         return webhook

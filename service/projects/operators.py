@@ -60,22 +60,19 @@ class Operators(ResourceKind):
         return {**form, "severity": answer["severity"], "state": state}
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
-        """Register an operator unless an equal one is stored, then bring it to the wanted state.
+        """Register an operator in the wanted state; one that differs in its state only is moved, if an action does so.
 
-        An operator in a state from which no action leads to the wanted one is registered again: a draft to be paused
-        is activated so, and the service refuses a retired operator and a draft of an operator that ran.
+        The service pauses a draft, and refuses a retired operator and a draft of an operator that ran. A registration
+        with another severity alone resumes no paused operator, so an action follows.
         """
         form, at = wanted.form, f"{self.path}/{part(wanted.name)}"
         aim, state = form["state"], None if stored is None else stored.form["state"]
         tag = tag_of(stored)
         is_reachable = state == aim or (state, aim) in _STEPS
         if stored is None or {**form, "state": state} != stored.form or not is_reachable:
-            first_state = "draft" if aim == "draft" else "active"
-            client.request(
-                "POST", self.path, body={**self._registration(wanted), "state": first_state}, headers=condition(tag)
-            )
+            client.request("POST", self.path, body=self._registration(wanted), headers=condition(tag))
             tagged = client.find(at)
-            tag, state = (tagged[1], tagged[0]["state"]) if tagged is not None else (None, first_state)
+            tag, state = (tagged[1], tagged[0]["state"]) if tagged is not None else (None, aim)
         step = _STEPS.get((str(state), aim))
         if step is not None:
             client.request("POST", f"{at}/{step}", headers=condition(tag))

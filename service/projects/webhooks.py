@@ -66,11 +66,9 @@ class Webhooks(ResourceKind):
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         form = wanted.form
         if stored is None:
-            shared = {name: form[name] for name in _WEBHOOK if name != "enabled" and form[name] is not None}
+            shared = {name: form[name] for name in _WEBHOOK if form[name] is not None}
             members = {"name": wanted.name, **shared, **self._own(wanted), **_secret_of(wanted)}
-            receiver = client.post(self.path, members)
-            if not form["enabled"]:
-                client.patch(f"{self.path}/{part(receiver['id'])}", {"enabled": False})
+            client.post(self.path, members)
             return
         changes = {name: form[name] for name in _WEBHOOK if form[name] != stored.form[name]}
         body = {**changes, **self._own_changes(wanted, stored)}

@@ -107,7 +107,7 @@ class Derivations:
         registration, or another writer comes first, the declared streams stay, without events.
         """
         feeders = draft.record(stream, 0, 0).feeders
-        if feeders and not draft.is_draft:
+        if feeders and draft.state != "draft":
             self._registry.operators(draft.kind).check_put(stream, draft)
             self.declare_fed(feeders)
 

@@ -11,7 +11,7 @@ from constraints import parse_constraints
 from service.registering.derivations import Derivations, remove_inner
 from service.registering.tables import require_lookups, tables_for
 from service.runtime import Stores
-from service.stores import ANY, Action, Condition, OperatorDraft, OperatorPart, RegisteredOperator, Severity
+from service.stores import ANY, Action, Condition, FirstState, OperatorDraft, OperatorPart, RegisteredOperator, Severity
 from shards import DOCUMENT_KINDS, KINDS_BY_NAME, DocumentKind, Kind, OperatorRefused
 from streams import Clock, Definition, format_time
 
@@ -58,15 +58,15 @@ class OperatorLibrary:
         document: Mapping[str, Any],
         *,
         severity: Severity | None = None,
-        is_draft: bool = False,
+        state: FirstState = "active",
         condition: Condition = ANY,
         creates: bool = False,
     ) -> tuple[RegisteredOperator, bool]:
         """Register an operator: a different document makes the next version, an equal one changes nothing.
 
         Returns the operator after the call, and whether it changed. Without ``severity`` the operator keeps its
-        severity; a new one gets ``medium``. A draft is only checked and stored. With ``creates``, replacing an operator
-        is refused.
+        severity; a new one gets ``medium``. A draft is only checked and stored, and a paused operator sees no events.
+        With ``creates``, replacing an operator is refused.
         """
         reader = self._kinds[kind]
         definition = self._read(reader, document)
@@ -78,7 +78,7 @@ class OperatorLibrary:
             body=definition.body,
             severity=severity,
             keeps=lambda body: reader.keeps(body, definition.body),
-            is_draft=is_draft,
+            state=state,
             condition=condition,
             creates=creates,
             into=_into(reader, definition),

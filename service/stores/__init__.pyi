@@ -54,6 +54,7 @@ from .registry.life_cycle import Action as Action
 from .registry.projects import ProjectRecord as ProjectRecord, ProjectStore as ProjectStore
 from .registry.registered import (
     ConstraintsDraft as ConstraintsDraft,
+    FirstState as FirstState,
     FollowMode as FollowMode,
     Following as Following,
     OperatorDraft as OperatorDraft,

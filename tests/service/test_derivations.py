@@ -50,7 +50,7 @@ def test_the_first_pattern_declares_its_stream_before_it_starts(registration, st
 
 def test_a_draft_declares_nothing_until_it_is_activated(registration, stores):
     parsed = registration.read_pattern(text("late", "hints"), None)
-    registration.register("orders", parsed, pattern_draft(name="", text=parsed.text, is_draft=True))
+    registration.register("orders", parsed, pattern_draft(name="", text=parsed.text, state="draft"))
     assert [stream.name for stream in stores.registry.streams()] == ["orders"]
     assert uses_of(stores.registry, "hints") == [StreamUse(kind="pattern", name="late", feeds=True)]
     registration.move_pattern("late", "activate")

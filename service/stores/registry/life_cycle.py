@@ -5,9 +5,10 @@
       └──────retire──────┴──────retire──────┘──► retired
     active ──(the pipeline)──► suspended ──resume──► active; ──retire──► retired
 
-Only an active operator sees events. A suspended operator cost too much work, and is resumed as its next version, so the
-pipeline's reports about the former version do not suspend the new version. A retired operator stays listed with all its
-results until its deletion, and never runs again.
+A registration leads to a draft, or to an active or paused operator. Only an active operator sees events. A suspended
+operator cost too much work, and is resumed as its next version, so the pipeline's reports about the former version do
+not suspend the new version. A retired operator stays listed with all its results until its deletion, and never runs
+again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from service.errors import WrongOperatorState, WrongPatternState
-from service.stores.registry.registered import PATTERN, RegisteredOperator, State
+from service.stores.registry.registered import PATTERN, FirstState, RegisteredOperator, State
 
 Action: TypeAlias = Literal["activate", "pause", "resume", "retire"]
 
@@ -63,11 +64,11 @@ def begun(
     return replace(record, held_from=before.held_from or before.version, held_since_us=before.since_us)
 
 
-def require_writable(record: RegisteredOperator, *, is_draft: bool) -> None:
-    """Check that an operator may get another version: a retired one may not, and a draft can only follow a draft."""
+def require_writable(record: RegisteredOperator, state: FirstState) -> None:
+    """Check that an operator may be registered again with a state: a retired one may not, a draft only as a draft."""
     if record.state == "retired":
         raise wrong_state(record, "it cannot have another version; delete it first, or take another name", [])
-    if is_draft and record.state != "draft":
+    if state == "draft" and record.state != "draft":
         raise wrong_state(record, "it cannot be a draft again; give the draft another name", [])
 
 

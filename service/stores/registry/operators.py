@@ -62,10 +62,11 @@ class Operators(Records[RegisteredOperator]):
 
         Returns the operator after the call, and whether it changed.
 
-        The next version of a paused operator is active. A stored draft is activated if the same operator is sent again
-        without ``is_draft``. A new severity makes no next version: the operator continues. ``Conflict`` if the name is
-        used on another stream, or, with ``draft.creates``, by a different operator; if the state permits no other
-        version; or if the former version is to finish its partial matches, but the new one listens by another key.
+        The next version has the state of the draft, also if the former version is paused. An equal draft activates or
+        pauses a stored draft, and pauses an active operator, but resumes no paused one. A new severity makes no next
+        version: the operator continues. ``Conflict`` if the name is used on another stream, or, with ``draft.creates``,
+        by a different operator; if the state permits no other version; or if the former version is to finish its
+        partial matches, but the new one listens by another key.
         """
         return self.apply(draft.name, lambda stored: self._registered(stream, draft, now_us, stored))
 
@@ -165,7 +166,7 @@ class Operators(Records[RegisteredOperator]):
         draft.condition.check_record(current)
         if current is not None:
             self._check_same_stream(current, stream)
-            require_writable(current, is_draft=draft.is_draft)
+            require_writable(current, draft.state)
             is_same = draft.is_registered_as(current)
             if draft.creates and not (is_same and draft.severity in (None, current.severity)):
                 raise OperatorExists(
@@ -180,12 +181,21 @@ class Operators(Records[RegisteredOperator]):
         record = replace(
             draft.record(stream, 1 if stored is None else stored.version + 1, now_us),
             severity=draft.severity or (USUAL_SEVERITY if current is None else current.severity),
-            stage="draft" if draft.is_draft else "running",
+            stage="draft" if draft.state == "draft" else "running",
+            is_paused=draft.state == "paused",
         )
         running = current if current is not None and current.is_running else None
         start = self._start(draft, running)
         record = begun(record, running if start == "keep" else None)
-        return self._change(record, None if draft.is_draft else self._on(record, start), running)
+        return self._change(record, self._first_control(record, start, running), running)
+
+    def _first_control(
+        self, record: RegisteredOperator, start: Start, running: RegisteredOperator | None
+    ) -> ControlRecord | None:
+        """The control record of a version that is registered: an inactive one only pauses an active former version."""
+        if record.state == "active":
+            return self._on(record, start)
+        return self._pause(record.name) if running is not None and running.state == "active" else None
 
     def _elsewhere(self, message: str, record: RegisteredOperator) -> ServiceError:
         return OperatorOnOtherStream(message, kind=self._kind, name=record.name, stream=record.stream)
@@ -195,26 +205,22 @@ class Operators(Records[RegisteredOperator]):
     ) -> list[LogChange]:
         """The effects on the log of an operator's parts; running parts that only the former version had are stopped.
 
-        ``control`` is the operator's own control record.
+        ``control`` is the operator's own control record, which does not pause parts that are new.
         """
         is_seeing = record.is_active and record.state == "active"
-        kept_parts = {(part.kind, part.name, part.stream) for part in record.parts}
-        removed_parts = (
-            []
-            if before is None
-            else [former for former in before.parts if (former.kind, former.name, former.stream) not in kept_parts]
-        )
+        parts = {(part.kind, part.name, part.stream): part for part in record.parts}
+        former_parts = parts if before is None else {(part.kind, part.name, part.stream): part for part in before.parts}
         was_seeing = before is not None and before.state == "active"
-        return [
-            *(
-                _part_change(part, OperatorOff(part.kind, part.name) if was_seeing else None, "")
-                for part in removed_parts
-            ),
-            *(
-                _part_change(part, _part_control(control, part, record.version), part.key * is_seeing)
-                for part in record.parts
-            ),
+        changes = [
+            _part_change(part, OperatorOff(part.kind, part.name) if was_seeing else None, "")
+            for place, part in former_parts.items()
+            if place not in parts
         ]
+        for place, part in parts.items():
+            is_meant = place in former_parts or isinstance(control, OperatorOn)
+            part_control = _part_control(control, part, record.version) if is_meant else None
+            changes.append(_part_change(part, part_control, part.key * is_seeing))
+        return changes
 
     def _check_same_stream(self, record: RegisteredOperator, stream: str) -> None:
         if record.stream != stream:
@@ -225,8 +231,10 @@ class Operators(Records[RegisteredOperator]):
             raise self._elsewhere(message, record)
 
     def _start(self, draft: OperatorDraft, running: RegisteredOperator | None) -> Start:
-        """How the next version starts: as the draft wants, but ``fresh`` if no active version can be continued."""
-        if running is None or running.state != "active" or (start := draft.start_after(running)) == "fresh":
+        """How the next version starts: as the draft wants, but ``fresh`` unless an active version follows another."""
+        if running is None or (running.state, draft.state) != ("active", "active"):
+            return "fresh"
+        if (start := draft.start_after(running)) == "fresh":
             return "fresh"
         if start == "migrate" and running.route != draft.route:
             raise MigrationRefused(
@@ -238,10 +246,14 @@ class Operators(Records[RegisteredOperator]):
         return start
 
     def _same_change(self, record: RegisteredOperator, draft: OperatorDraft) -> Change | None:
-        """The change for a draft that equals the operator: a new severity, or the activation; None: nothing changes."""
+        """The change for a draft that equals the operator: a new severity or state; None: nothing changes."""
         graded = replace(record, severity=draft.severity or record.severity)
-        if record.state == "draft" and not draft.is_draft:
+        if record.state == "draft" and draft.state == "paused":
+            return self._change(replace(graded, stage="running", is_paused=True), None)
+        if record.state == "draft" and draft.state == "active":
             return self._moved_change(graded, "activate")
+        if draft.state == "paused" and record.state != "paused":
+            return self._moved_change(graded, "pause")
         return None if graded == record else self._change(graded, None)  # the log does not have the severity
 
     def _moved_change(self, record: RegisteredOperator, action: Action, now_us: int | None = None) -> Change | None:

@@ -18,6 +18,7 @@ from streams import DeclarationError, Definition, Input, Start, StreamDeclaratio
 FollowMode: TypeAlias = Literal["auto", "exact", "tables"]
 State: TypeAlias = Literal["draft", "active", "paused", "suspended", "retired"]
 Stage: TypeAlias = Literal["draft", "running", "retired"]
+FirstState: TypeAlias = Literal["draft", "active", "paused"]
 
 PATTERN = "pattern"
 _NOT_OF_PATTERNS = frozenset(("kind", "inputs", "body", "parts", "held_from", "held_since_us"))
@@ -146,7 +147,8 @@ class OperatorDraft:
         route: Name of the further key of the first input; empty for the correlation key.
         severity: Severity of the alerts; None: as before, ``medium`` for a new operator.
         keeps: A function of a former version's body: whether the operator can continue that version's state.
-        is_draft: Whether the operator is only stored, to run later.
+        state: The state that the registration leads to: a ``draft`` is only stored, to run later; a ``paused``
+            operator sees no events until it is resumed.
         creates: Whether replacing an operator of the same name is refused.
     """
 
@@ -158,7 +160,7 @@ class OperatorDraft:
     severity: Severity | None = None
     keeps: Callable[[Mapping[str, Any]], bool] = lambda _: False
     start: Start = "fresh"
-    is_draft: bool = False
+    state: FirstState = "active"
     creates: bool = False
     condition: Condition = ANY
     into: str = ""

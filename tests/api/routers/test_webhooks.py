@@ -133,6 +133,17 @@ def test_a_webhook_of_a_key_gets_results_of_this_key_only(http, stores, clock):
     assert sorted(one.webhook for one in claimed) == sorted([one["id"], every["id"]])
 
 
+@pytest.mark.parametrize("path", ["/v1/webhooks", "/v1/sinks"])
+def test_a_new_receiver_is_disabled_until_it_is_enabled(http, stores, path):
+    own = {"url": URL} if path == "/v1/webhooks" else {"kind": "kafka", "servers": "127.0.0.1:9092", "topic": "alerts"}
+    receiver = http.post(path, json={**own, "enabled": False}).json()
+    assert (receiver["enabled"], receiver["disabled_because"]) == (False, "by request")
+    assert queue_alerts(stores, 2) == []
+    enabled = http.patch(f"{path}/{receiver['id']}", json={"enabled": True}).json()
+    assert (enabled["enabled"], enabled["disabled_because"]) == (True, None)
+    assert http.post(path, json={**own, "enabled": None}).status_code == 422
+
+
 def test_a_webhook_is_disabled_and_enabled(http, created, stores):
     path = f"/v1/webhooks/{created['id']}"
     queue_alerts(stores, 2)

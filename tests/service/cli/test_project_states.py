@@ -70,3 +70,50 @@ def test_a_draft_is_changed_as_a_draft(service, kind, folder):
     assert applied(service, folder("draft", "2 d")) == [("changed", f"{kind} o")]
     assert version_of(service, kind)[0] == "draft"
     assert applied(service, folder("draft", "2 d")) == []
+
+
+def test_a_paused_operator_is_never_active(service, kind, folder, stores):
+    def controls():
+        return {entry.kind.value for entry in stores.log.read_range(0)} - {"stream-on"}
+
+    applied(service, folder("paused"))
+    assert (version_of(service, kind), controls()) == (("paused", 1), set())
+    assert applied(service, folder("paused", "2 d")) == [("changed", f"{kind} o")]
+    assert (version_of(service, kind), controls()) == (("paused", 2), set())
+    assert applied(service, folder("paused", "2 d")) == []
+
+
+def test_an_active_operator_is_changed_and_paused_at_once(service, kind, folder, monkeypatch):
+    applied(service, folder("active"))
+    request, posted = Client.request, []
+
+    def counting(client, method, path, **options):
+        posted.extend([path] * (method != "GET"))
+        return request(client, method, path, **options)
+
+    monkeypatch.setattr(Client, "request", counting)
+    assert applied(service, folder("paused", "2 d")) == [("changed", f"{kind} o")]
+    assert posted == [PATHS[kind].removesuffix("/o")]
+    assert version_of(service, kind) == ("paused", 2)
+
+
+@pytest.mark.parametrize(
+    ("severity", "window", "version"), [("high", "1 d", 1), ("medium", "2 d", 2), ("high", "2 d", 2)]
+)
+def test_a_changed_operator_is_resumed(service, kind, folder, severity, window, version):
+    applied(service, folder("paused"))
+    assert applied(service, folder(f"active, severity: {severity}", window)) == [("changed", f"{kind} o")]
+    assert version_of(service, kind) == ("active", version)
+    assert applied(service, folder(f"active, severity: {severity}", window)) == []
+
+
+def test_a_disabled_webhook_is_never_enabled(service, tmp_path, monkeypatch):
+    hook = "{kind: webhook, name: w, url: 'https://8.8.8.8/hook', enabled: false}"
+    mail = "{kind: sink, name: m, email: {host: 8.8.8.8, sender: a@b.org, recipients: [c@d.org]}, enabled: false}"
+    project = written(tmp_path / "project", {"hooks.yaml": f"{hook}\n---\n{mail}"})
+    monkeypatch.setattr(Client, "patch", None)
+    assert applied(service, project) == [("new", "webhook w"), ("new", "sink m")]
+    for path in ("/webhooks", "/sinks"):
+        (receiver,) = service.get(path)["items"]
+        assert (receiver["enabled"], receiver["disabled_because"]) == (False, "by request")
+    assert applied(service, project) == []
