@@ -127,7 +127,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
     problems: list[str] = []
     for resource in wanted:
         stored = resource.kind.find(client, resource.name)
-        if stored is not None and resource.kind.is_as(stored.form, resource):
+        if resource.kind.is_as(None if stored is None else stored.form, resource):
             continue
         change = Change(
             action="new" if stored is None else "changed",

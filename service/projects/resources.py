@@ -75,8 +75,8 @@ class ResourceKind(ABC):
         """The resources of this kind that other wanted resources need and no document describes."""
         return iter(())
 
-    def is_as(self, stored: Form, wanted: Wanted) -> bool:
-        """Whether the stored resource equals the wanted one."""
+    def is_as(self, stored: Form | None, wanted: Wanted) -> bool:
+        """Whether the stored resource, None if it does not exist, equals the wanted one."""
         return stored == wanted.form
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:

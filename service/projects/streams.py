@@ -41,9 +41,9 @@ class Streams(ResourceKind):
                 form = _declared({"name": resource.feeds, "derived": True})
                 yield Wanted(kind=self, name=resource.feeds, form=form, document=resource.document, is_implied=True)
 
-    def is_as(self, stored: Form, wanted: Wanted) -> bool:
+    def is_as(self, stored: Form | None, wanted: Wanted) -> bool:
         """Whether two declarations are equal; a derived stream that no document declares equals any derived stream."""
-        return stored == wanted.form or (wanted.is_implied and stored.get("derived", False))
+        return stored == wanted.form or (stored is not None and wanted.is_implied and stored.get("derived", False))
 
     def names(self, client: Client) -> list[str]:
         """Names of all streams except the internal streams of operators."""
@@ -177,6 +177,10 @@ class ConstraintSets(ResourceKind):
         except ForestallError as error:
             raise document.refuse(error.message) from error
         return Wanted(kind=self, name=document.name, form=form, document=document)
+
+    def is_as(self, stored: Form | None, wanted: Wanted) -> bool:
+        """Whether two constraint sets are equal; an empty set equals a missing one."""
+        return stored == (wanted.form if any(wanted.form.values()) else None)
 
     def names(self, client: Client) -> list[str]:
         streams = [item["stream"] for item in client.pages(self.path)]

@@ -23,7 +23,10 @@ from streams.tables import (
 
 
 class ReferenceTables(ResourceKind):
-    """The tables of a project, compared by digests of their rows, which do not depend on the file format."""
+    """The tables of a project, compared by digests of their rows, which do not depend on the file format.
+
+    A stored table with ``changed_rows`` differs from every file.
+    """
 
     title = "table"
     path = "/tables"
@@ -44,7 +47,8 @@ class ReferenceTables(ResourceKind):
         return Wanted(kind=self, name=document.name, form=form, document=document, extra=extra)
 
     def form_of(self, client: Client, at: str, answer: Any) -> Form:
-        return {"key": answer["key"], "columns": answer["columns"], "digest": answer["rows_digest"]}
+        form = {"key": answer["key"], "columns": answer["columns"], "digest": answer["rows_digest"]}
+        return {**form, "changed_rows": answer["changed_rows"]} if answer["changed_rows"] else form
 
     def put(self, client: Client, wanted: Wanted, stored: StoredResource | None) -> None:
         file: Path = wanted.extra["file"]

@@ -44,6 +44,7 @@ class Webhooks(ResourceKind):
     def read(self, document: Document, folder: Path) -> Wanted:
         """Read a webhook; its secrets are read from environment variables only when it is written to the service."""
         members = {name: document.body.get(name, default) for name, default in _WEBHOOK.items()}
+        members["kinds"] = list(dict.fromkeys(members["kinds"]))
         if members["digest"] is not None:
             members["digest"] = {"at_once": None, **members["digest"]}
         headers = document.body.get("headers", {})
@@ -104,6 +105,7 @@ class Sinks(Webhooks):
         if len(kinds) != 1:
             raise document.refuse(f"a sink has one of {', '.join(_OWN)}")
         form = {name: document.body.get(name, default) for name, default in _WEBHOOK.items()}
+        form["kinds"] = list(dict.fromkeys(form["kinds"]))
         if form["digest"] is not None or kinds[0] == "parquet":
             form["digest"] = {"every": "1 min", "at_once": None, **(form["digest"] or {})}
         form[kinds[0]] = {**_OWN[kinds[0]], **document.body[kinds[0]]}

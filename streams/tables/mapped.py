@@ -80,7 +80,11 @@ def form_in(schema: pa.Schema) -> TableForm:
 
 
 def rows_of(form: TableForm, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    """The rows of a table from the columns of its form; the key is null where a part of it is null or empty."""
+    """The rows of a table from the columns of its form; the key is null where a part of it is null or empty.
+
+    Equal rows have equal bytes, whatever bytes the columns have under their nulls.
+    """
+    columns = [_with_plain_nulls(column) for column in columns]
     if not _has_own_texts(form):
         by_name = dict(zip(form.columns, columns, strict=True))
         columns = [*columns, key_texts([by_name[name] for name in form.key])]
@@ -111,6 +115,14 @@ def slots_of(keys: pa.Array) -> tuple[NDArray[np.uint32], int]:
     slots = np.zeros(max(_LEAST_SLOTS, 1 << (2 * len(keys) - 1).bit_length() if len(keys) else 0), np.uint32)
     repeated = index_keys(*_bytes_and_borders(keys), slots)
     return slots, int(repeated)
+
+
+def _with_plain_nulls(column: pa.Array) -> pa.Array:
+    """A column with zeros, or empty texts, under its nulls."""
+    if not column.null_count:
+        return column
+    plain = column.fill_null("" if pa.types.is_string(column.type) else pa.scalar(0).cast(column.type))
+    return pc.if_else(column.is_valid(), plain, pa.scalar(None, column.type))
 
 
 def _has_own_texts(form: TableForm) -> bool:

@@ -108,6 +108,19 @@ def test_changed_rows_are_those_of_a_dictionary(folder, known, changes):
     assert found(tables.with_version(merged), "value", keys) == found(tables, "value", keys)
 
 
+@given(rows=st.lists(st.tuples(NUMBERS, st.none() | TEXTS, st.none() | st.booleans()), min_size=1, max_size=20))
+def test_equal_rows_have_one_digest_in_every_format(folder, rows):
+    wish = TableWish(key=("key",), types={"value": "number", "text": "text", "flag": "boolean"})
+    columns = ("key", *wish.types)
+    rows = [(str(number), *row) for number, row in enumerate(rows)]
+    texts = [(*row[:3], None if row[3] is None else str(row[3]).lower()) for row in rows]
+    first = table(folder, texts, "csv", columns, **wish.types)
+    again = table(folder, rows, "jsonl", columns, **wish.types)
+    parquet.write_table(pa.Table.from_batches([first.rows("t")]), folder / "copy.parquet")
+    copy = keep_table(folder / "copy.parquet", "parquet", wish)
+    assert len({copy.digest, *(one.versions["t"][0].version.digest for one in (first, again))}) == 1
+
+
 def test_a_number_is_the_key_of_its_digits(folder):
     tables = table(folder, [(7, 1.0), (8, 2.0)], "parquet")
     numbers = [pa.array([7, 9, None], pa.int64())]
