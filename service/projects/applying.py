@@ -2,33 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from service.client import ApiError, Client, ResourceChanged
-from service.errors import ApplyStopped
+from service.errors import ApplyStopped, DerivationRefused, StreamInUse, TableInUse, WebhookNameTaken
 from service.projects.planning import Change, Plan, difference, note_ownership
+from service.projects.streams import ConstraintSets, Following, Streams
+
+_RETRIED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+"""Refusals that another change of the plan may remove the reason for."""
+
+_IN_THE_WAY = {error.code for error in (DerivationRefused, StreamInUse, TableInUse, WebhookNameTaken)}
+"""Refusals because of operators, webhooks or sinks that exist."""
+
+_RULES, _MOST = 1, 2
 
 
 def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> None:
-    """Make the changes of a plan in order; ``tell`` is called with each change after it is made.
+    """Make the changes of a plan; ``tell`` is called with each change after it is made.
 
-    Raises ``ApplyStopped`` if a resource has changed since the plan was made, or the service refuses a change. The
-    error names the changes that were not made; earlier changes stay.
+    Changes that the service refuses are tried again after others. Raises ``ApplyStopped`` if the service then still
+    refuses a change, or a resource has changed since the plan was made. The error names the changes that were not
+    made; other changes stay.
     """
     work, owner = plan.work, plan.ownership
     unnamed = {change.identity for change in plan.changes if change.wanted is None} & owner.own
     if owner.own != plan.named | unnamed:
         note_ownership(client, owner.project, plan.named | unnamed)
-    for number, change in enumerate(work):
-        try:
-            _make(client, change)
-        except ApiError as error:
-            raise _stopped(client, work, number, error) from error
-        tell(change)
+    _make_all(client, work, tell)
     deleted = {change.identity for change in work if change.action == "gone"}
     if deleted:
         note_ownership(client, owner.project, (plan.named | unnamed) - deleted)
+
+
+def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], None]) -> None:
+    """Make changes in rounds, until all are made or a round makes none.
+
+    While a new or changed resource is refused, deletions that lose more than ``loss`` wait.
+    """
+    left, loss = work, 0
+    while left:
+        refusals: list[tuple[Change, ApiError]] = []
+        later: list[Change] = []
+        for number, change in enumerate(left):
+            if _loss(change) > loss and any(refused.wanted for refused, _ in refusals):
+                later.append(change)
+                continue
+            try:
+                _make(client, change)
+            except ApiError as error:
+                if error.status not in _RETRIED:
+                    raise _stopped(client, change, error, [*later, *left[number:]], len(work)) from error
+                refusals.append((change, error))
+                later.append(change)
+            else:
+                tell(change)
+        most = _MOST if any(error.code in _IN_THE_WAY for _, error in refusals) else _RULES
+        if len(later) == len(left) and loss >= most:
+            change, reason = refusals[0]
+            raise _stopped(client, change, reason, later, len(work)) from reason
+        left, loss = later, loss + 1 if len(later) == len(left) else 0
+
+
+def _loss(change: Change) -> int:
+    """How much a deletion loses: rules of a stream, an operator or another resource, or a stream with its events."""
+    if change.wanted is not None:
+        return 0
+    if isinstance(change.kind, Streams):
+        return _MOST + 1
+    return _RULES if isinstance(change.kind, (ConstraintSets, Following)) else _MOST
 
 
 def _make(client: Client, change: Change) -> None:
@@ -48,9 +91,9 @@ def _make(client: Client, change: Change) -> None:
         change.kind.remove(client, current)
 
 
-def _stopped(client: Client, work: list[Change], number: int, error: ApiError) -> ApplyStopped:
-    change = work[number]
-    unmade = ", ".join(pending.title for pending in work[number:])
+def _stopped(client: Client, change: Change, error: ApiError, left: Sequence[Change], total: int) -> ApplyStopped:
+    """The error that ends an application because of a change; ``left`` are the changes that were not made."""
+    titles = [pending.title for pending in left]
     status = error.status
     reason = error.message
     if status in (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT):
@@ -63,9 +106,10 @@ def _stopped(client: Client, work: list[Change], number: int, error: ApiError) -
                 f"somebody else has changed it since the plan was made (412):\n{changed_lines}\n"
                 "  apply again to see the plan"
             )
+    count = total - len(left)
     return ApplyStopped(
-        f"{change.title}: {reason}\n{number} of {len(work)} changes are made; not made: {unmade}",
+        f"{change.title}: {reason}\n{count} of {total} changes are made; not made: {', '.join(titles)}",
         status=status,
-        made=number,
-        left=[pending.title for pending in work[number:]],
+        made=count,
+        left=[*titles],
     )
