@@ -332,7 +332,7 @@ class StreamUseModel(WireModel):
 
     kind: str = Field(
         description="`pattern` or another kind of operator, `constraints`, `workflow` (which stays, but is no "
-        "longer followed), `webhook`, `event-type`, `feed`."
+        "longer followed), `webhook`, `sink`, `event-type`, `feed`."
     )
     name: str
     state: Text = Field(description="State of a pattern or another operator.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from service.client import ApiError, Client, ResourceChanged
-from service.errors import ApplyStopped, DerivationRefused, StreamInUse, TableInUse, WebhookNameTaken
+from service.errors import ApplyStopped, DerivationRefused, ProjectRefused, StreamInUse, TableInUse, WebhookNameTaken
 from service.projects.planning import Change, Plan, difference, note_ownership
 from service.projects.streams import ConstraintSets, Following, Streams
 
@@ -23,8 +23,8 @@ def apply_plan(client: Client, plan: Plan, tell: Callable[[Change], None]) -> No
     """Make the changes of a plan; ``tell`` is called with each change after it is made.
 
     Changes that the service refuses are tried again after others. Raises ``ApplyStopped`` if the service then still
-    refuses a change, or a resource has changed since the plan was made. The error names the changes that were not
-    made; other changes stay.
+    refuses a change, a resource has changed since the plan was made, or a secret is not in the environment. The error
+    names the changes that were not made; other changes stay.
     """
     work, owner = plan.work, plan.ownership
     unnamed = {change.identity for change in plan.changes if change.wanted is None} & owner.own
@@ -51,8 +51,8 @@ def _make_all(client: Client, work: Sequence[Change], tell: Callable[[Change], N
                 continue
             try:
                 _make(client, change)
-            except ApiError as error:
-                if error.status not in _RETRIED:
+            except (ApiError, ProjectRefused) as error:
+                if not isinstance(error, ApiError) or error.status not in _RETRIED:
                     raise _stopped(client, change, error, [*later, *left[number:]], len(work)) from error
                 refusals.append((change, error))
                 later.append(change)
@@ -91,10 +91,12 @@ def _make(client: Client, change: Change) -> None:
         change.kind.remove(client, current)
 
 
-def _stopped(client: Client, change: Change, error: ApiError, left: Sequence[Change], total: int) -> ApplyStopped:
+def _stopped(
+    client: Client, change: Change, error: ApiError | ProjectRefused, left: Sequence[Change], total: int
+) -> ApplyStopped:
     """The error that ends an application because of a change; ``left`` are the changes that were not made."""
     titles = [pending.title for pending in left]
-    status = error.status
+    status = error.status if isinstance(error, ApiError) else None
     reason = error.message
     if status in (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT):
         now = change.kind.find(client, change.name)

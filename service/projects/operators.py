@@ -83,7 +83,9 @@ class Operators(ResourceKind):
         return {**name, **wanted.form, **wanted.extra}
 
     def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """The reason why an operator cannot be changed: another stream, or a draft after it ran; empty if it can."""
+        """Why an operator cannot be changed: retired, another stream, or a draft after it ran; empty if it can."""
+        if stored["state"] == "retired":
+            return "it is retired; delete it first, or take another name"
         if stored.get("stream") != wanted.get("stream"):
             return f"the stream of {indefinite(self.title)} cannot be changed; rename it"
         is_again = wanted["state"] == "draft" and stored["state"] in ("active", "paused")

@@ -15,7 +15,7 @@ from service.errors import ProjectRefused
 from service.projects.documents import Document
 from service.projects.operators import Operators
 from service.projects.resources import Form, ResourceKind, StoredResource, Wanted
-from service.projects.streams import ConstraintSets, EventTypes, Following, Streams, Workflows, stream_uses
+from service.projects.streams import ConstraintSets, EventTypes, Following, Streams, Workflows
 from service.projects.tables import Calendars, ReferenceTables
 from service.projects.webhooks import Sinks, Webhooks
 from shards import DOCUMENT_KINDS
@@ -147,7 +147,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
     ownership = read_ownership(client, project_name(documents, folder))
     gone = list(_gone(client, named, ownership, is_pruned=is_pruned))
     return Plan(
-        changes=[*changes, *_without_used_streams(client, gone, named)],
+        changes=[*changes, *_without_used(client, gone, {change.identity for change in changes})],
         same=sum(document.kind not in ("test", "project") for document in documents) - len(changed_documents),
         named=named,
         ownership=ownership,
@@ -194,14 +194,14 @@ def _gone(client: Client, named: frozenset[Identity], ownership: Ownership, *, i
                 yield Change(action="kept" if why else "gone", kind=kind, name=name, wanted=None, found=stored, why=why)
 
 
-def _without_used_streams(client: Client, gone: Sequence[Change], named: frozenset[Identity]) -> Iterator[Change]:
-    """Keep streams that are used by resources outside plan and project, as the service would refuse to delete them."""
+def _without_used(client: Client, gone: Sequence[Change], changed: set[Identity]) -> Iterator[Change]:
+    """Keep resources with a use that neither leaves nor changes, as the service would refuse to delete them."""
     leaving = {change.identity for change in gone if change.action == "gone"}
     for change in gone:
         uses: list[str] = []
-        if change.action == "gone" and isinstance(change.kind, Streams) and change.found is not None:
-            used = stream_uses(client, change.name, change.found)
-            uses = [f"{kind} {name}" for kind, name in used if (kind, name) not in leaving | named]
+        if change.action == "gone" and change.found is not None:
+            used = change.kind.uses(client, change.name, change.found)
+            uses = [f"{kind} {name}" for kind, name in used if (kind, name) not in leaving | changed]
         yield replace(change, action="kept", why=f"in use by {', '.join(uses)}") if uses else change
 
 

@@ -122,6 +122,10 @@ class ResourceKind(ABC):
         """Delete a stored resource unless another caller has changed it since."""
         client.request("DELETE", stored.at, headers=condition(stored.tag))
 
+    def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
+        """The resources, as kind and name, that prevent a stored resource from being deleted."""
+        return [(user["kind"], user["name"]) for user in stored.answer.get("users", ())]
+
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """The members of a document that describes a stored resource; ``keep`` writes files beside the document."""
         return stored.form

@@ -70,6 +70,19 @@ class Streams(ResourceKind):
         members = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return members and f"{members} of a stream cannot be changed; delete the stream first, or declare another one"
 
+    def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
+        """The resources, as kind and name, that prevent a stream from being deleted."""
+        answer = client.request("DELETE", stored.at, query={"dry_run": "true"}, headers=condition(stored.tag))
+        of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
+        uses: list[tuple[str, str]] = []
+        for item in answer["items"]:
+            kind = item["kind"]
+            if kind == "event-type":
+                uses.append((EventTypes.title, f"{name}/{item['name']}"))
+            elif item["state"] != "retired":
+                uses.append(of_stream.get(kind, (kind, item["name"])))
+        return uses
+
 
 class EventTypes(ResourceKind):
     """The schemas of event types; the name of a resource is ``stream/type``."""
@@ -127,6 +140,10 @@ class Workflows(ResourceKind):
     def body_of(self, wanted: Wanted) -> Any:
         members = {"content" if name == "model" else name: value for name, value in wanted.form.items()}
         return {name: value for name, value in members.items() if value}
+
+    def uses(self, client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
+        """The streams that follow a workflow, as resources that prevent its deletion."""
+        return [(Following.title, follower["stream"]) for follower in stored.answer["streams"]]
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         suffix = ".model" if stored.answer["format"] == "tree" else f".{stored.answer['format']}"
@@ -200,20 +217,6 @@ class ConstraintSets(ResourceKind):
         client.request(
             "POST", "/constraints", query={"stream": stream}, body={"constraints": []}, headers=condition(stored.tag)
         )
-
-
-def stream_uses(client: Client, name: str, stored: StoredResource) -> list[tuple[str, str]]:
-    """The resources, as kind and name, that prevent a stream from being deleted."""
-    answer = client.request("DELETE", stored.at, query={"dry_run": "true"}, headers=condition(stored.tag))
-    of_stream = {"constraints": (ConstraintSets.title, name), "workflow": (Following.title, name)}
-    uses: list[tuple[str, str]] = []
-    for item in answer["items"]:
-        kind = item["kind"]
-        if kind == "event-type":
-            uses.append((EventTypes.title, f"{name}/{item['name']}"))
-        elif item["state"] != "retired":
-            uses.append(of_stream.get(kind, (kind, item["name"])))
-    return uses
 
 
 def _declared(members: dict[str, Any]) -> Form:

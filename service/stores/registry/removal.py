@@ -55,8 +55,8 @@ _Records: TypeAlias = Mapping[tuple[str, str], bytes]
 class StreamUse:
     """A resource of a stream, removed with the stream unless it ``feeds`` this stream, or concerns other streams too.
 
-    ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``event-type``
-    or ``feed``. A webhook without a name is named by its id; only operators have a state.
+    ``kind`` is ``pattern`` or the kind of another operator, ``constraints``, ``workflow``, ``webhook``, ``sink``,
+    ``event-type`` or ``feed``. A webhook without a name is named by its id; only operators have a state.
     """
 
     kind: str
@@ -223,7 +223,7 @@ def _plan_operator(plan: _Removal, stream: str, field: str, body: bytes) -> None
 def _plan_webhook(plan: _Removal, stream: str, field: str, body: bytes) -> None:
     webhook = read_webhook(body, field)
     if webhook.stream == stream:
-        plan.uses.append(StreamUse(kind="webhook", name=webhook.name or webhook.id))
+        plan.uses.append(StreamUse(kind="sink" if webhook.sink else "webhook", name=webhook.name or webhook.id))
         plan.changes[WEBHOOKS_KEY, field] = b""
         plan.dropped.extend(belongings_of(webhook.id))
 

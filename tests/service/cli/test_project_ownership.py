@@ -6,7 +6,7 @@ import pytest
 
 from api import create_app
 from service.client import Client
-from service.errors import ProjectRefused
+from service.errors import ApplyStopped, ProjectRefused
 from service.projects import read_project
 from tests.builders.api import serving
 from tests.builders.projects import applied, plan_of, written
@@ -79,6 +79,69 @@ def test_a_stream_that_others_use_stays(service, project):
     assert applied(service, project, is_pruned=True) == [("gone", "pattern far"), ("gone", "constraint set other")]
     service.delete("/patterns/by_hand")
     assert applied(service, project, is_pruned=True) == [("gone", "stream other")]
+
+
+@pytest.mark.parametrize("is_own", [False, True], ids=["by hand", "own"])
+def test_what_a_pattern_that_stays_uses_stays(service, project, is_own):
+    """Tables, calendars and streams are kept, and later deletions are made."""
+    text = "PATTERN h EVENT SEQ(A a [v > lookup(limits, k).most], B b) WITHIN 2 business hours OF de"
+    rules = {
+        "used.yaml": "{kind: stream, name: used, key: data.k}\n---\n{kind: stream, name: zz}\n---\n"
+        "{kind: calendar, name: de, zone: UTC, hours: {mon-fri: '09:00-17:00'}}\n---\n"
+        "{kind: table, name: limits, key: sensor, file: limits.csv}",
+        "limits.csv": "sensor,most\ns1,5\n",
+    }
+    applied(service, written(project, rules))
+    if is_own:
+        applied(service, written(project, {"h.yaml": f"{{kind: pattern, name: h, stream: used, text: '{text}'}}"}))
+    else:
+        service.post("/patterns", {"stream": "used", "text": text})
+    for name in rules:
+        (project / name).unlink()
+    plan = plan_of(service, project, is_pruned=True)
+    kept = {change.title for change in plan.changes if change.why == "in use by pattern h"}
+    assert kept == {"stream used", "calendar de", "table limits"}
+    assert applied(service, project, is_pruned=True) == [("gone", "stream zz")]
+    assert applied(service, project, is_pruned=True) == []
+
+
+def test_a_workflow_that_a_stream_made_by_hand_follows_stays(service, project):
+    flow = (
+        "{kind: workflow, name: flow, model: {tree: {sequence: [A, B]}}}\n---\n{kind: stream, name: zz, workflow: flow}"
+    )
+    applied(service, written(project, {"flow.yaml": flow}))
+    service.post("/streams", {"name": "by_hand"})
+    service.put("/streams/by_hand/workflow", {"workflow": "flow"})
+    (project / "flow.yaml").unlink()
+    assert applied(service, project, is_pruned=True) == [("gone", "workflow of the stream zz"), ("gone", "stream zz")]
+    (change,) = [change for change in plan_of(service, project, is_pruned=True).changes if change.name == "flow"]
+    assert change.why == "in use by workflow of the stream by_hand"
+    service.delete("/streams/by_hand/workflow")
+    assert applied(service, project, is_pruned=True) == [("gone", "workflow flow")]
+
+
+def test_a_sink_is_pruned_together_with_its_stream(service, project):
+    sink = "{kind: sink, name: topic, stream: t, kafka: {servers: '8.8.8.8:9092', topic: found}}"
+    applied(service, written(project, {"t.yaml": f"{{kind: stream, name: t}}\n---\n{sink}"}))
+    (project / "t.yaml").unlink()
+    assert applied(service, project, is_pruned=True) == [("gone", "sink topic"), ("gone", "stream t")]
+
+
+def test_a_retired_operator_is_refused_before_anything_is_done(service, project):
+    applied(service, project)
+    service.post("/patterns/bought/retire", {})
+    with pytest.raises(ProjectRefused, match=r"pattern bought: it is retired; delete it first, or take another name"):
+        plan_of(service, project)
+
+
+def test_a_secret_that_is_not_set_stops_and_says_what_is_not_made(service, project):
+    hooks = (
+        "{kind: webhook, name: k, url: 'https://8.8.8.8', headers: {A: {env: NOT_SET_HERE}}}\n---\n"
+        "{kind: webhook, name: m, url: 'https://8.8.8.8'}"
+    )
+    written(project, {"hooks.yaml": hooks})
+    with pytest.raises(ApplyStopped, match=r"NOT_SET_HERE is not set\n2 of 4 .* not made: webhook k, webhook m"):
+        applied(service, project)
 
 
 JOIN = """
