@@ -277,10 +277,9 @@ class _Scope:
     def _place_of(self, flow: Flow) -> int:
         return self._at[flow.id] if flow.id in self._at else self._at[flow.target]
 
-    def _out(self, node: Node, leaves: str | None = None) -> Places:
-        """The tokens that a node puts on its outgoing flows, or on the flows of an exit."""
-        flows = self._ways.out_of(node, leaves or "")
-        return tuple(map(self._place_of, flows)) or (self._done if leaves is None else ())
+    def _out(self, node: Node, leaves: str = "") -> Places:
+        """The tokens that a node puts on its outgoing flows, or on those of an exit; an end puts those of ``_done``."""
+        return tuple(map(self._place_of, self._ways.out_of(node, leaves))) or self._done
 
     def _step(
         self, node: Node, inputs: Places, outputs: Places, *, waits: Iterable[int] = (), resets: Iterable[int] = ()

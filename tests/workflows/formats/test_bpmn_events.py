@@ -3,6 +3,8 @@
 import pytest
 
 from tests.builders.bpmn import boundary, process, read, sub_process, tasks, words, words_of
+from tests.builders.workflows import broken_parts
+from workflows import check_trace, compile_workflow
 from workflows.errors import ModelRefused
 
 START = '<startEvent id="s"/>'
@@ -348,6 +350,19 @@ def test_terminate_ends_event_sub_processes_too() -> None:
     handler = watching("<messageEventDefinition/>", tasks("X Y"), "w>X>Y", 'isInterrupting="false"')
     inner = sub_process("sub", tasks("A") + end + handler, "A>e")
     assert words(START + inner + tasks("B"), "s>sub>B") == {"A B", "X A B", "X Y A B"}
+
+
+@pytest.mark.parametrize("way", ["x>t", "x>B>t"])
+def test_a_process_continues_after_terminate_ended_its_event_sub_processes(way: str) -> None:
+    inner = '<startEvent id="i"/><exclusiveGateway id="x"/>' + tasks("A") + event("intermediateCatchEvent", "B")
+    inner += event("endEvent", "t", "<terminateEventDefinition/>")
+    beside = watching("<messageEventDefinition/>", tasks("X"), "w>X", 'isInterrupting="false"')
+    model = read(process(tasks("Z") + sub_process("sub", inner + beside, f"i>x x>A {way}"), "sub>Z"))
+    found = compile_workflow(model)
+    traces = {tuple(word.split()) for word in words_of(model, 4)}
+    assert ("Z",) in traces
+    assert not broken_parts(found.extraction, traces)
+    assert all(check_trace(found, trace).conforms for trace in traces)
 
 
 def test_terminate_in_an_event_sub_process_ends_only_that() -> None:

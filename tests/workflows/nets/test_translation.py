@@ -62,6 +62,18 @@ def test_blocks_with_a_thrown_exit(inner, is_interrupting):
     assert words_of_net(to_net(graph), 4) == words_of_graph(graph, 4)
 
 
+@pytest.mark.parametrize("repeat", [None, Repeat(least=2, most=2), Repeat(most=2, is_parallel=True)])
+@pytest.mark.parametrize("is_interrupting", [True, False])
+@pytest.mark.parametrize("is_thrown", [True, False])
+def test_an_exit_without_a_flow_ends_its_graph(is_thrown, is_interrupting, repeat):
+    exits = (Exit(id="late", is_interrupting=is_interrupting, is_thrown=is_thrown),)
+    last = "q_late" if is_thrown else "B"
+    inner = Block(graph=flow_graph(f"s > x1 > A > e, x1 > {last}"), exits=exits)
+    outer = Block(graph=flow_graph("s > b1 > D > e", b1=inner), repeat=repeat)
+    graph = flow_graph("s > b2 > C > e", b2=outer)
+    assert words_of_net(to_net(graph), 5) == words_of_graph(graph, 5)
+
+
 def test_plain_blocks_make_plain_nets():
     block = Block(graph=flow_graph("s > p1 > A > e1, p1 > B > e2"), repeat=Repeat())
     net = to_net(flow_graph("s > x1 > b1 > x2 > e, x1 > C > x2", b1=block))
