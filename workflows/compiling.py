@@ -8,16 +8,16 @@ from typing import TypeAlias
 
 from constraints import ProcessAutomaton
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow, WorkflowTooLarge
-from workflows.language.nets import automaton_of, automaton_of_net
+from workflows.language.nets import automaton_of
 from workflows.language.trees import automaton_of_tree
 from workflows.limits import CompileLimits
 from workflows.model import ModelNotice, Source, WorkflowModel
 from workflows.nets.folding import fold_graph, fold_net
 from workflows.nets.graph import FlowGraph
-from workflows.nets.markings import explore
+from workflows.nets.markings import Markings, explore
 from workflows.nets.net import WorkflowNet
 from workflows.nets.soundness import check
-from workflows.nets.translation import translate
+from workflows.nets.translation import Translation, translate
 from workflows.relations.compositional import extraction_of_tree
 from workflows.relations.drawing import Drawing, lazily
 from workflows.relations.extraction import Extraction
@@ -53,9 +53,9 @@ def compile_workflow(
     """Derive the net, the automaton and the constraints of a model.
 
     A model that is made of blocks is compiled block by block, in whichever form it was read. Other models are compiled
-    by the automaton of their net, or by the structure of the net if the automaton exceeds the limits. The extraction
-    names the method; its warnings name problems of the model and parts that reading left out. ``progress`` is called
-    now and then with the number of states, or markings, so far.
+    by the automaton of their net, or by the structure of the net if the automaton exceeds the limits, or if the net
+    mixes concurrent runs of a sub-process. The extraction names the method; its warnings name problems of the model
+    and parts that reading left out. ``progress`` is called now and then with the number of states, or markings, so far.
 
     Raises:
         WorkflowTooLarge: The model has more event types or elements than the limits allow.
@@ -65,22 +65,31 @@ def compile_workflow(
     compile_limits = limits if limits is not None else CompileLimits()
     _check_model_size(model.source, compile_limits)
     tree = _blocks(model.source)
-    loosened: tuple[ModelNotice, ...] = ()
     if tree is not None:
         compiled = _from_blocks(model, tree, compile_limits, progress)
     else:
-        net, loosened = _net(model.source)
-        compiled = _from_net(model, net, compile_limits, progress)
-    warnings = [*compiled.extraction.warnings, *map(str, (*loosened, *model.notices))]
+        compiled = _from_net(model, _translation(model.source), compile_limits, progress)
+    warnings = [*compiled.extraction.warnings, *map(str, model.notices)]
     if not compiled.extraction.events:
         warnings.append("the model emits no events: none of its steps is an activity that a mapping leaves a type")
     return replace(compiled, extraction=replace(compiled.extraction, warnings=tuple(warnings)))
 
 
 def playable(model: WorkflowModel, limits: CompileLimits | None = None) -> ProcessTree | ProcessAutomaton:
-    """The form of a model that the simulation plays: the tree if the model is made of blocks, else the automaton."""
+    """The form of a model that the simulation plays: the tree if the model is made of blocks, else the automaton.
+
+    Raises ``AutomatonTooLarge`` for a model that is not made of blocks and has no automaton.
+    """
     tree = _blocks(model.source)
-    return tree if tree is not None else automaton_of_net(_net(model.source)[0], limits or CompileLimits())
+    if tree is not None:
+        return tree
+    some_limits = limits or CompileLimits()
+    translation = _translation(model.source)
+    markings = explore(translation.net, some_limits)
+    mixed = _mixed_runs(translation, markings)
+    if mixed:
+        raise AutomatonTooLarge(mixed)
+    return automaton_of(markings, some_limits)
 
 
 def _blocks(source: Source) -> ProcessTree | None:
@@ -93,15 +102,27 @@ def _blocks(source: Source) -> ProcessTree | None:
             return source
 
 
-def _net(source: Source) -> tuple[WorkflowNet, tuple[ModelNotice, ...]]:
-    """The net of a model, with notices where the net allows more than the model."""
+def _translation(source: Source) -> Translation:
+    """The net of a model that is not made of blocks."""
     if isinstance(source, WorkflowNet):
-        return source, ()
+        return Translation(net=source)
     assert isinstance(source, FlowGraph)
-    translation = translate(source)
-    return translation.net, tuple(
-        ModelNotice(element=element, message=message) for element, message in translation.notices
+    return translate(source)
+
+
+def _mixed_runs(translation: Translation, markings: Markings) -> str:
+    """The reason why a net can lack traces of its model; empty if it has all."""
+    nodes = [each.node for each in translation.counters if each.is_mixing and markings.has_two(each.place)]
+    return (
+        f"{nodes[0]} can be entered again while it runs, and an automaton cannot keep its runs apart" if nodes else ""
     )
+
+
+def _joined_runs(translation: Translation, markings: Markings) -> list[str]:
+    """Warnings for the blocks whose concurrent runs the net joins, and so may have more traces than its model."""
+    nodes = [str(each.node) for each in translation.counters if markings.has_two(each.place)]
+    message = "can be entered again while it runs; read as if branches of different runs could meet"
+    return [f"{node} {message}" for node in dict.fromkeys(nodes)]
 
 
 def _from_blocks(
@@ -123,20 +144,23 @@ def _from_blocks(
 
 
 def _from_net(
-    model: WorkflowModel, net: WorkflowNet, limits: CompileLimits, progress: Progress | None
+    model: WorkflowModel, translation: Translation, limits: CompileLimits, progress: Progress | None
 ) -> CompiledWorkflow:
+    net = translation.net
     try:
-        automaton, without, warnings = _automaton(net, limits, progress)
+        automaton, without, warnings = _automaton(translation, limits, progress)
         extraction = extraction_of_structure(net) if automaton is None else extraction_of_automaton(automaton)
     except UnsoundWorkflow as error:
         raise _with_trap(error, model.source) from error
+    loosened = [str(ModelNotice(element=element, message=message)) for element, message in translation.notices]
+    extraction = replace(extraction, warnings=(*warnings, *extraction.warnings, *loosened))
     return CompiledWorkflow(
         model=model,
         tree=None,
         net=net,
         automaton=automaton,
         without_automaton=without,
-        extraction=_with_origins(replace(extraction, warnings=(*warnings, *extraction.warnings)), model.source),
+        extraction=_with_origins(extraction, model.source),
     )
 
 
@@ -152,13 +176,16 @@ def _with_trap(error: UnsoundWorkflow, source: Source) -> UnsoundWorkflow:
 
 
 def _automaton(
-    net: WorkflowNet, limits: CompileLimits, progress: Progress | None
+    translation: Translation, limits: CompileLimits, progress: Progress | None
 ) -> tuple[ProcessAutomaton | None, str, tuple[str, ...]]:
     """The automaton of a net, if any, the reason why it has none (otherwise empty), and warnings about the net."""
     warnings: tuple[str, ...] = ()
     try:
-        markings = explore(net, limits, progress)
-        warnings = check(markings)
+        markings = explore(translation.net, limits, progress)
+        mixed = _mixed_runs(translation, markings)
+        if mixed:
+            return None, mixed, (mixed,)
+        warnings = (*check(markings), *_joined_runs(translation, markings))
         return automaton_of(markings, limits), "", warnings
     except AutomatonTooLarge as error:
         return None, error.message, warnings
@@ -166,7 +193,7 @@ def _automaton(
 
 def _with_origins(extraction: Extraction, source: Source) -> Extraction:
     def draw() -> Drawing:
-        return Drawing.of_graph(source) if isinstance(source, FlowGraph) else Drawing.of_net(_net(source)[0])
+        return Drawing.of_graph(source) if isinstance(source, FlowGraph) else Drawing.of_net(_translation(source).net)
 
     return replace(extraction, origins=lazily(draw, extraction))
 

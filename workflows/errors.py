@@ -49,4 +49,4 @@ class UnsoundWorkflow(WorkflowError, code="unsound-workflow"):
 
 
 class AutomatonTooLarge(WorkflowError, code="automaton-too-large"):
-    """The language has no automaton within the limits; the message names the limit."""
+    """The model has no automaton within the limits, or none that is exact; the message says why."""

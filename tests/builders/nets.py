@@ -6,8 +6,12 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
+from constraints import ProcessAutomaton
+from workflows.language.nets import automaton_of
+from workflows.limits import CompileLimits
 from workflows.nets.assembly import Assembly
 from workflows.nets.graph import Block, Exit, Flow, FlowGraph, Node, NodeKind, Repeat
+from workflows.nets.markings import Progress, explore
 from workflows.nets.net import WorkflowNet
 from workflows.nets.translation import translate
 from workflows.nets.tree_nets import put_tree
@@ -33,6 +37,11 @@ _GATEWAYS = {
 def to_net(graph: FlowGraph) -> WorkflowNet:
     """The net of a graph."""
     return translate(graph).net
+
+
+def automaton_of_net(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
+    """The minimal automaton of a net's language; ``progress`` is called as by ``explore``."""
+    return automaton_of(explore(net, limits, progress), limits)
 
 
 def tree_to_net(tree: ProcessTree) -> WorkflowNet:
@@ -133,7 +142,7 @@ def flow_graphs(draw: st.DrawFn, depth: int = 1) -> FlowGraph:
     middle = [
         f"{kind}{index}" for index, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=8)))
     ]
-    blocks = {name: draw(_blocks(f"exit{depth}{name}", depth - 1)) for name in middle if name[0] == "b"}
+    blocks = {name: draw(drawn_blocks(f"exit{depth}{name}", depth - 1)) for name in middle if name[0] == "b"}
     starts = ["s1"] if draw(st.integers(0, 4)) else ["s1", "s2"]
     lasts = [draw(st.sampled_from(["e98", "e98", "t98"])), draw(st.sampled_from(["e99", "t99"]))]
     chains: list[str] = []
@@ -156,7 +165,8 @@ def flow_graphs(draw: st.DrawFn, depth: int = 1) -> FlowGraph:
 
 
 @st.composite
-def _blocks(draw: st.DrawFn, exit_name: str, depth: int) -> Block:
+def drawn_blocks(draw: st.DrawFn, exit_name: str, depth: int) -> Block:
+    """Blocks of any shape with at most one exit, ``exit_name``; with a depth below 0 none contains blocks."""
     exits: tuple[Exit, ...] = ()
     is_thrown = draw(st.booleans())
     if draw(st.integers(0, 2)):

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, reject, settings
+from hypothesis import strategies as st
 
 from constraints import Exclusive, Prior
-from tests.builders.nets import flow_graph, flow_graphs, tree_to_net
+from tests.builders.nets import drawn_blocks, flow_graph, flow_graphs, tree_to_net
 from tests.builders.workflows import broken_parts, process_trees
 from tests.references.nets import words_of_graph
 from workflows import (
     Activity,
+    AutomatonTooLarge,
     CompiledWorkflow,
     CompileLimits,
     Extraction,
@@ -24,12 +26,14 @@ from workflows import (
     Silent,
     UnsoundWorkflow,
     WorkflowModel,
+    check_trace,
     compile_workflow,
     order_fulfilment,
+    playable,
     read_model,
 )
 from workflows.model import Source
-from workflows.nets.graph import Block, FlowGraph, Repeat
+from workflows.nets.graph import Block, Exit, FlowGraph, Repeat
 from workflows.nets.net import Transition, WorkflowNet
 from workflows.nets.tree_nets import can_be_net
 from workflows.relations.compositional import extraction_of_tree
@@ -154,6 +158,86 @@ def test_what_is_found_in_any_graph_holds_on_its_short_traces(graph: FlowGraph) 
         assert not [name for name in extraction.end if any(name in word[:-1] for word in words)]
         for clause in extraction.horn:
             assert all(not clause.body <= set(word) or clause.head in word for word in words)
+
+
+ENTERED_TWICE = (
+    "s > p1 > x1 > b1 > C > t, p1 > x1",
+    "s > p1 > x1 > b1 > C > e, p1 > D > x1",
+    "s > p1 > b1 > x1 > C > e, p1 > D > x1 > b1",
+    "s > o1 > b1 > o2 > C > e, o1 > D > o2, o1 > B > b1",
+)
+
+
+@st.composite
+def entered_twice(draw: st.DrawFn) -> FlowGraph:
+    """Graphs with a block that a token enters while another is in it."""
+    block = draw(drawn_blocks("late", -1))
+    exits = "".join(f", b1.{leaves.id} > E > {draw(st.sampled_from(['e9', 't9']))}" for leaves in block.exits)
+    return flow_graph(draw(st.sampled_from(ENTERED_TWICE)) + exits, b1=block)
+
+
+@given(entered_twice())
+@settings(max_examples=80, deadline=None)
+def test_what_is_found_holds_if_a_block_is_entered_while_it_runs(graph: FlowGraph) -> None:
+    words = words_of_graph(graph, 4, most_tokens=8, most_looks=6_000)
+    try:
+        found = compiled(graph, CompileLimits(max_markings=10_000))
+    except UnsoundWorkflow as error:
+        if words and "without bound" not in str(error):
+            raise
+        reject()
+    assert {event for word in words for event in word} <= set(found.extraction.events)
+    assert not broken_parts(found.extraction, words)
+    assert found.automaton is None or all(map(found.automaton.accepts, words))
+
+
+WAITING = "s > x1 > A > e1, x1 > p1 > P > p2 > R > p3 > S > e2, p1 > p3, p2 > Q"
+THROWING = "s > x1 > A > e1, x1 > P > q_late > p1 > Q > e2, p1 > R > e3"
+ALONGSIDE = (Exit(id="late", is_interrupting=False, is_thrown=True),)
+
+
+@pytest.mark.parametrize(
+    ("flows", "block", "trace"),
+    [
+        ("s > p1 > X > b1 > C > t, p1 > Y > b1", Block(graph=flow_graph(WAITING)), "XYPAC"),
+        (
+            "s > p1 > b1 > C > t, p1 > p2 > b1, b1.late > H > p2",
+            Block(graph=flow_graph(THROWING), exits=ALONGSIDE),
+            "PHAC",
+        ),
+    ],
+)
+def test_a_block_that_waits_and_is_entered_while_it_runs_has_no_automaton(flows: str, block: Block, trace: str) -> None:
+    graph = flow_graph(flows, b1=block)
+    found = compiled(graph)
+    assert tuple(trace) in words_of_graph(graph, 5, most_tokens=8)
+    assert not broken_parts(found.extraction, [tuple(trace)])
+    assert check_trace(found, tuple(trace)).conforms
+    assert found.extraction.method is Method.STRUCTURAL
+    assert found.automaton is None
+    reason = "block 'b1' (g.b1) can be entered again while it runs, and an automaton cannot keep its runs apart"
+    assert found.without_automaton == reason
+    assert found.extraction.warnings[0] == reason
+    with pytest.raises(AutomatonTooLarge, match="can be entered again"):
+        playable(model_of(graph))
+
+
+def test_one_that_only_joins_has_a_warning() -> None:
+    inner = flow_graph("s > p1 > A > p2 > e, p1 > B > p2")
+    found = compiled(flow_graph("s > p1 > X > b1 > C > t, p1 > Y > b1", b1=Block(graph=inner)))
+    assert found.extraction.method is Method.AUTOMATON
+    assert found.extraction.warnings == (
+        "block 'b1' (g.b1) can be entered again while it runs; read as if branches of different runs could meet",
+    )
+
+
+@pytest.mark.parametrize("flows", ["s > b1 > x1 > C > e, x1 > b1", "s > p1 > b1 > p2 > C > e, p1 > X > p2"])
+@pytest.mark.parametrize("repeat", [None, Repeat(least=0), Repeat(most=2, is_parallel=True)])
+def test_one_that_is_entered_again_after_it_ended_has_an_automaton(flows: str, repeat: Repeat | None) -> None:
+    block = Block(graph=flow_graph(WAITING), exits=(Exit(id="late"),), repeat=repeat)
+    found = compiled(flow_graph(f"{flows}, b1.late > D > t", b1=block))
+    assert found.extraction.method is Method.AUTOMATON
+    assert not [warning for warning in found.extraction.warnings if "again" in warning]
 
 
 def test_what_a_net_cannot_say_exactly_is_a_warning() -> None:

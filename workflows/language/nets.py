@@ -8,18 +8,12 @@ from constraints import ProcessAutomaton
 from workflows.language.moves import SILENT, Moves
 from workflows.language.subsets import deterministic
 from workflows.limits import CompileLimits
-from workflows.nets.markings import Markings, Progress, explore
-from workflows.nets.net import WorkflowNet
+from workflows.nets.markings import Markings
 from workflows.nets.soundness import check_completion
 
 
-def automaton_of_net(net: WorkflowNet, limits: CompileLimits, progress: Progress | None = None) -> ProcessAutomaton:
-    """The minimal automaton of a net's language; ``progress`` is called now and then with the number of markings."""
-    return automaton_of(explore(net, limits, progress), limits)
-
-
 def automaton_of(markings: Markings, limits: CompileLimits) -> ProcessAutomaton:
-    """The minimal automaton of a net with known markings; see ``automaton_of_net``."""
+    """The minimal automaton of the language of a net with known markings."""
     check_completion(markings)
     return deterministic(_moves_of(markings), limits.max_states)
 

@@ -14,13 +14,15 @@ MOST_STEPS = 50_000
 class Assembly:
     """The places, in words, and the transitions of a net so far; a place's index is its order of addition.
 
-    Tokens of ``bookkeeping`` places only mirror the state of other places.
+    Tokens of ``bookkeeping`` places only mirror the state of other places. After ``finish``, ``numbers`` has the
+    indices of the remaining places in the net.
     """
 
     def __init__(self) -> None:
         self.places: list[str] = []
         self.transitions: list[Transition] = []
         self.bookkeeping: set[int] = set()
+        self.numbers: dict[int, int] = {}
 
     def place(self, words: str, is_bookkeeping: bool = False) -> int:
         """Add a place; returns its index."""
@@ -49,7 +51,7 @@ class Assembly:
 
     def finish(self, initial: Places, finals: tuple[Places, ...]) -> WorkflowNet:
         """The net, without superfluous silent steps."""
-        return fuse_silent(
+        fusion = _Fusion(
             WorkflowNet(
                 places=tuple(self.places),
                 transitions=tuple(self.transitions),
@@ -57,6 +59,9 @@ class Assembly:
                 finals=finals,
             )
         )
+        net = fusion.result()
+        self.numbers = fusion.numbers()
+        return net
 
 
 def fuse_silent(net: WorkflowNet) -> WorkflowNet:
@@ -168,15 +173,19 @@ class _Fusion:
             for place in places:
                 self._watchers[place].discard((name, bool(is_wait)))
 
-    def _renumbered(self) -> WorkflowNet:
+    def numbers(self) -> dict[int, int]:
+        """The new index of each remaining place."""
         remaining = [place for place in range(len(self._net.places)) if place not in self._gone]
-        number = {place: index for index, place in enumerate(remaining)}
+        return {place: index for index, place in enumerate(remaining)}
+
+    def _renumbered(self) -> WorkflowNet:
+        number = self.numbers()
 
         def renamed(places: Places) -> Places:
             return tuple(number[place] for place in places if place in number)
 
         return WorkflowNet(
-            places=tuple(self._net.places[place] for place in remaining),
+            places=tuple(self._net.places[place] for place in number),
             transitions=tuple(
                 replace(
                     step,

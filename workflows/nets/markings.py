@@ -67,6 +67,11 @@ class Markings:
     def tokens(self, marking: int) -> dict[int, int]:
         return self.packing.tokens(self.rows[marking])
 
+    def has_two(self, place: int) -> bool:
+        """Whether a place has more than one token in some marking."""
+        more = self.packing.fields([(place, self.packing.most & ~1)])
+        return bool((self.rows & more).any())
+
     def way_to(self, marking: int) -> list[int]:
         """The transitions of a short path from the initial marking to a marking."""
         way: list[int] = []

@@ -11,14 +11,15 @@ An inclusive gateway with several incoming flows has one step for each set of fi
 token can come to the other flows any more: until the places from which a token could come are empty (BPMN 2.0, section
 13.4.3). Interrupting exits, and terminate ends, empty the places of their block or graph.
 
-If a run enters a block again before the block is complete, both passes share the same places; then graphs with two
-tokens on one flow can differ from their description.
+If a token enters a block while an earlier one is in it, both runs of the block share the same places. Then a join can
+take tokens of both runs, and a step that waits for the end of one run, or empties its places, also does so for the
+other. A place counts the runs of each block for which this is possible (``RunCounter``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from workflows.errors import ModelRefused
@@ -35,16 +36,31 @@ MOST_SPLIT = 10
 MOST_COPIES = 20
 
 
+@dataclass(frozen=True, slots=True)
+class RunCounter:
+    """A place that has a token for each current run of the block ``node``.
+
+    With two tokens on it, the net can have traces that the graph lacks; and it can lack traces of the graph if
+    ``is_mixing``: steps of the block wait for places to be empty, or empty them.
+    """
+
+    place: int
+    node: Node
+    is_mixing: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
     """A net, and the parts of a graph that it does not express exactly.
 
-    The net has at least the complete traces of the graph, and no others if there are no ``notices``: pairs of an
-    element's id and the part of its meaning that was read more loosely than drawn.
+    As long as no place of ``counters`` has two tokens, the net has at least the complete traces of the graph, and no
+    others if there are no ``notices``: pairs of an element's id and the part of its meaning that was read more loosely
+    than drawn. With two tokens on one, it has at least these traces if waits are ignored and resets may leave tokens.
     """
 
     net: WorkflowNet
     notices: tuple[tuple[str, str], ...] = ()
+    counters: tuple[RunCounter, ...] = ()
 
 
 def translate(graph: FlowGraph) -> Translation:
@@ -59,7 +75,8 @@ def translate(graph: FlowGraph) -> Translation:
     for name, tokens in begins:
         translator.assembly.silent((source,), tokens, name)
     net = translator.assembly.finish((source,), ((),))
-    return Translation(net=net, notices=tuple(dict.fromkeys(translator.notices)))
+    counters = [replace(each, place=translator.assembly.numbers[each.place]) for each in translator.counters]
+    return Translation(net=net, notices=tuple(dict.fromkeys(translator.notices)), counters=tuple(counters))
 
 
 def is_single(graph: FlowGraph) -> bool:
@@ -82,6 +99,17 @@ def is_single_throughout(graph: FlowGraph) -> bool:
     )
 
 
+def _keeps_apart(block: Block) -> bool:
+    """Whether runs of a block never meet: each has a single token, and no gateway joins tokens."""
+    gateways = (NodeKind.PARALLEL, NodeKind.INCLUSIVE)
+    return (
+        is_single_throughout(block.graph)
+        and not (block.repeat and block.repeat.is_parallel)
+        and all(leaves.is_interrupting or leaves.is_thrown for leaves in block.exits)
+        and not any(inner.kind in gateways for inner in iterate_nodes(block.graph))
+    )
+
+
 _Begins = list[tuple[str, Places]]  # alternatives to begin: the element in words, and the tokens that it puts
 
 
@@ -89,12 +117,14 @@ _Begins = list[tuple[str, Places]]  # alternatives to begin: the element in word
 class _Frame:
     """A block that is being inlined; ``exits`` has the places in which each exit puts a token.
 
+    ``is_alone``: no two tokens can be in the block, or on the way to it, at the same time.
     ``throws`` has one entry for each throw: the place that it takes from, the places in which it puts tokens itself,
     the exit, and the throwing node in words.
     """
 
     node: Node
     exits: dict[str, Places]
+    is_alone: bool
     throws: list[tuple[int, Places, Exit, str]] = field(default_factory=list)
 
 
@@ -126,6 +156,7 @@ class _Translator:
     def __init__(self) -> None:
         self.assembly = Assembly()
         self.notices: list[tuple[str, str]] = []
+        self.counters: list[RunCounter] = []
 
     def throw(self, frames: tuple[_Frame, ...], node: Node, place: int, tokens: Places) -> None:
         """Add a throw to the innermost block that has its exit."""
@@ -342,34 +373,41 @@ class _Scope:
     def _put_block(self, node: Node) -> None:
         assert node.block is not None
         first = len(self._assembly.places)
-        exits = {leaves.id: self._out(node, leaves.id) for leaves in node.block.exits}
-        frame = _Frame(node, exits)
-        done = self._out(node)
+        is_alone = is_single(self._graph) and all(frame.is_alone for frame in self._frames)
+        frame = _Frame(node, {leaves.id: self._out(node, leaves.id) for leaves in node.block.exits}, is_alone)
+        counted = () if is_alone or _keeps_apart(node.block) else (self._bookkeeping(f"while {node} runs"),)
         offered = [leaves for leaves in node.block.exits if not leaves.is_interrupting and not leaves.is_thrown]
-        chances: dict[str, int] = {}
-        if offered:
-            finished = self._assembly.place(f"after {node}", is_bookkeeping=True)
+        chances = {leaves.id: self._bookkeeping(f"exit {leaves.name!r} of {node}") for leaves in offered}
+        done = self._out(node)
+        if offered or counted:
+            finished = self._bookkeeping(f"after {node}")
+            self._positions[finished] = self._ways.out_of(node)
+            self._positions.update(dict.fromkeys((*chances.values(), *counted), ()))
+            self._step(node, (finished, *counted), done, resets=chances.values())
             done = (finished,)
-            for leaves in offered:
-                chances[leaves.id] = self._assembly.place(f"exit {leaves.name!r} of {node}", is_bookkeeping=True)
-            self._step(node, (finished,), self._out(node), resets=chances.values())
+        first_step = len(self._assembly.transitions)
         begins = self._translator.repeated(node, node.block, _Way(done, (*self._frames, frame)))
         for name, tokens in begins:
-            outputs = self._out(node) if tokens == done else (*tokens, *chances.values())
+            outputs = self._out(node) if tokens == done else (*tokens, *chances.values(), *counted)
             self._assembly.silent((self._at[node.id],), outputs, name or str(node))
         places = range(first, len(self._assembly.places))
         for place in places:
             self._positions.setdefault(place, self._ways.all_out_of(node))
-        if offered:
-            self._positions[finished] = self._ways.out_of(node)
-            for place in chances.values():
-                self._positions[place] = ()
         self._put_exits(node.block, frame, places, chances)
+        if counted:
+            steps = self._assembly.transitions[first_step:]
+            is_mixing = bool(offered) or any(step.waits or step.resets for step in steps)
+            if is_mixing or any(len(step.inputs) > 1 for step in steps):
+                self._translator.counters.append(RunCounter(counted[0], node, is_mixing))
+
+    def _bookkeeping(self, words: str) -> int:
+        return self._assembly.place(words, is_bookkeeping=True)
 
     def _put_exits(self, block: Block, frame: _Frame, places: range, chances: dict[str, int]) -> None:
         """Add the steps that leave a block: throws, and exits that can be taken with any token of the block."""
         is_plain = is_single_throughout(block.graph) and not chances
         is_plain = is_plain and not (block.repeat and block.repeat.is_parallel)
+        is_plain = is_plain and (frame.is_alone or _keeps_apart(block))
         emptied = () if is_plain else tuple(places)
         for place, outputs, leaves, element in frame.throws:
             if leaves.is_interrupting:

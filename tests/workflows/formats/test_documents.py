@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from house.documents import code_blocks
+from tests.builders.nets import automaton_of_net
 from workflows import CompileLimits
 from workflows.compiling import playable
 from workflows.formats import read_mapping, read_model, read_tree
-from workflows.language.nets import automaton_of_net
 from workflows.language.trees import automaton_of_tree
 from workflows.model import ReadOptions
 from workflows.nets.graph import FlowGraph

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constraints import ProcessAutomaton
+from tests.builders.nets import automaton_of_net
 from tests.builders.workflows import process_trees
 from tests.references.language import words_of
 from tests.references.nets import fire
 from workflows.errors import AutomatonTooLarge, UnsoundWorkflow
 from workflows.language.minimal import minimal
-from workflows.language.nets import automaton_of, automaton_of_net
+from workflows.language.nets import automaton_of
 from workflows.language.trees import automaton_of_tree
 from workflows.limits import CompileLimits
 from workflows.nets import eager

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from constraints import ProcessAutomaton
+from tests.builders.nets import automaton_of_net
 from tests.references.nets import words_of_net
 from workflows import (
     Activity,
@@ -19,7 +20,6 @@ from workflows import (
     simulate,
 )
 from workflows.formats import read_pnml, read_tree
-from workflows.language.nets import automaton_of_net
 from workflows.model import ModelFormat
 from workflows.nets.net import Transition, WorkflowNet
 
