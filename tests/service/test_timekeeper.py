@@ -181,6 +181,42 @@ def test_a_stream_is_ticked_while_events_derived_from_it_may_wait(stores):
     assert ticked(6) == set()
 
 
+def with_version(stores, stream, into):
+    text = f"PATTERN p EVENT A a {f'INTO {into}' if into else ''}".strip()
+    stores.registry.put_pattern(stream, pattern_draft(name="p", text=text, into=into), 0)
+
+
+def change(stores):
+    with_version(stores, "orders", "")
+
+
+def move(stores):
+    stores.registry.pattern_operators.remove("p")
+    with_version(stores, "returns", "")
+
+
+def sketch(stores):
+    stores.registry.pattern_operators.remove("p")
+    draft = pattern_draft(name="p", text="PATTERN p EVENT A a", state="draft")
+    stores.registry.put_pattern("returns", draft, 0)
+
+
+@pytest.mark.parametrize("replaced", [change, move, sketch])
+def test_a_stream_is_ticked_while_events_of_a_former_version_may_wait(stores, replaced):
+    for name in ("orders", "returns"):
+        stores.registry.declare_stream(StreamDeclaration(name=name))
+    stores.registry.declare_stream(StreamDeclaration(name="all", derived=True))
+    keeper = Timekeeper(stores)
+    with_version(stores, "orders", "all")
+    replaced(stores)
+    submit(stores, "orders", 1 * SECOND)
+    assert set(keeper.look()) == {"orders"}
+    draft = pattern_draft(name="q", text="PATTERN q EVENT A a INTO all", into="all")
+    stores.registry.put_pattern("returns", draft, 0)
+    submit(stores, "orders", 2 * SECOND)
+    assert "orders" not in keeper.look()
+
+
 def test_only_streams_with_event_time_are_told():
     declared: list[dict[str, Any]] = [{}, {"lateness": 0}, {"idle_timeout": 1}, {"quiet_after": 1}]
     assert [needs_ticks(StreamDeclaration(name="s", **one)) for one in declared] == [False, True, True, True]

@@ -179,7 +179,7 @@ class Operators(Records[RegisteredOperator]):
             if is_same:
                 return self._same_change(current, draft)
         record = replace(
-            draft.record(stream, 1 if stored is None else stored.version + 1, now_us),
+            draft.record(stream, 1 if stored is None else stored.version + 1, now_us).after(stored),
             severity=draft.severity or (USUAL_SEVERITY if current is None else current.severity),
             stage="draft" if draft.state == "draft" else "running",
             is_paused=draft.state == "paused",

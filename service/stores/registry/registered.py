@@ -56,6 +56,7 @@ class RegisteredOperator:
         suspension: The pipeline's report of the reason, if the operator is suspended.
         held_from: The version with which the matching state began; 0: this version.
         held_since_us: The time at which the matching state began, microseconds UTC; None: registration of this version.
+        former_feeds: The feeds of earlier versions that this version lacks: source, further key and derived stream.
     """
 
     kind: str
@@ -75,6 +76,7 @@ class RegisteredOperator:
     parts: tuple[OperatorPart, ...] = ()
     held_from: int = 0
     held_since_us: int | None = None
+    former_feeds: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def state(self) -> State:
@@ -102,6 +104,8 @@ class RegisteredOperator:
     def tagged(self) -> dict[str, Any]:
         """The stored members; a pattern has no kind, inputs or parts, and its body's members are at the top level."""
         fields: dict[str, Any] = asdict(self)
+        if not self.former_feeds:
+            del fields["former_feeds"]  # so that records and entity tags are those of earlier releases
         if self.kind != PATTERN:
             return fields
         shared = {name: value for name, value in fields.items() if name not in _NOT_OF_PATTERNS}
@@ -124,6 +128,23 @@ class RegisteredOperator:
             kind=self.kind, name=self.name, stream=self.stream, key=self.route, into=self.into, body=self.body
         )
         return tuple(part for part in (whole, *self.parts) if part.into)
+
+    @property
+    def former_feeders(self) -> tuple[OperatorPart, ...]:
+        """The feeds of earlier versions, represented as parts without a body."""
+        return tuple(
+            OperatorPart(kind=self.kind, name=self.name, stream=stream, key=key, into=into, body={})
+            for stream, key, into in self.former_feeds
+        )
+
+    def after(self, stored: RegisteredOperator | None) -> RegisteredOperator:
+        """This version with the feeds of the stored version and of earlier ones; a draft has fed nothing."""
+        if stored is None:
+            return self
+        last = () if stored.stage == "draft" else stored.feeders
+        feeds = (*stored.former_feeds, *((feeder.stream, feeder.key, feeder.into) for feeder in last))
+        current = {(feeder.stream, feeder.key, feeder.into) for feeder in self.feeders}
+        return replace(self, former_feeds=tuple(feed for feed in dict.fromkeys(feeds) if feed not in current))
 
     @property
     def listens_to(self) -> frozenset[str]:
@@ -297,6 +318,7 @@ def read_pattern(body: bytes, name: str) -> RegisteredOperator:
     members = {"text": fields.pop("text"), "is_guarded": fields.pop("is_guarded", True)}
     members |= {SUPPRESSION: fields.pop(SUPPRESSION)} if SUPPRESSION in fields else {}
     inputs = ((fields["stream"], fields.get("route", "")),)
+    fields["former_feeds"] = tuple((source, key, into) for source, key, into in fields.get("former_feeds", ()))
     record = RegisteredOperator(kind=PATTERN, inputs=inputs, body=members, **fields)
     return replace(record, parts=pattern_parts(record.definition))
 

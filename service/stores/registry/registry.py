@@ -190,16 +190,18 @@ class Registry:
     def timing_feeders(self) -> list[OperatorPart]:
         """The feeders whose streams determine the time of derived streams.
 
-        These are the result of ``feeders``, and retired or deleted feeders of streams that no active operator feeds,
-        because events that they made may still wait for time to pass.
+        These are the result of ``feeders``, and retired, deleted or replaced feeders of streams that no active operator
+        feeds, because events that they made may still wait for time to pass.
         """
         every_record = (*self.pattern_operators.ever(), *self.operators("").ever())
         records = [record for record in every_record if record.stage != "draft"]
         active = [record for record in records if record.is_running and record.state == "active"]
         fed = {feeder.into for record in active for feeder in record.feeders}
-        return [
+        current = [
             feeder for record in records for feeder in record.feeders if record.is_running or feeder.into not in fed
         ]
+        former = (feeder for record in every_record for feeder in record.former_feeders)
+        return [*current, *(feeder for feeder in former if feeder.into not in fed)]
 
     def severities(self, kind: str, names: Collection[str]) -> dict[str, Severity]:
         """The severities of operators of a kind by name (at least one), also of deleted ones with alerts to come."""

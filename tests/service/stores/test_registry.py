@@ -13,7 +13,7 @@ from service.errors import (
     UnknownPatternName,
     UnknownStream,
 )
-from service.stores import Registry, pattern_draft, tag_of
+from service.stores import OperatorDraft, Registry, pattern_draft, tag_of
 from service.stores.connection import PREFIX
 from service.stores.record_books import RecordBook
 from service.stores.registry.removal import CONSTRAINT_VERSIONS_KEY
@@ -315,3 +315,24 @@ def test_records_and_tags_of_patterns_have_the_form_of_earlier_releases(registry
     old = registry.pattern("old")
     assert (old.kind, old.text, old.is_guarded, old.listens_to) == ("pattern", TEXT, True, {"orders"})
     assert [one.into for one in old.feeders] == ["hints"]
+
+
+@pytest.mark.parametrize("kind", ["pattern", "tally"])
+def test_a_version_keeps_each_feed_of_earlier_versions_once(registry, kind):
+    registry.declare_stream(ORDERS)
+    operators = registry.operators(kind)
+
+    def put(into, **more):
+        body = {"text": f"{TEXT} INTO {into}", "is_guarded": True}
+        return operators.put("orders", OperatorDraft(kind=kind, name="p", body=body, into=into, **more), 0)[0]
+
+    put("never", state="draft")
+    first, second = ("orders", "", "hints"), ("orders", "k", "others")
+    assert put("hints").former_feeds == ()
+    assert put("others", route="k").former_feeds == (first,)
+    for _ in range(2):
+        assert sorted(put("").former_feeds) == [first, second]
+        assert put("hints").former_feeds == (second,)
+    operators.remove("p")
+    assert put("").former_feeds == (second, first)
+    assert [(one.stream, one.key, one.into) for one in registry.timing_feeders()] == [second, first]
