@@ -103,7 +103,7 @@ class Deliverer:
     def _close(self, webhook_id: str, now_us: int) -> None:
         """Queue a digest; if it cannot be made, as one of its records is damaged, try again after a minute."""
         try:
-            close_digest(self._stores, webhook_id, now_us)
+            close_digest(self._stores, webhook_id, now_us, self._report_unreadable)
             return
         except StoreUnavailable:
             raise

@@ -7,7 +7,7 @@ the collection and queues the body as an ordinary delivery. So all attempts send
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import orjson
 
 from service.delivery.transports.transport import SINK_KINDS
+from service.errors import RecordFormatError
 from service.runtime import Stores
 from service.stores import DIGEST, Delivery, RegisteredWebhook
 from streams import format_time
@@ -26,13 +27,16 @@ BULK_RESULTS, BULK_BYTES = 5_000, 2_000_000  # in a digest that lists all result
 _MOST_RESULTS = 10_000  # in one digest; further results are in the next one
 
 
-def close_digest(stores: Stores, webhook_id: str, now_us: int) -> None:
+def close_digest(
+    stores: Stores, webhook_id: str, now_us: int, report: Callable[[RecordFormatError], object] = lambda _: None
+) -> None:
     """Queue the results that a webhook has collected as one delivery; results of a deleted webhook are dropped.
 
     A digest for a bulk sink may hold only the first results; its next digest holds the rest. Has no effect if another
-    process queues the same digest at the same time.
+    process queues the same digest at the same time. ``report`` is called with the error of each delivery that is
+    abandoned because its record cannot be read.
     """
-    deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS)
+    deliveries = stores.deliveries.collected(webhook_id, _MOST_RESULTS, now_us, report)
     webhook = stores.webhooks.find(webhook_id)
     is_bulk = webhook is not None and is_bulk_sink(webhook)
     limits = (BULK_RESULTS, BULK_BYTES) if is_bulk else (MOST_LISTED, MOST_BYTES)

@@ -16,6 +16,8 @@ from service.delivery.deliverer import Deliverer
 from service.delivery.digests import MOST_LISTED, close_digest
 from service.errors import StoreUnavailable, WebhookRefused
 from service.settings import WebhookSettings
+from service.stores.deliveries.delivery import RECORDS_KEY
+from service.stores.deliveries.delivery_queue import DIGESTS_KEY
 from service.stores.results.alerts import BLOCKS_KEY
 from tests.builders.delivering import deliver_due
 from tests.builders.service import receiving, sink_row
@@ -132,6 +134,33 @@ def test_a_digest_with_a_damaged_alert_delays_no_other_delivery(stores, clock, l
     write(stores, ["h1"], clock.time_us, "high")
     deliver(stores, clock)
     assert [one["id"] for one in bodies(receiver)] == ["h1"]
+
+
+@pytest.mark.parametrize("names", [["a1"], ["a1", "a2", "a3"]])
+def test_a_damaged_record_is_abandoned_and_the_digest_is_sent_without_it(
+    stores, clock, library, receiver, client, names
+):
+    webhook = library.register(WebhookDraft(url=receiver.url, digest={"every": "1 min"}))
+    write(stores, names, clock.time_us)
+    deliver(stores, clock)
+    damaged = next(one.id for one in stores.deliveries.collected(webhook.id, 10, clock.time_us) if one.alert == "a1")
+    assert client.hset(RECORDS_KEY, damaged, b"damaged") == 0
+    clock.forward(60)
+    with capture_logs() as logged:
+        deliver(stores, clock)
+    assert [[one["id"] for one in body["results"]] for body in bodies(receiver)] == [names[1:]] * (len(names) > 1)
+    (line,) = [entry for entry in logged if entry["log_level"] == "warning"]
+    assert line["event"] == "delivery-unreadable"
+    assert f"the delivery {damaged}" in line["error"]
+    health = library.health(webhook.id)
+    assert (health.given_up, health.collected, health.stats.dead, health.stats.failed_attempts) == (1, 0, 1, 0)
+    assert stores.deliveries.queued() == 0
+    assert client.zcard(DIGESTS_KEY) == 0
+    write(stores, ["a4"], clock.time_us)
+    deliver(stores, clock)
+    clock.forward(60)
+    deliver(stores, clock)
+    assert [one["id"] for one in bodies(receiver)[-1]["results"]] == ["a4"]
 
 
 def test_a_digest_that_cannot_be_made_delays_no_other_delivery(stores, clock, library, receiver):
@@ -252,7 +281,7 @@ def test_a_digest_is_closed_by_one_of_several_processes(stores, clock, library):
     webhook = library.register(WebhookDraft(url="http://127.0.0.1:1/", digest={"every": "1 min"}))
     write(stores, ["a1", "a2"], clock.time_us)
     stores.deliveries.claim(clock.time_us, 1, 1)
-    ids = [one.id for one in stores.deliveries.collected(webhook.id, 10)]
+    ids = [one.id for one in stores.deliveries.collected(webhook.id, 10, clock.time_us)]
     clock.forward(60)
     close_digest(stores, webhook.id, clock.time_us)
     assert not stores.deliveries.close_digest(webhook.id, ids, "another", "{}", clock.time_us)

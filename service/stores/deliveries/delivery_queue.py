@@ -11,7 +11,7 @@ circuit is open: its deliveries wait, and one attempt per ``circuit_pause_s`` pr
 first success closes the circuit. The deliveries of a disabled webhook wait until the webhook is enabled; the deliveries
 of a deleted webhook are dropped.
 
-A delivery whose record cannot be read is abandoned when it is claimed, and its record is kept.
+A delivery whose record cannot be read is abandoned when it is claimed or its digest is made, and its record is kept.
 
 A webhook may collect results for a digest. Such deliveries wait outside the queue until the digest is due, and then
 become one delivery (``service.delivery.digests``).
@@ -149,21 +149,18 @@ class DeliveryStore:
         )
         for webhook in due:
             close(webhook.decode())
-        deliveries = []
-        for id_, record in claimed:
-            try:
-                deliveries.append(read_delivery(id_.decode(), record, end_us))
-            except RecordFormatError as error:
-                self._abandon_unreadable(id_.decode(), record, end_us, error.message, now_us)
-                report(error)
-        return deliveries
+        return self._read(claimed, end_us, now_us, report)
 
-    def collected(self, webhook_id: str, limit: int) -> list[Delivery]:
-        """The results that a webhook has collected, the oldest first."""
-        entries = self._read(RECORDS_KEY, self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
-        if missing := [id_ for id_, delivery in entries if delivery is None]:  # sent again at a user's request
+    def collected(
+        self, webhook_id: str, limit: int, now_us: int, report: Callable[[RecordFormatError], object] = lambda _: None
+    ) -> list[Delivery]:
+        """The results that a webhook has collected, the oldest first; ``report`` as in ``claim``."""
+        ids = cast("list[bytes]", self._client.zrange(COLLECTED_KEY + webhook_id, 0, limit - 1))
+        records = cast("list[bytes | None]", self._client.hmget(RECORDS_KEY, ids)) if ids else []
+        stored = dict(zip(ids, records, strict=True))
+        if missing := [id_ for id_, record in stored.items() if record is None]:  # sent again at a user's request
             self._client.zrem(COLLECTED_KEY + webhook_id, *missing)
-        return [delivery for _, delivery in entries if delivery is not None]
+        return self._read([(id_, record) for id_, record in stored.items() if record is not None], 0, now_us, report)
 
     def close_digest(self, webhook_id: str, ids: Sequence[str], digest: str, body: str | None, now_us: int) -> bool:
         """Replace collected results by a digest, or drop them (no ``body``); False if another call took any of them."""
@@ -217,8 +214,25 @@ class DeliveryStore:
             self._latencies.note("delivery", [outcome.at_us - delivery.queued_us])
         return is_counted
 
+    def _read(
+        self,
+        entries: Sequence[tuple[bytes, bytes]],
+        lease_us: int,
+        now_us: int,
+        report: Callable[[RecordFormatError], object],
+    ) -> list[Delivery]:
+        """The deliveries with these ids and records; a delivery whose record cannot be read is abandoned."""
+        deliveries = []
+        for id_, record in entries:
+            try:
+                deliveries.append(read_delivery(id_.decode(), record, lease_us))
+            except RecordFormatError as error:
+                self._abandon_unreadable(id_.decode(), record, lease_us, error.message, now_us)
+                report(error)
+        return deliveries
+
     def _abandon_unreadable(self, delivery_id: str, record: bytes, lease_us: int, reason: str, now_us: int) -> None:
-        """Abandon a claimed delivery whose record cannot be read; counts neither an attempt nor a failure."""
+        """Abandon a claimed or collected delivery whose record cannot be read; counts no attempt and no failure."""
         self._settled(
             delivery_id.partition(":")[0],
             id=delivery_id,
@@ -238,7 +252,7 @@ class DeliveryStore:
         """Run the script that ends an attempt at a webhook; returns whether the outcome counts."""
         settings = self._settings
         is_counted = self._settle(
-            **_keys_of(webhook_id, "waiting sending stats circuit log given_up given_up_records"),
+            **_keys_of(webhook_id, "waiting sending collected stats circuit log given_up given_up_records"),
             **inputs,
             webhook=webhook_id,
             log_kept=settings.log_kept,
@@ -317,12 +331,6 @@ class DeliveryStore:
     def count_given_up(self, webhook_id: str, since_us: int = 0) -> int:
         """The number of deliveries abandoned since a time and not sent again."""
         return self._client.zcount(GIVEN_UP_KEY + webhook_id, since_us, "+inf")
-
-    def _read(self, key: str, ids: Any) -> list[tuple[bytes, Delivery | None]]:
-        """Deliveries by their ids; None for an id without a record."""
-        records = cast("list[bytes | None]", self._client.hmget(key, ids)) if ids else []
-        entries = zip(cast("list[bytes]", ids), records, strict=True)
-        return [(id_, None if body is None else read_delivery(id_.decode(), body, 0)) for id_, body in entries]
 
     def _rows(self, webhook_id: str, until: str, limit: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
         rows = self._client.xrevrange(LOG_KEY + webhook_id, max=until, count=limit)

@@ -421,7 +421,7 @@ def test_deliveries_close_digest(run, client):
 def settle(run, verdict, lease_us=55, now_us=10, rest_us=0, failures=1):
     keys = {"waiting": "waiting:w", "sending": "sending:w", "stats": "stats", "circuit": "circuit:w", "log": "log"}
     keys |= {"records": "records", "webhooks": "webhooks", "turns": "turns"}
-    keys |= {"given_up": "given_up", "given_up_records": "given_up_records"}
+    keys |= {"given_up": "given_up", "given_up_records": "given_up_records", "collected": "collected"}
     given = {"id": "w:1", "lease_us": lease_us, "verdict": verdict, "next_us": 99, "record": "r2", "webhook": "w"}
     given |= {"status": 503, "reason": "busy", "now_us": now_us, "entry": "e", "log_kept": 10, "given_up_kept": 10}
     rules = {"per_target": 2, "circuit_failures": failures, "circuit_pause_us": 100}

@@ -1,15 +1,17 @@
 --! uses: turns
---! keys: waiting, sending, records, webhooks, stats, circuit, log, given_up, given_up_records, turns
+--! keys: waiting, sending, collected, records, webhooks, stats, circuit, log, given_up, given_up_records, turns
 --! args: id, lease_us, verdict, next_us, record, webhook, status, reason, now_us, entry, log_kept, given_up_kept
 --! args: per_target, circuit_failures, circuit_pause_us, body, rest_us
 -- Records the outcome of an attempt: ``verdict`` is delivered, retry, dead or dropped; ``entry`` and ``body`` are
 -- appended to the log of the webhook. Before ``rest_us`` (0: no pause) the webhook gets no attempts. The verdict
--- unreadable abandons a delivery without an attempt. Returns 1, or 0 if the lease had run out.
+-- unreadable abandons a delivery without an attempt, also one that is collected, which has no lease. Returns 1, or 0 if
+-- the lease had run out or the delivery is not collected any more.
 local now = tonumber(now_us)
 local lease = redis.call('ZSCORE', sending, id)
+local is_collected = verdict == 'unreadable' and redis.call('ZREM', collected, id) == 1
 if verdict == 'delivered' then
   if not lease and not redis.call('ZSCORE', waiting, id) then return 0 end
-elseif not lease or tonumber(lease) ~= tonumber(lease_us) then
+elseif not is_collected and (not lease or tonumber(lease) ~= tonumber(lease_us)) then
   return 0
 end
 redis.call('ZREM', waiting, id)
