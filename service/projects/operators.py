@@ -82,13 +82,21 @@ class Operators(ResourceKind):
         name = {} if _TEXT in self._members else {"name": wanted.name}
         return {**name, **wanted.form, **wanted.extra}
 
-    def cannot_change(self, stored: Form, wanted: Form) -> str:
-        """Why an operator cannot be changed: retired, another stream, or a draft after it ran; empty if it can."""
-        if stored["state"] == "retired":
+    def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
+        """Why an operator cannot be changed as wanted; empty if it can.
+
+        A retired operator cannot be changed, a suspended one cannot be paused as it is, and no operator gets another
+        stream or is a draft after it ran.
+        """
+        before = stored.form
+        if before["state"] == "retired":
             return "it is retired; delete it first, or take another name"
-        if stored.get("stream") != wanted.get("stream"):
+        if before.get("stream") != wanted.get("stream"):
             return f"the stream of {indefinite(self.title)} cannot be changed; rename it"
-        is_again = wanted["state"] == "draft" and stored["state"] in ("active", "paused")
+        is_suspended = stored.answer["state"] == "suspended"
+        if is_suspended and wanted["state"] == "paused" and own_members(before) == own_members(wanted):
+            return "it is suspended, so it cannot be paused; resume it first, or change it"
+        is_again = wanted["state"] == "draft" and before["state"] in ("active", "paused")
         return "it cannot be a draft again; give the draft another name" if is_again else ""
 
     def effect(self, stored: Form, wanted: Form) -> str:

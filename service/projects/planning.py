@@ -136,7 +136,7 @@ def plan_project(client: Client, documents: Sequence[Document], folder: Path, *,
             wanted=resource,
             found=stored,
         )
-        if stored is not None and (why := resource.kind.cannot_change(stored.form, resource.form)):
+        if stored is not None and (why := resource.kind.cannot_change(stored, resource.form)):
             lines = "\n".join(f"    {line}" for line in change.difference())
             problems.append(f"{resource.document.place()}: {change.title}: {why}\n{lines}")
         changes.append(change)

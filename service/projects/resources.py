@@ -79,7 +79,7 @@ class ResourceKind(ABC):
         """Whether the stored resource, None if it does not exist, equals the wanted one."""
         return stored == wanted.form
 
-    def cannot_change(self, stored: Form, wanted: Form) -> str:
+    def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
         """Why a stored resource cannot be changed as wanted, in words; empty if possible."""
         return ""
 

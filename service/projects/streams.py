@@ -64,9 +64,10 @@ class Streams(ResourceKind):
         changes = {name: wanted.form.get(name, _USUAL[name]) for name in _CHANGEABLE}
         client.request("PATCH", stored.at, body=changes, headers=condition(stored.tag))
 
-    def cannot_change(self, stored: Form, wanted: Form) -> str:
+    def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
         """Why a stream cannot be changed as wanted: a fixed member would change; empty if none would."""
-        fixed = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
+        before = stored.form
+        fixed = sorted(name for name in before.keys() | wanted.keys() if before.get(name) != wanted.get(name))
         members = ", ".join(name for name in fixed if name not in _CHANGEABLE)
         return members and f"{members} of a stream cannot be changed; delete the stream first, or declare another one"
 

@@ -125,9 +125,10 @@ class Sinks(Webhooks):
         changes = {name: value for name, value in wanted.form[kind].items() if value != stored.form[kind][name]}
         return {**changes, **_secret_of(wanted)} if changes else {}  # a changed server must not get the old password
 
-    def cannot_change(self, stored: Form, wanted: Form) -> str:
+    def cannot_change(self, stored: StoredResource, wanted: Form) -> str:
         """Why a sink cannot be changed as wanted: its kind would change; empty if it would not."""
-        return "" if any(kind in stored and kind in wanted for kind in _OWN) else "the kind of a sink cannot be changed"
+        is_same = any(kind in stored.form and kind in wanted for kind in _OWN)
+        return "" if is_same else "the kind of a sink cannot be changed"
 
     def export(self, client: Client, name: str, stored: StoredResource, keep: Files) -> Form:
         """The members that differ from the defaults; the name of an environment variable replaces the password."""

@@ -1,5 +1,7 @@
 """The state that a document of an operator wants is reached, or refused by the plan."""
 
+from typing import Any
+
 import pytest
 
 from service.client import Client
@@ -15,6 +17,9 @@ DOCUMENTS = {
     "aggregate": "{kind: aggregate, name: o, of: s, by: [key], values: {n: count()}, window: 1 d, state: STATE}",
 }
 PATHS = {"pattern": "/patterns/o", "join": "/joins/o", "aggregate": "/aggregates/o"}
+SUSPENSION: dict[str, Any] = {"id": "x", "pattern": "o", "version": 1, "stream": "s", "reason": "it cost too much"}
+SUSPENSION |= {"time": "2026-01-01T00:00:00Z", "key": "k", "event": "e", "event_type": "A", "shard": 0}
+SUSPENSION["budget"] = dict.fromkeys(("per_event", "per_trace", "traces", "forgiven_after", "in_all"), 9)
 REASON = "it cannot be a draft again; give the draft another name"
 
 
@@ -105,6 +110,18 @@ def test_a_changed_operator_is_resumed(service, kind, folder, severity, window, 
     assert applied(service, folder(f"active, severity: {severity}", window)) == [("changed", f"{kind} o")]
     assert version_of(service, kind) == ("active", version)
     assert applied(service, folder(f"active, severity: {severity}", window)) == []
+
+
+@pytest.mark.parametrize("severity", ["medium", "high"])
+def test_a_suspended_operator_is_paused_with_another_version_only(service, kind, folder, stores, severity):
+    applied(service, folder("active"))
+    assert stores.registry.suspend({**SUSPENSION, "operator": kind})
+    paused = f"paused, severity: {severity}"
+    with pytest.raises(ProjectRefused, match=rf"rules.yaml:5: {kind} o: it is suspended, so it cannot be paused"):
+        plan_of(service, folder(paused))
+    assert version_of(service, kind) == ("suspended", 1)
+    assert applied(service, folder(paused, "2 d")) == [("changed", f"{kind} o")]
+    assert version_of(service, kind) == ("paused", 2)
 
 
 def test_a_disabled_webhook_is_never_enabled(service, tmp_path, monkeypatch):
