@@ -80,7 +80,7 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "test": "Run the tests of a project: documents of the kind test. Exit status 1: one fails.",
         "run": "Run a project over event files, without Spark, Redis or HTTP.",
         "apply": "Make the running service match a project, a folder of documents.",
-        "export": "Export the resources of the running service as a project; applying it changes nothing.",
+        "export": "Export the resources of the running service as a project.",
     },
     "Administer": {
         "streams": "Streams of the running service.",

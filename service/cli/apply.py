@@ -181,7 +181,11 @@ def export(
     url: Url = None,
     api_key: ApiKeyOption = None,
 ) -> None:
-    """Export the resources of the running service as a project; applying it changes nothing."""
+    """Export the resources of the running service as a project.
+
+    Applying the project changes nothing, except that a table with rows that were changed one at a time gets a version
+    with the same rows.
+    """
     with calling(url, api_key) as client:
         files = export_project(client, folder)
     for file in files:

@@ -3,7 +3,7 @@
 Purpose: read and check the documents, compare them with a service, change the service, write the folder; run
 the patterns of a folder over events, and its tests, without a service. Promises: nothing is changed before all
 documents are read and checked; every change is conditional on the state from which the plan was made; applying an
-exported project changes nothing.
+exported project changes nothing but the version of a table with rows that were changed one at a time.
 """
 
 from service.projects.applying import apply_plan

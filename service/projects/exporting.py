@@ -13,7 +13,11 @@ from service.projects.streams import EventTypes, Following
 
 
 def export_project(client: Client, folder: Path) -> list[Path]:
-    """Export a service into a new or empty folder of documents; applying them to the service changes nothing."""
+    """Export a service into a new or empty folder of documents.
+
+    Applying them to the service changes nothing, except that a table with rows that were changed one at a time gets a
+    version with the same rows.
+    """
     try:
         if folder.exists() and any(folder.iterdir()):
             raise FileUnreadable(f"{folder} is not empty; export into a new folder")

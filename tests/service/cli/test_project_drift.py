@@ -35,6 +35,18 @@ def test_rows_that_were_changed_one_at_a_time_are_a_difference(service, tmp_path
     assert applied(service, folder) == []
 
 
+def test_an_exported_table_with_changed_rows_gets_a_version_with_these_rows_as_the_help_says(service, tmp_path, call):
+    assert "changed one at a time gets a version with the same rows" in " ".join(call("export", "--help")[1].split())
+    applied(service, written(tmp_path / "own", LIMITS))
+    change_row(service, "s1", 9)
+    rows = service.content("/tables/limits/rows")
+    export_project(service, tmp_path / "out")
+    assert applied(service, tmp_path / "out") == [("changed", "table limits")]
+    table = service.get("/tables/limits")
+    assert (table["version"], table["changed_rows"], service.content("/tables/limits/rows")) == (2, 0, rows)
+    assert applied(service, tmp_path / "out") == []
+
+
 @pytest.mark.parametrize("rows", ["1,\n2,1.0\n", "1,\n2,7\n", "1,\n2,true\n", "1,\n2,x\n", "1,\n2,2026-01-01\n"])
 def test_an_exported_table_with_empty_cells_is_the_same(service, tmp_path, rows):
     applied(service, written(tmp_path / "own", {**LIMITS, "limits.csv": f"sensor,most\n{rows}"}))
