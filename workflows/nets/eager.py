@@ -5,6 +5,9 @@ of the places is empty whenever a trace completes. Where a group is enabled, eve
 group at some time (or empties these places), and the way has the same events if this step fires at once. So only the
 group needs to be explored: a stubborn set (A. Valmari, Stubborn sets for reduced state space generation, 1989), which
 preserves the language and also ways that cannot reach an end.
+
+A step that fires first brings a way nearer to its end, unless the way empties the places of the group instead. Such
+groups must lead away from each other: silent steps that can only continue for ever would hide all other transitions.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ def eager_groups(net: WorkflowNet) -> NDArray[np.int64]:
         and all(consumers[place] == members for place in set(inputs))
         and _is_eager([net.transitions[number] for number in members], others)
     ]
+    groups = _without_endless(net, groups, others)
     numbers = np.full(len(net.transitions), _NONE, np.int64)
     for group, members in enumerate(sorted(groups, key=len)):
         numbers[members] = group
@@ -59,3 +63,19 @@ def _is_eager(members: list[Transition], others: list[Transition]) -> bool:
         and (outputs.isdisjoint(other.waits) or not inputs.isdisjoint(other.waits))
         for other in others
     )
+
+
+def _without_endless(net: WorkflowNet, groups: list[list[int]], others: list[Transition]) -> list[list[int]]:
+    """The groups without those that may be emptied and whose steps lead only to each other, again and again."""
+    emptied = frozenset(place for other in others for place in other.resets)
+    endless = [members for members in groups if not emptied.isdisjoint(net.transitions[members[0]].inputs)]
+    while True:
+        places = frozenset(place for members in endless for place in net.transitions[members[0]].inputs)
+        stuck = [
+            members
+            for members in endless
+            if not any(places.isdisjoint(net.transitions[number].outputs) for number in members)
+        ]
+        if len(stuck) == len(endless):
+            return [members for members in groups if members not in endless]
+        endless = stuck

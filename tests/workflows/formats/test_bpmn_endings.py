@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders.bpmn import boundary, process, read, sub_process, tasks, words
+from tests.references.language import words_of
 from tests.references.nets import words_of_graph
+from workflows import compile_workflow
 from workflows.formats.bpmn.endings import end_at_once
 from workflows.nets.graph import FlowGraph
 
@@ -59,6 +61,15 @@ def test_a_terminate_comes_with_the_last_task_of_its_branch(parts: list[tuple[st
         assert words(sub_process("sub", body, arrows)) == expected(parts)
     else:
         assert words(body, arrows) == expected(parts)
+
+
+@pytest.mark.parametrize("loop", ["x>x", "x>y>x"])
+def test_a_terminate_ends_a_loop_in_which_nothing_happens(loop: str) -> None:
+    model = read(process(START + FORK + tasks("A B") + gateways("x y") + STOP, f"s>fork>A>B>stop fork>{loop}"))
+    assert isinstance(model.source, FlowGraph)
+    automaton = compile_workflow(model).automaton
+    assert automaton is not None
+    assert words_of(automaton, 3) == {("A", "B")} == words_of_graph(model.source, 3)
 
 
 def test_a_choice_to_terminate_is_made_before_the_task() -> None:

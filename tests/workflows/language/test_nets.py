@@ -1,6 +1,7 @@
 """Automata of nets, against all games with tokens played one by one."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -115,8 +116,24 @@ def answer(net: WorkflowNet) -> ProcessAutomaton | AutomatonTooLarge | UnsoundWo
         return error
 
 
-@settings(max_examples=100, deadline=None)
-@given(nets())
+@st.composite
+def terminated_nets(draw) -> WorkflowNet:
+    """Silent steps, also endless ones, beside a token that empties their places."""
+    inside = (2, 3, 4)
+    few = st.lists(st.sampled_from(inside), max_size=2).map(lambda drawn: tuple(sorted(drawn)))
+    label = st.sampled_from([None, None, None, "A"])
+    silent = st.builds(Transition, inputs=few.filter(bool), outputs=few | st.just((6,)), label=label)
+    end = st.builds(Transition, inputs=st.just((5,)), outputs=st.just((1,)) | few, label=st.sampled_from("BC"))
+    ends = st.lists(end.map(lambda end: replace(end, resets=inside)), min_size=1, max_size=2)
+    transitions = [*draw(st.lists(silent, min_size=1, max_size=5)), *draw(ends), Transition(inputs=(6,), outputs=())]
+    names = tuple(f"place {number}" for number in range(7))
+    return WorkflowNet(
+        places=names, transitions=tuple(transitions), initial=(*draw(few.filter(bool)), 5), finals=((1,),)
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(nets() | terminated_nets())
 def test_eager_steps_change_nothing(net):
     """The language is the same when all orders are looked at, and so is whether a way gets stuck."""
     try:
@@ -245,6 +262,28 @@ def test_counts_of_tokens(tokens):
     model = net(step((0,), (2,) * tokens, "A"), step((2,), (3,), "B"), step((3,) * tokens, (1,)))
     assert automaton_of_net(model, LIMITS).accepts(["A", *["B"] * tokens])
     assert len(automaton_of_net(model, LIMITS)) == tokens + 2
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        [step((2,), (2,))],
+        [step((2,), (3,)), step((3,), (2,))],
+        [step((2,), (3,)), step((3,), (4,)), step((4,), (3,)), step((4,), (4,))],
+        [step((2,), (2,)), step((2,), (3,)), step((3,), (2,))],
+    ],
+)
+def test_silent_loop_without_a_way_out_hides_nothing(loop):
+    model = net(step((0,), (2, 5)), *loop, step((5,), (5,), "A"), step((5,), (1,), "B", resets=(2, 3, 4)))
+    assert words_of(automaton_of_net(model, LIMITS), 3) == {("B",), ("A", "B"), ("A", "A", "B")} == play(model, 3)
+
+
+def test_silent_loop_with_a_way_out_is_still_taken_first():
+    loop = [step((2,), (3,)), step((3,), (2,)), step((3,), (4,)), step((4,), ())]
+    model = net(step((0,), (2, 5)), *loop, step((5,), (1,), "B", resets=(2, 3, 4)))
+    groups = eager.eager_groups(model).tolist()
+    assert min(groups[1:5]) >= 0
+    assert words_of(automaton_of_net(model, LIMITS), 1) == {("B",)} == play(model, 1)
 
 
 def test_no_token_at_the_end():
