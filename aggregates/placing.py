@@ -16,6 +16,7 @@ from aggregates.window_tables import BatchRows
 
 _MOST_PLACED = 1_000_000
 _HASH_OF_ALL = group_hash(EVERY)
+_NONE = np.zeros(0, np.int64)
 
 
 class KeptEvent(NamedTuple):
@@ -36,12 +37,17 @@ class KeptEvent(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Rows for the kernel, with the hash of each row's group, and the beginning of its window if windows are fixed."""
+    """Rows for the kernel, with the hash of each row's group, and the beginning of its window if windows are fixed.
+
+    Attributes:
+        late: The indexes of the events that came too late for every fixed window, ascending.
+    """
 
     rows: BatchRows
     hashes: NDArray[np.uint64]
     starts: NDArray[np.int64] | None
     is_of_all: NDArray[np.bool_] | None
+    late: NDArray[np.int64]
 
 
 class Placing:
@@ -50,7 +56,6 @@ class Placing:
     Attributes:
         kept: Events in windows, by arrival number.
         number: The arrival number of the next event.
-        late: The number of events that came too late for every fixed window.
     """
 
     def __init__(self, body: AggregateBody, groups: KnownGroups, *, is_revocable: bool) -> None:
@@ -61,7 +66,7 @@ class Placing:
         self._entered: dict[int, int] = {}  # by event: the number of windows that it is in
         self._of_id: dict[tuple[int, str], list[int]] = {}
         self._new: Sequence[KeptEvent] = ()
-        self.number = self.late = self._first = 0
+        self.number = self._first = 0
 
     def placed(self, events: EventColumns, now_us: int, *, is_kept: bool) -> Iterator[Placed]:
         """The rows of events, in parts; ``is_kept``: events must be stored, for retractions or to be listed."""
@@ -120,12 +125,12 @@ class Placing:
 
     def _widened(self, rows: BatchRows, hashes: NDArray[np.uint64]) -> Placed:
         """Repeat each event's row for all its fixed windows, and for the group of all events if values need it."""
-        window, starts, is_of_all = self._body.window, None, None
+        window, starts, is_of_all, late = self._body.window, None, None, _NONE
         if window.is_fixed:
             last = rows.times_us // window.every_us * window.every_us
             every = last[:, None] - np.arange(window.size - window.every_us, -1, -window.every_us)
             is_open = (every + window.size > rows.at_us[:, None]) | (rows.ops[:, None] == RETRACT)
-            self.late += int(np.count_nonzero(~is_open.any(axis=1)))
+            late = rows.sources[~is_open.any(axis=1)]
             numbers = np.nonzero(is_open)[0]
             rows, hashes, starts = rows.at(numbers), hashes[numbers], every[is_open]
         if self._is_overall:
@@ -133,7 +138,7 @@ class Placing:
             starts = None if starts is None else np.repeat(starts, 2)
             is_of_all = np.arange(len(hashes)) % 2 == 0
             hashes[is_of_all] = _HASH_OF_ALL
-        return Placed(rows, hashes, starts, is_of_all)
+        return Placed(rows, hashes, starts, is_of_all, late)
 
     def _kept_of(self, events: EventColumns) -> list[KeptEvent]:
         times_us, members_of = events.times_us.tolist(), events.shown or [None] * len(events)

@@ -75,6 +75,7 @@ class AggregateRun:
         values = enumerate(body.values)
         self._ordered = {place for place, value in values if is_revocable and value.function in _EXTREMES}
         self._now_us, self._late = NEVER_US, 0
+        self._suspended_by = _FOREVER  # the index of the event that suspends the aggregate
         self._clear()
 
     def _clear(self, digits: Sequence[int] = (), texts: Sequence[str] = ()) -> None:
@@ -117,6 +118,7 @@ class AggregateRun:
                 batch = self._batch(placed, events)
                 reached_us = int(batch.at_us[-1])
                 emissions += self._slid(batch, events, reached_us)
+            self._late += int(np.searchsorted(placed.late, self._suspended_by))
         return in_order([*emissions, *self._passed(events, reached_us)])
 
     def advance_time(self, now_us: int) -> list[Emission]:
@@ -224,8 +226,8 @@ class AggregateRun:
         emissions += self._due(self._now_us, events)
         if not self._is_simultaneous or state[kernel.INSTANT] != self._now_us:
             emissions += self._emissions(events, is_open=False)
-        self._late += int(state[kernel.LATE]) + self._placing.late
-        state[kernel.LATE] = self._placing.late = 0
+        self._late += int(state[kernel.LATE])
+        state[kernel.LATE] = 0
         self._remember_causes(events)
         self._steps.past.forget_until(self._now_us)
         self._steps.forget_overall_until(self._now_us)
@@ -274,9 +276,15 @@ class AggregateRun:
             past.forget_until(at_us)
             limits[0] = most - past.size
             if is_full and tables.held > limits[0]:
-                self._clear()
-                self.is_suspended = True
+                self._suspend(int(batch.places[tables.state[kernel.ROW] - 1]))
         return emissions
+
+    def _suspend(self, event: int) -> None:
+        """Clear the aggregate at the event with this index; events that were late before stay counted."""
+        self._late += int(self._tables.state[kernel.LATE])
+        self._suspended_by = event
+        self._clear()
+        self.is_suspended = True
 
     def _waits(self, until_us: int) -> bool:
         """Whether steps wait for further events of the time ``until_us``."""

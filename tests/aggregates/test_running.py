@@ -165,6 +165,32 @@ def test_batches_do_not_change_the_order(data: st.DataObject) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
+def test_late_events_are_counted_until_the_aggregate_is_suspended(data: st.DataObject) -> None:
+    document = data.draw(documents()) | {"memory": {"rows": data.draw(st.integers(1, 6))}}
+    is_revocable = "before" not in document.get("having", "") and data.draw(st.booleans())
+    events = data.draw(rows(document, is_late=True, is_revocable=is_revocable))
+    whole, split = (run_of(document, is_revocable=is_revocable) for _ in range(2))
+    taken(whole, events)
+    for row in events:
+        taken(split, [row])
+    assert (whole.is_suspended, whole.measures()["late"]) == (split.is_suspended, split.measures()["late"])
+
+
+def test_only_events_before_the_suspension_are_late() -> None:
+    document = {"of": "x", "by": ["g"], "values": {"n": "count()"}, "window": {"tumbling": "5 us"}}
+    document |= {"having": "n > 0", "memory": {"rows": 1}}
+    times = [(0, "a"), (6, "a"), (2, "a"), (3, "b"), (7, "b"), (1, "a"), (7, "c")]  # the fifth one is too many
+    events = [Row(time_us, (g,), g, key_hash(g), f"e{n}", (True,)) for n, (time_us, g) in enumerate(times)]
+    for size in range(1, 8):
+        run = run_of(document)
+        for begin in range(0, len(events), size):
+            taken(run, events[begin : begin + size])
+        assert (run.is_suspended, run.measures()) == (True, {"groups": 0, "held": 0, "late": 2})
+        assert reloaded(run, document, is_simultaneous=False).measures()["late"] == 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
 def test_what_is_dropped_leaves_the_other_groups_as_they_are(data: st.DataObject) -> None:
     document = data.draw(documents())
     document.pop("having", None) if "all" in document.get("having", "") else None
