@@ -19,6 +19,9 @@ CLEARED = ".cleared"
 Change: TypeAlias = Literal["met", "cleared", "each", "window"]
 """Why an event is emitted: the condition became true or false, an event came, or a window ended."""
 
+WAITED = 2
+"""Rank of a derived event that waited for all events of its time."""
+
 _ID_LENGTH = 32
 
 
@@ -26,8 +29,9 @@ class Emission(NamedTuple):
     """One derived event.
 
     Attributes:
-        rank: 0 if passing time caused the event, 1 if an event did; at equal times, rank 0 comes first.
-        place: The position of the causing event in the order of processing, from 1; 0 if time was the cause.
+        rank: 0 if passing time caused the event, 1 if an event did, ``WAITED`` if it waited for all events of its time;
+            at equal times, lower ranks come first.
+        place: The position of the causing event in the order of processing, from 1; 0 for other ranks than 1.
         group: The group as ``group_text``.
         change: Why the event is emitted.
         cause: A text that distinguishes events of the same group, time and change.

@@ -142,13 +142,13 @@ class AggregateRun:
 
         No time passes, so no event leaves a sliding window, and a condition that is true stays true.
         """
-        emissions = self._emissions(None, is_open=False)
+        emissions = in_order(self._emissions(None, is_open=False))
         if self.body.window.kind != "sliding":
             words = self._tables.groups.words[: len(self._groups)]
             codes = np.flatnonzero(words[:, kernel.HELD_ROWS] > 0)
-            emissions += self._ended(codes, np.minimum(words[codes, kernel.DUE], self._now_us), None)
+            emissions += in_order(self._ended(codes, np.minimum(words[codes, kernel.DUE], self._now_us), None))
         self._clear()
-        return in_order(emissions)
+        return emissions
 
     def keys(self) -> NDArray[np.uint64]:
         """The hashes of the keys of all groups."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregates.document import AggregateBody
-from aggregates.emitting import Change, Emission
+from aggregates.emitting import WAITED, Change, Emission
 from aggregates.kernels import tables as kernel
 from aggregates.kernels.groups import note_truths, note_within
 from aggregates.kernels.tables import Steps
@@ -186,7 +186,8 @@ class StepReader:
         body, is_fixed, codes, places = self._body, self._body.window.is_fixed, steps.codes[rows], steps.places[rows]
         names, shown_time = (*body.by, *(value.name for value in body.values)), cache(format_time)
         begins_us = self._groups.starts[codes] if is_fixed else steps.firsts[rows]
-        numbers = (steps.at_us[rows], places, steps.ended[rows], begins_us, rows, is_true)
+        ranks = _ranks(steps, is_simultaneous=self._is_simultaneous)[rows]
+        numbers = (steps.at_us[rows], *ranks.T, steps.ended[rows], begins_us, rows, is_true)
         columns = zip(
             self._groups.described(codes),
             self._groups.key_hashes_of(codes).tolist(),
@@ -195,7 +196,7 @@ class StepReader:
             *(value.tolist() for value in numbers),
             strict=True,
         )
-        for (group, text, key), key_hash, cause, some, at_us, place, is_ended, begin_us, row, holds in columns:
+        for (group, text, key), key_hash, cause, some, at_us, rank, place, is_ended, begin_us, row, holds in columns:
             data: dict[str, Any] = dict(zip(names, (*group, *some), strict=True))
             change: Change = "met" if holds else "cleared"
             if is_fixed or self._holds is None:
@@ -207,10 +208,30 @@ class StepReader:
                 data |= {f"{name}_error": error for name, error in objects[row].errors.items()}
             if body.events:
                 data["events"] = objects[row].events
-            is_by_time = place < 0 or (self._is_simultaneous and not is_ended)
-            number = 0 if is_by_time else place + 1
             named = str(begin_us) if is_ended else cause
-            yield Emission(at_us, int(number > 0), number, text, change, named, key, key_hash, data)
+            yield Emission(at_us, rank, place, text, change, named, key, key_hash, data)
+
+
+def _ranks(steps: Steps, *, is_simultaneous: bool) -> NDArray[np.int64]:
+    """(steps, 2) ranks and places of the events that are emitted for steps.
+
+    If events may be simultaneous, a change waits for the other events of its time, unless the window ends at this time:
+    then the change has the rank and place of the end.
+    """
+    is_by_event = steps.places >= 0
+    ranks = np.stack([is_by_event.astype(np.int64), np.where(is_by_event, steps.places + 1, 0)], axis=1)
+    if not is_simultaneous:
+        return ranks
+    ranks[~steps.ended] = WAITED, 0
+    ends: dict[tuple[int, int], int] = {}  # by group and time: the step of the next end
+    columns = (steps.codes.tolist(), steps.at_us.tolist(), steps.ended.tolist())
+    numbered = enumerate(zip(*columns, strict=True)) if steps.ended.any() else ()
+    for step, (code, at_us, is_ended) in reversed([*numbered]):
+        if is_ended:
+            ends[code, at_us] = step
+        elif (end := ends.get((code, at_us))) is not None:
+            ranks[step] = ranks[end]
+    return ranks
 
 
 class _Columns(dict[str, Any]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -155,12 +156,41 @@ def test_it_emits_what_every_window_computed_anew_has(data: st.DataObject) -> No
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_batches_do_not_change_the_order(data: st.DataObject) -> None:
-    document = data.draw(documents())
+    document, is_simultaneous = data.draw(documents()), data.draw(st.booleans())
     events = data.draw(rows(document, is_late=False, is_revocable=False))
-    whole, split = run_of(document), run_of(document)
-    found = [one for row in events for one in taken(split, [row])]
+    whole, split = (run_of(document, is_simultaneous=is_simultaneous) for _ in range(2))
+    parts = data.draw(st.lists(st.integers(1, len(events)), max_size=3)) if is_simultaneous else []
+    found = [*(one for row in events for one in taken(split, [row])), *split.finish()]
+    cuts = sorted({0, *parts, len(events)})
+    in_parts = [one for begin, end in pairwise(cuts) for one in taken(whole, events[begin:end])]
     key = [(one.time_us, one.group, one.change, one.cause, one.data) for one in found]
-    assert [(one.time_us, one.group, one.change, one.cause, one.data) for one in taken(whole, events)] == key
+    assert [(one.time_us, one.group, one.change, one.cause, one.data) for one in [*in_parts, *whole.finish()]] == key
+
+
+def test_an_end_comes_before_changes_that_wait_for_the_events_of_its_time() -> None:
+    document: dict[str, Any] = {"of": "x", "by": ["h", "g"], "values": {"n": "count()"}, "window": {"last": 3}}
+    document |= {"having": "n >= 1", "clear": True}
+    of_groups = [(11, "b", False), (11, "a", True), (11, "c", False), (11, "c", True), (12, "d", False)]
+    events = [
+        Row(time_us, (g, None), g, key_hash(g), f"e{n}", (True,), ends=ends)
+        for n, (time_us, g, ends) in enumerate(of_groups)
+    ]
+    for size in range(1, 6):
+        run = run_of(document, is_simultaneous=True)
+        found = [one for begin in range(0, 5, size) for one in taken(run, events[begin : begin + size])]
+        in_order = [(one.data["h"], one.change) for one in found]
+        assert in_order == [("a", "met"), ("a", "cleared"), ("c", "met"), ("c", "cleared"), ("b", "met")]
+
+
+def test_a_session_that_ends_comes_before_changes_that_wait_for_the_events_of_its_time() -> None:
+    document: dict[str, Any] = {"of": "x", "by": ["g"], "values": {"n": "count()"}, "window": {"session": "3 us"}}
+    document |= {"having": "n >= 1", "clear": True}
+    of_groups = [(8, "c"), (11, "b"), (11, "a"), (12, "b")]
+    events = [Row(time_us, (g,), g, key_hash(g), f"e{n}", (True,)) for n, (time_us, g) in enumerate(of_groups)]
+    for size in range(1, 5):
+        run = run_of(document, is_simultaneous=True)
+        found = [one for begin in range(0, 4, size) for one in taken(run, events[begin : begin + size])]
+        assert [one.group for one in found] == [group_text((g,)) for g in "ccab"], size
 
 
 @settings(max_examples=200, deadline=None)
